@@ -9,7 +9,7 @@ import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
 import { cidsBeside } from "./cids";
 import { ConfigError, loadConfig, type Config } from "./config";
-import { createCredits, type Credits } from "./credits";
+import { Credits } from "./credits";
 import { Audit, type AuditFigures } from "./credits/audit";
 import { Repeating } from "./background";
 import { openDashboard } from "./dashboard";
@@ -91,7 +91,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   metrics.watchChain(chain);
   metrics.watchEndpoints(chain);
   metrics.watchLedger(startAudit(log, store, running));
-  metrics.watchProcessor(() => credits.processorFigures());
+  metrics.watchProcessor(() => credits.processorCheck?.figures);
   metrics.watchStore(() => store.pool());
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
   running.add("housekeeping", startHousekeeping(config, store, log));
@@ -135,7 +135,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
 async function startCredits(config: Config, log: Logger, store: Store, instanceId: string): Promise<Credits> {
   const { secretKey, publishableKey, webhookSecret, apiBase } = config.stripe;
   const hasKeys = secretKey !== undefined && publishableKey !== undefined && webhookSecret !== undefined;
-  const credits = createCredits({
+  const credits = new Credits({
     db: store.db,
     instanceId,
     prices: config.prices,
@@ -208,12 +208,12 @@ function chainOptions(
     tuning: config.chainTuning,
     onExchange: (facts) => metrics.countExchange(facts),
     hooks: {
-      onBegin: (submissionIds, trx) => credits.bindWrites(submissionIds, trx),
+      onBegin: (submissionIds, trx) => credits.reservations.bindWrites(submissionIds, trx),
       onOutcome: async (outcomes, trx) => {
-        await credits.endWrites(outcomes, trx);
+        await credits.reservations.endWrites(outcomes, trx);
         for (const { charged } of outcomes) metrics.countOutcome(charged);
       },
-      onAbandon: (submissionId) => credits.abandonWrite(submissionId),
+      onAbandon: (submissionId) => credits.reservations.abandonWrite(submissionId),
     },
   };
 }

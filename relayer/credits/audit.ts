@@ -76,7 +76,8 @@ export class Audit {
         select account_id, balance_cents, reserved_cents from credit_accounts where account_id > ${this.#after}
         order by account_id limit ${sql.lit(ACCOUNTS_AT_A_TIME)}
       ), posted as (
-        select account_id, sum(amount_cents)::int8 as cents, bool_or(kind in ('refund', 'dispute', 'correction')) as may_owe
+        select account_id, sum(amount_cents)::int8 as cents,
+          bool_or(kind in ('refund', 'dispute', 'correction')) as may_owe
         from ledger_entries where account_id in (select account_id from piece) group by account_id
       ), held as (
         select account_id, sum(reserved_cents)::int8 as cents from credit_reservations
@@ -86,13 +87,16 @@ export class Audit {
           when balance_cents <> coalesce(posted.cents, 0) then 'a balance is the sum of its entries'
           when reserved_cents <> coalesce(held.cents, 0) then 'what is reserved is what open reservations hold'
           when balance_cents < 0 and not coalesce(may_owe, false) and not exists (
-            select from credit_reservations late where late.account_id = piece.account_id and given_back and state = 'settled'
+            select from credit_reservations late where late.account_id = piece.account_id and given_back
+              and state = 'settled'
           ) then 'a balance is below zero without refunds, disputes, corrections or late settlements'
         end as rule
         from piece left join posted using (account_id) left join held using (account_id)
       )
-      select count(*) as accounts, max(account_id) as last, coalesce(sum(balance_cents), 0)::int8 as balance, coalesce(sum(reserved_cents), 0)::int8 as reserved,
-        coalesce(json_agg(json_build_object('accountId', account_id, 'rule', rule)) filter (where rule is not null), '[]') as wrong
+      select count(*) as accounts, max(account_id) as last, coalesce(sum(balance_cents), 0)::int8 as balance,
+        coalesce(sum(reserved_cents), 0)::int8 as reserved,
+        coalesce(json_agg(json_build_object('accountId', account_id, 'rule', rule)) filter (where rule is not null),
+          '[]') as wrong
       from compared`.execute(this.#db);
     return rows[0] ?? { accounts: 0, last: null, balance: 0, reserved: 0, wrong: [] };
   }

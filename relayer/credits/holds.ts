@@ -29,23 +29,29 @@ export interface Hold extends Spender {
 export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
   const { rows } = await sql<{ reserved_cents: number }>`
     with account as materialized (
-      select account_id, balance_cents - reserved_cents as free from credit_accounts where account_id = ${wanted.accountId} for update
+      select account_id, balance_cents - reserved_cents as free from credit_accounts
+        where account_id = ${wanted.accountId} for update
     ), key as materialized (
       select key_spending.key_id, spent_cents + key_spending.reserved_cents as used from key_spending, account
       where key_spending.key_id = ${wanted.keyId ?? null} for update of key_spending
     ), possible as (
-      select case when ${wanted.mostCents}::int8 = 0 then 0 else least(${wanted.mostCents}::int8, account.free, ${capOf(wanted)}::int8 - key.used) end as cents
+      select case when ${wanted.mostCents}::int8 = 0 then 0
+        else least(${wanted.mostCents}::int8, account.free, ${capOf(wanted)}::int8 - key.used) end as cents
       from account left join key on true
     ), granted as materialized (
-      select cents - cents % ${Math.max(wanted.stepCents, 1)}::int8 as cents from possible where cents >= ${wanted.leastCents}::int8
+      select cents - cents % ${Math.max(wanted.stepCents, 1)}::int8 as cents from possible
+        where cents >= ${wanted.leastCents}::int8
     ), account_held as (
       update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
-      where account_id = ${wanted.accountId} and (granted.cents = 0 or balance_cents - reserved_cents >= granted.cents) returning granted.cents
+      where account_id = ${wanted.accountId} and (granted.cents = 0 or balance_cents - reserved_cents >= granted.cents)
+        returning granted.cents
     ), key_held as (
-      update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held where key_id = ${wanted.keyId ?? null}
+      update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held
+        where key_id = ${wanted.keyId ?? null}
     )
     insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id)
-    select ${wanted.id}, ${wanted.kind}, ${wanted.accountId}, ${wanted.keyId ?? null}, cents, ${wanted.instanceId} from account_held
+    select ${wanted.id}, ${wanted.kind}, ${wanted.accountId}, ${wanted.keyId ?? null}, cents, ${wanted.instanceId}
+      from account_held
     returning reserved_cents`.execute(db);
   return rows[0]?.reserved_cents;
 }
@@ -73,7 +79,8 @@ export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<R
   const keyIds = holds.flatMap(({ keyId }) => (keyId === undefined ? [] : [keyId]));
   const { rows } = await sql<{ id: string }>`
     with wanted as (
-      select * from jsonb_to_recordset(${wanted}::jsonb) as w (id text, "accountId" text, "keyId" text, cents int8, "instanceId" text, cap int8)
+      select * from jsonb_to_recordset(${wanted}::jsonb) as w (id text, "accountId" text, "keyId" text, cents int8,
+        "instanceId" text, cap int8)
     ), account as materialized (
       select account_id, balance_cents - reserved_cents as free from credit_accounts
       where account_id = any(${accountIds}::text[]) order by account_id for update
@@ -81,10 +88,12 @@ export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<R
       select key_id, spent_cents + reserved_cents as used from key_spending
       where key_id = any(${keyIds}::text[]) and (select count(*) from account) > 0 order by key_id for update
     ), granted as materialized (
-      select wanted.* from wanted join account on account_id = "accountId" left join key on key_id = "keyId" where least(free, cap - used) >= cents
+      select wanted.* from wanted join account on account_id = "accountId" left join key on key_id = "keyId"
+        where least(free, cap - used) >= cents
     ), account_held as (
       update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
-      where account_id = any(${accountIds}::text[]) and account_id = granted."accountId" and balance_cents - reserved_cents >= granted.cents returning granted.*
+      where account_id = any(${accountIds}::text[]) and account_id = granted."accountId"
+        and balance_cents - reserved_cents >= granted.cents returning granted.*
     ), key_held as (
       update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held
       where key_id = any(${keyIds}::text[]) and key_id = account_held."keyId"
@@ -120,7 +129,8 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
   return posted(
     db,
     closing,
-    sql`update credit_reservations set state = ${closing.state}, cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now(),
+    sql`update credit_reservations
+      set state = ${closing.state}, cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now(),
         given_back = ${closing.only === "orphaned"}::boolean
       where id = ${closing.id} and state = 'held' ${unbound} ${orphaned}
       returning id, kind, account_id, key_id, reserved_cents, cost_cents`,
@@ -136,7 +146,8 @@ export async function settleLate(db: Db, closing: Closing): Promise<number | und
   return posted(
     db,
     closing,
-    sql`update credit_reservations set state = 'settled', cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now()
+    sql`update credit_reservations
+      set state = 'settled', cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now()
       where id = ${closing.id} and state = 'released' and given_back
       returning id, kind, account_id, key_id, 0::int8 as reserved_cents, cost_cents`,
   );
@@ -150,16 +161,19 @@ async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Pr
     with closed as (
       ${closed}
     ), account as (
-      update credit_accounts set balance_cents = balance_cents - closed.cost_cents, entries = entries + (closed.cost_cents > 0)::int,
+      update credit_accounts set balance_cents = balance_cents - closed.cost_cents,
+        entries = entries + (closed.cost_cents > 0)::int,
         reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
       from closed where credit_accounts.account_id = closed.account_id
       returning closed.id, closed.kind, closed.account_id, closed.key_id, closed.reserved_cents, closed.cost_cents
     ), key as (
-      update key_spending set spent_cents = spent_cents + account.cost_cents, reserved_cents = key_spending.reserved_cents - account.reserved_cents
+      update key_spending set spent_cents = spent_cents + account.cost_cents,
+        reserved_cents = key_spending.reserved_cents - account.reserved_cents
       from account where key_spending.key_id = account.key_id
     ), posted as (
       insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
-      select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from account where cost_cents > 0
+      select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from account
+        where cost_cents > 0
     )${closing.record === undefined ? sql`` : recordedBy(closing.id, closing.record)}
     select cost_cents from closed`.execute(db);
   return rows[0]?.cost_cents;
@@ -180,24 +194,28 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       from ends where credit_reservations.id = ends.id and state = 'held'
       returning credit_reservations.id, kind, account_id, key_id, reserved_cents, cost_cents
     ), locked as materialized (
-      select account_id from credit_accounts where account_id in (select account_id from closed) order by account_id for update
+      select account_id from credit_accounts where account_id in (select account_id from closed)
+        order by account_id for update
     ), account as (
-      update credit_accounts set balance_cents = balance_cents - sums.cost, entries = credit_accounts.entries + sums.entries,
+      update credit_accounts set balance_cents = balance_cents - sums.cost,
+        entries = credit_accounts.entries + sums.entries,
         reserved_cents = credit_accounts.reserved_cents - sums.held
       from (
-        select account_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held, count(*) filter (where cost_cents > 0) as entries
+        select account_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held,
+          count(*) filter (where cost_cents > 0) as entries
         from closed join locked using (account_id) group by account_id
       ) as sums
       where credit_accounts.account_id = sums.account_id
     ), key as (
-      update key_spending set spent_cents = key_spending.spent_cents + sums.cost, reserved_cents = key_spending.reserved_cents - sums.held
-      from (select key_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held from closed where key_id is not null group by key_id) as sums
+      update key_spending set spent_cents = key_spending.spent_cents + sums.cost,
+        reserved_cents = key_spending.reserved_cents - sums.held
+      from (select key_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held from closed
+        where key_id is not null group by key_id) as sums
       where key_spending.key_id = sums.key_id
     )
     insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
-    select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from closed where cost_cents > 0`.execute(
-    db,
-  );
+    select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from closed
+      where cost_cents > 0`.execute(db);
 }
 
 /** The error for a refused hold, with the amounts. */

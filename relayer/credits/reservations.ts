@@ -6,6 +6,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
+import type { CreditAccounts } from "./creditAccounts";
 import { close, closeWrites, hold, settleLate, shortage, type Closing, type Hold } from "./holds";
 import { WriteHolds } from "./writeHolds";
 import type { WriteEnd, RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
@@ -14,6 +15,7 @@ export interface ReservationsOptions {
   readonly db: Db;
   readonly instanceId: string;
   readonly prices: Prices;
+  readonly accounts: Pick<CreditAccounts, "ensureSpender">;
   /** Called when the end of a run could not be stored; storing it is retried until it succeeds. */
   readonly onError: (error: unknown) => void;
 }
@@ -39,7 +41,13 @@ export class Reservations {
     this.#writeHolds = new WriteHolds(options.db);
   }
 
+  /**
+   * Holds a write's price for its submission; false when it holds nothing, and the write is free. Errors:
+   * `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents}.
+   * Released automatically if the submission is never stored (`bindWrites`) and this instance dies.
+   */
   async reserveWrite(reservation: WriteReservation): Promise<boolean> {
+    await this.#options.accounts.ensureSpender(reservation);
     const { submissionId, cents, evenWithoutCredit = false, ...spender } = reservation;
     if (cents === 0) return false;
     const wanted = { ...spender, id: submissionId, instanceId: this.#options.instanceId, cents };
@@ -64,6 +72,11 @@ export class Reservations {
     return held;
   }
 
+  /**
+   * Call in the transaction that stores the submissions: from then on only their outcomes settle or release the
+   * reservations. Throws `database_unavailable` (retryable, nothing sent) when a reservation was released meanwhile.
+   * Submissions without a reservation are ignored.
+   */
   async bindWrites(submissionIds: readonly string[], trx: Trx): Promise<void> {
     const ids = [...submissionIds];
     const bound = await trx
@@ -82,14 +95,15 @@ export class Reservations {
     if (given.length > bound.length) {
       throw new KeywrightError(
         "database_unavailable",
-        "The credit held for this write was given back because it took too long. Nothing was sent or charged; try again.",
+        "The credit held for this write was given back because it took too long. Nothing was sent or " +
+          "charged; try again.",
       );
     }
   }
 
   /**
-   * If the submission was stored after all (only the response was lost), it keeps its reservation: its outcome settles
-   * it.
+   * For a write that failed between `reserveWrite` and its submission. If the submission was stored after all (only the
+   * response was lost), it keeps its reservation: its outcome settles it. Never rejects.
    */
   async abandonWrite(submissionId: string): Promise<void> {
     this.#inUse.delete(submissionId);
@@ -101,15 +115,20 @@ export class Reservations {
     }
   }
 
+  /**
+   * The write was mined (also when it reverted: its gas was paid). Call in the transaction that stores the outcome;
+   * idempotent. Returns the cents charged.
+   */
   async settleWrite(submissionId: string, trx: Trx): Promise<number> {
     return this.#endWrite(submissionId, "settled", trx);
   }
 
+  /** The write failed before it was mined, or expired. Call in the transaction that stores the outcome; idempotent. */
   async releaseWrite(submissionId: string, db: Db): Promise<void> {
     await this.#endWrite(submissionId, "released", db);
   }
 
-  /** Settles the charged ones and releases the others, in one statement. */
+  /** For all writes of a batch: settles the charged ones and releases the others, in one statement. */
   async endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void> {
     for (const { submissionId } of ends) this.#inUse.delete(submissionId);
     const [only] = ends;
@@ -123,7 +142,13 @@ export class Reservations {
     return cost ?? (await this.#costOf(id, db));
   }
 
+  /**
+   * Holds min(limit × price, free balance, rest of the key's cap), at least one second's price. Errors:
+   * `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents},
+   * `idempotency_in_progress` when a run with this id was reserved before.
+   */
   async reserveRun(request: RunRequest): Promise<RunReservation> {
+    await this.#options.accounts.ensureSpender(request);
     const { limitMs, runId, ...spender } = request;
     const price = this.#options.prices.runSecondCents;
     const reservationId = runId ?? randomUUID();
@@ -144,11 +169,16 @@ export class Reservations {
     return { reservationId, limitMs: price === 0 ? limitMs : Math.min(limitMs, (held / price) * 1000) };
   }
 
+  /**
+   * Charges min(reserved, started seconds × price) and releases the rest; the record is stored in the same transaction.
+   * Idempotent: a second call returns the first one's cost and records nothing. Returns the cents charged.
+   */
   async settleRun(reservationId: string, durationMs: number, record?: RunRecord): Promise<number> {
     const costCents = startedSeconds(durationMs) * this.#options.prices.runSecondCents;
     return this.#endRun({ id: reservationId, state: "settled", costCents, record });
   }
 
+  /** The guest was never started (then there is no record), or the service was at fault: nothing is charged. */
   async releaseRun(reservationId: string, record?: RunRecord): Promise<void> {
     await this.#endRun({ id: reservationId, state: "released", costCents: 0, record });
   }

@@ -16,7 +16,8 @@ import type { DayUsage, DaySpan, Page, RunFilter, RunRecord, RunView } from "./t
 export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown> {
   const { accountId, keyId, actionHash, cid, outcome, requestId, durationMs, pkpsUsed, startedAt } = record;
   return sql`, recorded as (
-      insert into run_ends (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at)
+      insert into run_ends (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents,
+        pkps_used, started_at)
       select ${runId}, ${accountId}, ${keyId}, ${actionHash}, ${cid}, ${outcome}, ${requestId}, ${durationMs}::float8,
         coalesce((select cost_cents from account), 0), ${JSON.stringify(pkpsUsed)}::jsonb, ${startedAt}::timestamptz
     )`;
@@ -31,26 +32,30 @@ export async function recordEnds(db: Db): Promise<void> {
     with taken as (
       delete from run_ends returning *
     ), recorded as (
-      insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at)
-      select distinct on (run_id) run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at
+      insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
+        cost_cents, pkps_used, started_at)
+      select distinct on (run_id) run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
+        cost_cents, pkps_used, started_at
       from taken order by run_id, cost_cents desc, place
       on conflict (run_id) do nothing
       returning account_id, key_id, action_hash, outcome, cost_cents, duration_ms, started_at
     ), counted as (
       insert into run_counts (account_id, key_id, action_hash, outcome, runs)
-      select account_id, k, a, o, count(*) from recorded, unnest(array['', key_id]) k, unnest(array['', action_hash]) a, unnest(array['', outcome]) o
+      select account_id, k, a, o, count(*)
+        from recorded, unnest(array['', key_id]) k, unnest(array['', action_hash]) a, unnest(array['', outcome]) o
       group by account_id, k, a, o order by account_id, k, a, o
       on conflict (account_id, key_id, action_hash, outcome) do update set runs = run_counts.runs + excluded.runs
       returning 1
     )
     insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
-    select account_id, (started_at at time zone 'UTC')::date as day, key_id, count(*), count(*) filter (where outcome <> 'succeeded'), sum(cost_cents)::int8,
+    select account_id, (started_at at time zone 'UTC')::date as day, key_id, count(*),
+      count(*) filter (where outcome <> 'succeeded'), sum(cost_cents)::int8,
       sum(duration_ms)
     from recorded where exists (select from counted) group by account_id, 2, key_id order by account_id, 2, key_id
-    on conflict (account_id, day, key_id) do update set runs = run_days.runs + excluded.runs, failed = run_days.failed + excluded.failed,
-      cost_cents = run_days.cost_cents + excluded.cost_cents, duration_ms = run_days.duration_ms + excluded.duration_ms`.execute(
-    db,
-  );
+    on conflict (account_id, day, key_id) do update
+      set runs = run_days.runs + excluded.runs, failed = run_days.failed + excluded.failed,
+      cost_cents = run_days.cost_cents + excluded.cost_cents,
+        duration_ms = run_days.duration_ms + excluded.duration_ms`.execute(db);
 }
 
 const SHOWN = [
@@ -64,43 +69,72 @@ const SHOWN = [
   "started_at",
 ] as const;
 
-/** Finds a run by the id it was reserved under. */
-export async function readRun(db: Db, runId: string): Promise<{ run?: RunView } | undefined> {
-  await recordEnds(db);
-  const row = await db.selectFrom("run_records").select(SHOWN).where("run_id", "=", runId).executeTakeFirst();
-  if (row !== undefined) return { run: viewOf(row) };
-  const reserved = await db.selectFrom("credit_reservations").select("id").where("id", "=", runId).executeTakeFirst();
-  return reserved === undefined ? undefined : {};
-}
+export class RunRecords {
+  readonly #db: Db;
 
-/** Newest first. */
-export async function readRuns(
-  db: Db,
-  accountId: AccountId,
-  filter: RunFilter,
-  page: Page,
-): Promise<{ runs: readonly RunView[]; total: number }> {
-  await recordEnds(db);
-  let matching = db.selectFrom("run_records").where("account_id", "=", accountId);
-  if (filter.keyId !== undefined) matching = matching.where("key_id", "=", filter.keyId);
-  if (filter.actionHash !== undefined) matching = matching.where("action_hash", "=", filter.actionHash);
-  if (filter.outcome !== undefined) matching = matching.where("outcome", "=", filter.outcome);
-  const rows = await matching
-    .select(SHOWN)
-    .orderBy("started_at", "desc")
-    .orderBy("run_id")
-    .limit(page.size)
-    .offset(page.number * page.size)
-    .execute();
-  const count = await db
-    .selectFrom("run_counts")
-    .select("runs")
-    .where("account_id", "=", accountId)
-    .where("key_id", "=", filter.keyId ?? "")
-    .where("action_hash", "=", filter.actionHash ?? "")
-    .where("outcome", "=", filter.outcome ?? "")
-    .executeTakeFirst();
-  return { runs: rows.map(viewOf), total: count?.runs ?? 0 };
+  constructor(db: Db) {
+    this.#db = db;
+  }
+
+  /** Whether a run was ever reserved under this id, and its record if there is one. */
+  async find(runId: string): Promise<{ readonly run?: RunView } | undefined> {
+    await recordEnds(this.#db);
+    const row = await this.#db.selectFrom("run_records").select(SHOWN).where("run_id", "=", runId).executeTakeFirst();
+    if (row !== undefined) return { run: viewOf(row) };
+    const reserved = await this.#db
+      .selectFrom("credit_reservations")
+      .select("id")
+      .where("id", "=", runId)
+      .executeTakeFirst();
+    return reserved === undefined ? undefined : {};
+  }
+
+  /** Recorded runs of the account, newest first, for as many days as records are kept. */
+  async list(
+    accountId: AccountId,
+    filter: RunFilter,
+    page: Page,
+  ): Promise<{ readonly runs: readonly RunView[]; readonly total: number }> {
+    await recordEnds(this.#db);
+    let matching = this.#db.selectFrom("run_records").where("account_id", "=", accountId);
+    if (filter.keyId !== undefined) matching = matching.where("key_id", "=", filter.keyId);
+    if (filter.actionHash !== undefined) matching = matching.where("action_hash", "=", filter.actionHash);
+    if (filter.outcome !== undefined) matching = matching.where("outcome", "=", filter.outcome);
+    const rows = await matching
+      .select(SHOWN)
+      .orderBy("started_at", "desc")
+      .orderBy("run_id")
+      .limit(page.size)
+      .offset(page.number * page.size)
+      .execute();
+    const count = await this.#db
+      .selectFrom("run_counts")
+      .select("runs")
+      .where("account_id", "=", accountId)
+      .where("key_id", "=", filter.keyId ?? "")
+      .where("action_hash", "=", filter.actionHash ?? "")
+      .where("outcome", "=", filter.outcome ?? "")
+      .executeTakeFirst();
+    return { runs: rows.map(viewOf), total: count?.runs ?? 0 };
+  }
+
+  /** Sums of the account's runs by day and key, newest day first. */
+  async usage(
+    accountId: AccountId,
+    { from, to }: DaySpan,
+    page: Page,
+  ): Promise<{ readonly days: readonly DayUsage[]; readonly total: number }> {
+    await recordEnds(this.#db);
+    const { rows } = await sql<DayUsage & { total: number }>`
+      select to_char(day, 'YYYY-MM-DD') as day, key_id as "keyId", runs, failed, cost_cents as "costCents",
+        duration_ms as "durationMs"
+      from run_days where account_id = ${accountId} and day between ${from}::date and ${to}::date
+      order by run_days.day desc, key_id limit ${page.size} offset ${page.number * page.size}`.execute(this.#db);
+    const { rows: counted } = await sql<{ total: number }>`
+      select count(*) as total from run_days where account_id = ${accountId} and day between ${from}::date
+        and ${to}::date`.execute(this.#db);
+    return { days: rows, total: counted[0]?.total ?? 0 };
+  }
 }
 
 interface RunRow {
@@ -125,25 +159,6 @@ const viewOf = (row: RunRow): RunView => ({
   startedAt: row.started_at,
 });
 
-/** Newest day first. */
-export async function readUsage(
-  db: Db,
-  accountId: AccountId,
-  { from, to }: DaySpan,
-  page: Page,
-): Promise<{ days: readonly DayUsage[]; total: number }> {
-  await recordEnds(db);
-  const { rows } = await sql<DayUsage & { total: number }>`
-    select to_char(day, 'YYYY-MM-DD') as day, key_id as "keyId", runs, failed, cost_cents as "costCents", duration_ms as "durationMs"
-    from run_days where account_id = ${accountId} and day between ${from}::date and ${to}::date
-    order by run_days.day desc, key_id limit ${page.size} offset ${page.number * page.size}`.execute(db);
-  const { rows: counted } = await sql<{ total: number }>`
-    select count(*) as total from run_days where account_id = ${accountId} and day between ${from}::date and ${to}::date`.execute(
-    db,
-  );
-  return { days: rows, total: counted[0]?.total ?? 0 };
-}
-
 const RECORDS_PER_TURN = 1_000;
 
 /** Deletes older records, in batches so that no statement takes long. */
@@ -156,9 +171,11 @@ export async function dropOldRuns(db: Db, keptDays: number): Promise<void> {
 async function dropSome(db: Db, keptDays: number): Promise<number> {
   const { rows } = await sql<{ dropped: number }>`
     with old as (
-      select run_id from run_records where started_at < now() - ${keptDays} * interval '1 day' order by started_at limit ${RECORDS_PER_TURN} for update skip locked
+      select run_id from run_records where started_at < now() - ${keptDays} * interval '1 day' order by started_at
+        limit ${RECORDS_PER_TURN} for update skip locked
     ), dropped as (
-      delete from run_records using old where run_records.run_id = old.run_id returning account_id, key_id, action_hash, outcome
+      delete from run_records using old where run_records.run_id = old.run_id
+        returning account_id, key_id, action_hash, outcome
     ), less as materialized (
       select account_id, k, a, o, count(*) as runs
       from dropped, unnest(array['', key_id]) k, unnest(array['', action_hash]) a, unnest(array['', outcome]) o
@@ -169,10 +186,12 @@ async function dropSome(db: Db, keptDays: number): Promise<number> {
       order by c.account_id, k, a, o for update of c
     ), lowered as (
       update run_counts c set runs = c.runs - held.runs from held
-      where c.account_id = held.account_id and c.key_id = k and c.action_hash = a and c.outcome = o and held.remaining > 0
+      where c.account_id = held.account_id and c.key_id = k and c.action_hash = a and c.outcome = o
+        and held.remaining > 0
     ), emptied as (
       delete from run_counts c using held
-      where c.account_id = held.account_id and c.key_id = k and c.action_hash = a and c.outcome = o and held.remaining = 0
+      where c.account_id = held.account_id and c.key_id = k and c.action_hash = a and c.outcome = o
+        and held.remaining = 0
     )
     select count(*) as dropped from dropped`.execute(db);
   return rows[0]?.dropped ?? 0;

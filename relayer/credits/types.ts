@@ -1,11 +1,9 @@
 /**
- * The interface of credits for the rest of the relayer. All amounts are whole US cents; positive = credit to the
+ * What credits exchange with the rest of the relayer. All amounts are whole US cents; positive = credit to the
  * account.
  */
 import type { RunOutcome } from "../../protocol/http";
 import type { AccountId, ActionHash, Address, Cid, Hash32, KeyId } from "../../protocol/ids";
-import type { Trx } from "../store/database";
-import type { ProcessorFigures } from "./payments/check";
 import type { EntryKind } from "../store/tables/credits";
 
 /**
@@ -148,121 +146,4 @@ export interface Confirmation {
 export interface WebhookOutcome {
   /** Whether the event concerned a payment of this deployment. */
   readonly handled: boolean;
-}
-
-export interface Credits {
-  /** The account's balance; 0 for an account not seen before (plus the signup credit, where every account gets it). */
-  balance(accountId: AccountId): Promise<Balance>;
-
-  /** What each key has spent over its life, settled operations only. Unknown keys count 0. */
-  spentCents(keyIds: readonly KeyId[]): Promise<ReadonlyMap<KeyId, number>>;
-
-  /** Ledger entries of the account, newest first. */
-  history(accountId: AccountId, page: Page): Promise<History>;
-
-  /**
-   * Holds a write's price for its submission; false when it holds nothing, and the write is free. Errors:
-   * `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents}.
-   * Released automatically if the submission is never stored (`bindWrites`) and this instance dies.
-   */
-  reserveWrite(reservation: WriteReservation): Promise<boolean>;
-
-  /**
-   * Call in the transaction that stores the submissions: from then on only their outcomes settle or release the
-   * reservations.
-   * Throws `database_unavailable` (retryable, nothing sent) when a reservation was released meanwhile. Submissions
-   * without a reservation are ignored.
-   */
-  bindWrites(submissionIds: readonly string[], trx: Trx): Promise<void>;
-
-  /**
-   * The write was mined (also when it reverted: its gas was paid). Call in the transaction that stores the outcome;
-   * idempotent. Returns the cents charged.
-   */
-  settleWrite(submissionId: string, trx: Trx): Promise<number>;
-
-  /** The write failed before it was mined, or expired. Call in the transaction that stores the outcome; idempotent. */
-  releaseWrite(submissionId: string, trx: Trx): Promise<void>;
-
-  /** Settles or releases all writes of a batch. */
-  endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void>;
-
-  /**
-   * For a write that failed between `reserveWrite` and its submission. If the submission was stored after all, the
-   * reservation stays. Never rejects.
-   */
-  abandonWrite(submissionId: string): Promise<void>;
-
-  /**
-   * Holds min(limit × price, free balance, rest of the key's cap), at least one second's price.
-   * Errors: `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents,
-   * spent_cents}, `idempotency_in_progress` when a run with this id was reserved before.
-   */
-  reserveRun(request: RunRequest): Promise<RunReservation>;
-
-  /**
-   * Charges min(reserved, started seconds × price) and releases the rest; the record is stored in the same transaction.
-   * Idempotent: a second call returns the first one's cost and records nothing. Returns the cents charged.
-   */
-  settleRun(reservationId: string, durationMs: number, record?: RunRecord): Promise<number>;
-
-  /** The guest was never started (then there is no record), or the service was at fault: nothing is charged. */
-  releaseRun(reservationId: string, record?: RunRecord): Promise<void>;
-
-  /** Whether a run with this id was ever reserved, and its record if there is one. */
-  earlierRun(runId: string): Promise<{ readonly run?: RunView } | undefined>;
-
-  /** Recorded runs of the account, newest first, for as many days as records are kept. */
-  runs(
-    accountId: AccountId,
-    filter: RunFilter,
-    page: Page,
-  ): Promise<{ readonly runs: readonly RunView[]; readonly total: number }>;
-
-  /** Sums of the account's runs by day and key, newest day first. */
-  usage(
-    accountId: AccountId,
-    span: DaySpan,
-    page: Page,
-  ): Promise<{ readonly days: readonly DayUsage[]; readonly total: number }>;
-
-  /**
-   * Grants once per account id, under the global daily cap; returns the cents granted by this call (0 when already
-   * granted or the cap is reached).
-   */
-  grantSignupCredit(accountId: AccountId): Promise<number>;
-
-  /** Stored for the payment processor and passed on with the first intent. */
-  rememberEmail(accountId: AccountId, email: string): Promise<void>;
-
-  /** The processor's key for browsers. Error: `payments_unavailable` when no payment keys are configured. */
-  publishableKey(): string;
-
-  /**
-   * Errors: `amount_out_of_range`, `payments_unavailable`, `idempotency_conflict` (attempt key used with another
-   * amount).
-   */
-  createIntent(request: IntentRequest): Promise<Intent>;
-
-  /**
-   * Credits a succeeded intent of this account, once. Amount and currency are read from the intent. Errors:
-   * `payment_intent_not_found` (unknown, or another account's), `payment_not_succeeded` {status},
-   * `payments_unavailable`.
-   */
-  confirmIntent(accountId: AccountId, paymentIntentId: string): Promise<Confirmation>;
-
-  /**
-   * Verifies and applies one Stripe event; duplicates and any order are safe. Errors: `invalid_webhook_signature`,
-   * `payments_unavailable`.
-   */
-  handleWebhook(rawBody: Buffer, signatureHeader: string | undefined): Promise<WebhookOutcome>;
-
-  /**
-   * Figures of the last complete comparison with the payment processor; undefined where no payment keys are configured.
-   */
-  processorFigures(): ProcessorFigures | undefined;
-
-  /** Starts the background work: sweeping reservations, reconciliation with the payment processor. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
 }

@@ -171,7 +171,7 @@ export async function grantSignup(
   { requestId }: { readonly requestId: string },
   accountId: AccountId,
 ): Promise<void> {
-  await credits
+  await credits.accounts
     .grantSignupCredit(accountId)
     .catch((error: unknown) =>
       log.error({ err: error, requestId, account: accountId }, "signup credit of a new account was not stored"),
@@ -185,8 +185,8 @@ async function welcome(
   accountId: AccountId,
 ): Promise<void> {
   try {
-    await credits.grantSignupCredit(accountId);
-    if (body.email !== undefined) await credits.rememberEmail(accountId, body.email);
+    await credits.accounts.grantSignupCredit(accountId);
+    if (body.email !== undefined) await credits.accounts.rememberEmail(accountId, body.email);
   } catch (error) {
     log.error({ err: error, requestId, account: accountId }, "signup credit or e-mail of a new account was not stored");
   }

@@ -1,5 +1,6 @@
 /** Billing routes: credit and payments. */
-import type { Credits, HistoryEntry } from "../credits/types";
+import type { Credits } from "../credits";
+import type { HistoryEntry } from "../credits/types";
 import type { HandlersOf } from "../middleware/call";
 import { storePageOf } from "./pages";
 import { defined } from "../../protocol/defined";
@@ -8,15 +9,15 @@ type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confir
 
 export function billingRoutes({ credits }: { readonly credits: Credits }): HandlersOf<BillingRoute> {
   return {
-    stripeConfig: async () => ({ publishable_key: credits.publishableKey() }),
+    stripeConfig: async () => ({ publishable_key: credits.payments.publishableKey }),
 
     balance: async ({ caller }) => {
-      const { balanceCents, reservedCents } = await credits.balance(caller.accountId);
+      const { balanceCents, reservedCents } = await credits.accounts.balance(caller.accountId);
       return { balance_cents: balanceCents, balance_display: dollars(balanceCents), reserved_cents: reservedCents };
     },
 
     createPaymentIntent: async ({ caller, body, attemptKey }) => {
-      const intent = await credits.createIntent({
+      const intent = await credits.payments.intents.create({
         accountId: caller.accountId,
         amountCents: body.amount_cents,
         attemptKey,
@@ -25,17 +26,20 @@ export function billingRoutes({ credits }: { readonly credits: Credits }): Handl
     },
 
     confirmPayment: async ({ caller, body }) => {
-      const { balanceCents, alreadyCredited } = await credits.confirmIntent(caller.accountId, body.payment_intent_id);
+      const { balanceCents, alreadyCredited } = await credits.payments.intents.confirm(
+        caller.accountId,
+        body.payment_intent_id,
+      );
       return { success: true, balance_cents: balanceCents, ...(alreadyCredited ? { already_credited: true } : {}) };
     },
 
     webhook: async ({ rawBody, header }) => {
-      await credits.handleWebhook(rawBody, header("Stripe-Signature"));
+      await credits.payments.handleWebhook(rawBody, header("Stripe-Signature"));
       return { received: true };
     },
 
     history: async ({ caller, query, setTotal }) => {
-      const { entries, total } = await credits.history(caller.accountId, storePageOf(query));
+      const { entries, total } = await credits.accounts.history(caller.accountId, storePageOf(query));
       setTotal(total);
       return entries.map(outEntry);
     },

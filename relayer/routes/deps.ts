@@ -5,7 +5,7 @@ import type { ActionHash, Cid } from "../../protocol/ids";
 import type { Prices, RateLimits } from "../../protocol/limits";
 import type { TypedDataDomain } from "../../protocol/typedData";
 import type { Chain } from "../chain/types";
-import type { Credits } from "../credits/types";
+import type { Credits } from "../credits";
 import type { Executor } from "../executorClient";
 import type { Logger } from "../../protocol/log";
 

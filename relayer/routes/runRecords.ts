@@ -13,7 +13,11 @@ export function runRecordRoutes({ credits }: Pick<RouteDeps, "credits">): Handle
     listRuns: async ({ caller, query, setTotal }) => {
       const { api_key_hash: keyId, hashed_cid, action_ipfs_cid: cid, outcome } = query;
       const actionHash = cid === undefined ? hashed_cid : actionHashOf(cid);
-      const { runs, total } = await credits.runs(caller.accountId, { keyId, actionHash, outcome }, storePageOf(query));
+      const { runs, total } = await credits.runs.list(
+        caller.accountId,
+        { keyId, actionHash, outcome },
+        storePageOf(query),
+      );
       setTotal(total);
       return runs.map(runItem);
     },
@@ -21,7 +25,7 @@ export function runRecordRoutes({ credits }: Pick<RouteDeps, "credits">): Handle
     usage: async ({ caller, query, setTotal }) => {
       const to = query.to ?? dayOf(Date.now());
       const from = query.from ?? dayOf(Date.parse(to) - DAYS_UNASKED * DAY_MS);
-      const { days, total } = await credits.usage(caller.accountId, { from, to }, storePageOf(query));
+      const { days, total } = await credits.runs.usage(caller.accountId, { from, to }, storePageOf(query));
       setTotal(total);
       return days.map(dayItem);
     },

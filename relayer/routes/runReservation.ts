@@ -6,7 +6,8 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
-import type { Credits, RunReservation, Spender } from "../credits/types";
+import type { Credits } from "../credits";
+import type { RunReservation, Spender } from "../credits/types";
 import type { KeyState } from "../../protocol/keyState";
 import type { AskedRun } from "../askedRun";
 import type { Caller } from "../middleware/call";
@@ -67,7 +68,7 @@ export class EarlyReservation {
     this.#credits = credits;
     this.#expected = expected;
     this.#spender = spenderOf(expected.caller);
-    this.#reservation = credits.reserveRun({ ...this.#spender, limitMs: expected.limitMs });
+    this.#reservation = credits.reservations.reserveRun({ ...this.#spender, limitMs: expected.limitMs });
     // No unhandled rejection: the error reaches the caller that takes the reservation.
     this.#reservation.catch(() => undefined);
   }
@@ -99,7 +100,7 @@ export class EarlyReservation {
 
   /**
    * The reservation, if it was made for this caller and its current cap. @throws KeywrightError as
-   * `Credits.reserveRun`.
+   * `Reservations.reserveRun`.
    */
   takeFor(caller: Caller): Promise<RunReservation> | undefined {
     if (!isDeepStrictEqual(spenderOf(caller), this.#spender)) return undefined;
@@ -113,7 +114,7 @@ export class EarlyReservation {
     this.#isOver = true;
     this.#prepaidAt = undefined;
     const held = await this.#reservation.catch(() => undefined);
-    if (held !== undefined) await this.#credits.releaseRun(held.reservationId);
+    if (held !== undefined) await this.#credits.reservations.releaseRun(held.reservationId);
   }
 }
 

@@ -122,7 +122,7 @@ async function refuse(deciding: Deciding, error: unknown): Promise<never> {
  * have run and is not run again.
  */
 async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
-  const earlier = await credits.earlierRun(act.id);
+  const earlier = await credits.runs.find(act.id);
   if (earlier === undefined) return;
   const { run } = earlier;
   throw alreadyRan(
@@ -150,7 +150,7 @@ async function paidRun(
   const reserve = async (): Promise<RunReservation> => {
     // Made for another spender or cap, it would hold the credit that this run needs.
     await early?.end();
-    return deps.credits.reserveRun({ ...spenderOf(call.caller), limitMs: wanted, runId: call.act?.id });
+    return deps.credits.reservations.reserveRun({ ...spenderOf(call.caller), limitMs: wanted, runId: call.act?.id });
   };
   const { reservationId, limitMs } = await (early?.takeFor(call.caller) ?? reserve());
   const startedAt = early?.prepaidAt ?? new Date();
@@ -158,7 +158,7 @@ async function paidRun(
   const ran = await asked.start(limitMs).catch(async (error: unknown) => {
     // Every attempt reserves under the act's id, and only this one could: no other attempt has run or will.
     if (!asked.mayHaveRun) call.act?.cameToNothing();
-    await deps.credits.releaseRun(reservationId);
+    await deps.credits.reservations.releaseRun(reservationId);
     throw error;
   });
   deps.onRan({ error: ran.error?.code, seconds: ran.usage.durationMs / 1_000 });
@@ -178,8 +178,8 @@ async function settle(
 ): Promise<number> {
   const { serviceFault, error, usage } = ran;
   const neverBegan = error?.code === "invalid_code" && usage.durationMs <= FREE_TO_PARSE_MS;
-  if (!serviceFault && !neverBegan) return credits.settleRun(reservationId, usage.durationMs, record);
-  await credits.releaseRun(reservationId, record);
+  if (!serviceFault && !neverBegan) return credits.reservations.settleRun(reservationId, usage.durationMs, record);
+  await credits.reservations.releaseRun(reservationId, record);
   return 0;
 }
 

@@ -104,7 +104,7 @@ async function ownKey({ chain }: RouteDeps, accountId: AccountId, keyId: KeyId):
 
 async function listApiKeys({ chain, credits }: RouteDeps, call: Call<"listApiKeys">): Promise<Answer<"listApiKeys">> {
   const { items, total } = await chain.usageKeys(call.caller.accountId, pageOf(call.query));
-  const spent = await credits.spentCents(items.map(({ id }) => id));
+  const spent = await credits.accounts.spentCents(items.map(({ id }) => id));
   call.setTotal(total);
   return items.map((key) => usageKeyItem(key, spent.get(key.id) ?? 0));
 }

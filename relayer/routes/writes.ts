@@ -11,6 +11,7 @@ import type { Act } from "../act";
 import type { CredentialWrite, OwnersRequest, SubmissionId, SubmitAnswer, SubmitCommon } from "../chain/types";
 import { decodeForward, type Forwarded, type SignedForwardRequest } from "../../protocol/forward";
 import type { Call, Caller } from "../middleware/call";
+import type { WriteReservation } from "../credits/types";
 import type { RouteDeps } from "./deps";
 import { defined } from "../../protocol/defined";
 
@@ -41,7 +42,7 @@ export const write = (functionName: string, ...args: WriteArgument[]): ContractW
 /** Seconds in which a request signed for an identity must be mined. */
 const FORWARD_SECONDS = 600;
 
-type Spender = Omit<Parameters<RouteDeps["credits"]["reserveWrite"]>[0], "submissionId" | "cents">;
+type Spender = Omit<WriteReservation, "submissionId" | "cents">;
 
 /**
  * Operations that an owner can do without credit: revoke a leaked key, freeze, transfer or convert the account. Limited
@@ -169,7 +170,7 @@ export class Writes {
     const cents = this.#deps.prices.managementWriteCents;
     let takeBack = async (): Promise<void> => undefined;
     const reserveFor = (payer: Spender) => async (submissionId: SubmissionId) => {
-      const isHeld = await this.#deps.credits.reserveWrite({ ...payer, cents, submissionId });
+      const isHeld = await this.#deps.credits.reservations.reserveWrite({ ...payer, cents, submissionId });
       if (!isHeld) takeBack = await call.countAsFree(accountId);
     };
     const reserve = spender === undefined || cents === 0 ? undefined : reserveFor(spender);

@@ -11,7 +11,7 @@ import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { createAccount, createClient, type Client } from "../../client";
 import type { AccountId } from "../../protocol/ids";
-import { createCredits, type Credits } from "../../relayer/credits";
+import { Credits } from "../../relayer/credits";
 import { openStore } from "../../relayer/store";
 import { freePort } from "../dev/ports";
 import { startProcess, waitUntil } from "../dev/processes";
@@ -126,7 +126,7 @@ interface LedgerReport {
 
 async function measureLedger(databaseUrl: string | undefined): Promise<LedgerReport> {
   const store = await openStore({ databaseUrl });
-  const credits = createCredits({
+  const credits = new Credits({
     db: store.db,
     instanceId: randomBytes(8).toString("hex"),
     prices: { managementWriteCents: 1, runSecondCents: 1 },
@@ -155,21 +155,21 @@ async function measureSpenders(
   credits: Credits,
 ): Promise<Pick<LedgerReport, "spenders" | "actsPerSecond" | "refused" | "balanceCents">> {
   const account = freshAccount();
-  await credits.balance(account);
+  await credits.accounts.balance(account);
   let refused = 0;
   const spender = async (): Promise<void> => {
     for (let act = 0; act < ACTS_PER_SPENDER; act++) await spend(credits, account).catch(() => (refused += 1));
   };
   const ms = await timed(() => Promise.all(Array.from({ length: SPENDERS }, spender)));
-  const { balanceCents } = await credits.balance(account);
+  const { balanceCents } = await credits.accounts.balance(account);
   const acts = SPENDERS * ACTS_PER_SPENDER;
   if (balanceCents !== 2_000 - (acts - refused)) throw new Error(`the books are wrong: ${balanceCents} cents left`);
   return { spenders: SPENDERS, actsPerSecond: Math.round((acts / ms) * 1000), refused, balanceCents };
 }
 
 async function spend(credits: Credits, accountId: AccountId): Promise<void> {
-  const { reservationId } = await credits.reserveRun({ accountId, limitMs: 1000 });
-  await credits.settleRun(reservationId, 5);
+  const { reservationId } = await credits.reservations.reserveRun({ accountId, limitMs: 1000 });
+  await credits.reservations.settleRun(reservationId, 5);
 }
 
 const freshAccount = (): AccountId => `0x${randomBytes(32).toString("hex")}` as AccountId;

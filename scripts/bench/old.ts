@@ -12,7 +12,7 @@ import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import { SubmissionRecords } from "../../relayer/chain/submissions/records";
 import { newSubmissionId, type Outcome } from "../../relayer/chain/submissions/rows";
-import { createCredits, type Credits } from "../../relayer/credits";
+import { Credits } from "../../relayer/credits";
 import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
@@ -86,7 +86,7 @@ async function databaseMiB(db: Db): Promise<number> {
 }
 
 async function measure({ db }: Store, instanceId: string): Promise<Ages> {
-  const credits = createCredits({
+  const credits = new Credits({
     db,
     instanceId,
     prices: { managementWriteCents: 1, runSecondCents: 1 },
@@ -99,26 +99,26 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
     on conflict do nothing`.execute(db);
   const account = `0x${randomBytes(32).toString("hex")}` as AccountId;
   await sql`insert into account_turns (account_id) values (${account})`.execute(db);
-  await credits.balance(account);
+  await credits.accounts.balance(account);
   const turn = { number: 0 };
   const page = { number: 0, size: 50 };
   return {
     writeMs: await repeated(() => write(records, credits, account, turn)),
     runMs: await repeated(async () => {
-      const { reservationId } = await credits.reserveRun({ accountId: account, limitMs: 1_000 });
-      await credits.settleRun(reservationId, 5);
+      const { reservationId } = await credits.reservations.reserveRun({ accountId: account, limitMs: 1_000 });
+      await credits.reservations.settleRun(reservationId, 5);
     }),
-    historyPageMs: await repeated(() => credits.history(account, page)),
-    runsPageMs: await repeated(() => credits.runs(account, {}, page)),
+    historyPageMs: await repeated(() => credits.accounts.history(account, page)),
+    runsPageMs: await repeated(() => credits.runs.list(account, {}, page)),
     sweepMs: await repeated(() => records.takeOver([])),
   };
 }
 
 function recordsOver(db: Db, instanceId: string, credits: Credits): SubmissionRecords {
   return new SubmissionRecords(db, instanceId, {
-    onBegin: (ids, trx) => credits.bindWrites(ids, trx),
-    onOutcome: (outcomes, trx) => credits.endWrites(outcomes, trx),
-    onAbandon: (id) => credits.abandonWrite(id),
+    onBegin: (ids, trx) => credits.reservations.bindWrites(ids, trx),
+    onOutcome: (outcomes, trx) => credits.reservations.endWrites(outcomes, trx),
+    onAbandon: (id) => credits.reservations.abandonWrite(id),
   });
 }
 
@@ -130,7 +130,7 @@ async function write(
   turn: { number: number },
 ): Promise<void> {
   const id = newSubmissionId();
-  await credits.reserveWrite({ accountId, submissionId: id, cents: 1 });
+  await credits.reservations.reserveWrite({ accountId, submissionId: id, cents: 1 });
   const row = await records.begin({
     id,
     accountId,

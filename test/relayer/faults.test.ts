@@ -59,15 +59,15 @@ describe("an operation whose store fails", function () {
 
   it("a charged run is answered only once that is stored", async () => {
     const { id } = await newClient();
-    const { reservationId } = await relayer.credits.reserveRun({ accountId: id, limitMs: 5_000 });
+    const { reservationId } = await relayer.credits.reservations.reserveRun({ accountId: id, limitMs: 5_000 });
     faults.failRandomly(1, Math.random);
     let isAnswered = false;
-    const settled = relayer.credits.settleRun(reservationId, 2_500).finally(() => (isAnswered = true));
+    const settled = relayer.credits.reservations.settleRun(reservationId, 2_500).finally(() => (isAnswered = true));
     await new Promise((resolve) => setTimeout(resolve, 700));
     expect(isAnswered).to.equal(false);
     faults.disarm();
     expect(await settled).to.equal(3);
-    expect((await relayer.credits.balance(id)).reservedCents).to.equal(0);
+    expect((await relayer.credits.accounts.balance(id)).reservedCents).to.equal(0);
   });
 
   it("at random statements, beside others: ledger and chain agree in the end", async () => {

@@ -3,7 +3,9 @@ import { randomBytes } from "node:crypto";
 import Stripe from "stripe";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import { Secret } from "../../protocol/secret";
-import { createCredits, type Credits, type CreditsOptions, type PaymentKeys } from "../../relayer/credits/index";
+import { Credits, type CreditsOptions, type PaymentKeys } from "../../relayer/credits/index";
+import { CreditAccounts } from "../../relayer/credits/creditAccounts";
+import { Reservations } from "../../relayer/credits/reservations";
 import { grantSignupCredit } from "../../relayer/credits/signup";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
@@ -36,7 +38,7 @@ export async function openCredits(options: BenchOptions = {}): Promise<CreditsBe
   const onError = (error: unknown): void => void errors.push(error);
   const instance = new Instance({ db, onError, renewalMs: 5_000 });
   await instance.start();
-  const credits = createCredits({
+  const credits = new Credits({
     instanceId: instance.id,
     prices: { managementWriteCents: 1, runSecondCents: 1 },
     signup: { cents: 0, dailyCapCents: undefined, everyAccount: false },
@@ -51,6 +53,16 @@ export async function openCredits(options: BenchOptions = {}): Promise<CreditsBe
   };
   return { db, credits, instance, errors, stop };
 }
+
+/** Reservations as another instance sees them, which ends what dead ones left. */
+export const reservationsOf = (db: Db, instanceId: string): Reservations =>
+  new Reservations({
+    db,
+    instanceId,
+    prices: { managementWriteCents: 1, runSecondCents: 1 },
+    accounts: new CreditAccounts(db, { cents: 0, dailyCapCents: undefined, everyAccount: false }),
+    onError: () => undefined,
+  });
 
 export function paymentKeys(double: StripeDouble): PaymentKeys {
   return {
@@ -90,7 +102,7 @@ export async function paidIntent(
   amountCents: number,
   card = "pm_card_visa",
 ): Promise<string> {
-  const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents });
+  const { paymentIntentId } = await bench.credits.payments.intents.create({ accountId, amountCents });
   await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: card });
   return paymentIntentId;
 }

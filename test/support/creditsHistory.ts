@@ -6,9 +6,17 @@ import Stripe from "stripe";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import { KeywrightError } from "../../protocol/errors";
 import type { StripeDouble } from "../../scripts/dev/stripe/server";
-import { Reservations } from "../../relayer/credits/reservations";
 import { expectBalancedBooks } from "./books";
-import { freshAccount, freshKey, fund, openCredits, paymentKeys, WEBHOOK_SECRET, type CreditsBench } from "./credits";
+import {
+  freshAccount,
+  freshKey,
+  fund,
+  openCredits,
+  paymentKeys,
+  reservationsOf,
+  WEBHOOK_SECRET,
+  type CreditsBench,
+} from "./credits";
 
 export const ACCOUNTS = 3;
 const START_CENTS = 60;
@@ -104,10 +112,15 @@ export class CreditsHistory {
 
   async #topUp({ account: index, cents, confirms, card }: Extract<Act, { kind: "topUp" }>): Promise<void> {
     const accountId = this.#accounts[index] as AccountId;
-    const { paymentIntentId: id } = await this.#any().credits.createIntent({ accountId, amountCents: cents });
+    const { paymentIntentId: id } = await this.#any().credits.payments.intents.create({
+      accountId,
+      amountCents: cents,
+    });
     await this.#stripe.paymentIntents.confirm(id, { payment_method: card });
     this.#payments.push({ id, account: index, cents });
-    await Promise.all(Array.from({ length: confirms }, () => this.#any().credits.confirmIntent(accountId, id)));
+    await Promise.all(
+      Array.from({ length: confirms }, () => this.#any().credits.payments.intents.confirm(accountId, id)),
+    );
   }
 
   async #run({
@@ -118,23 +131,23 @@ export class CreditsHistory {
     end: how,
   }: Extract<Act, { kind: "run" }>): Promise<void> {
     const { credits } = this.#any();
-    const { reservationId, limitMs } = await credits.reserveRun({
+    const { reservationId, limitMs } = await credits.reservations.reserveRun({
       ...this.#spender(index, capped),
       limitMs: limitSeconds * 1000,
     });
-    if (how === "release") await credits.releaseRun(reservationId);
+    if (how === "release") await credits.reservations.releaseRun(reservationId);
     if (how === "settle")
-      this.#charge(index, capped, await credits.settleRun(reservationId, Math.min(durationMs, limitMs)));
+      this.#charge(index, capped, await credits.reservations.settleRun(reservationId, Math.min(durationMs, limitMs)));
   }
 
   async #write({ account: index, capped, cents, bind, end: how }: Extract<Act, { kind: "write" }>): Promise<void> {
     const { credits, db } = this.#any();
     const id = randomBytes(16).toString("hex");
-    await credits.reserveWrite({ ...this.#spender(index, capped), submissionId: id, cents });
-    if (!bind) return how === "release" ? credits.abandonWrite(id) : undefined;
+    await credits.reservations.reserveWrite({ ...this.#spender(index, capped), submissionId: id, cents });
+    if (!bind) return how === "release" ? credits.reservations.abandonWrite(id) : undefined;
     const bound = await db
       .transaction()
-      .execute((trx) => credits.bindWrites([id], trx))
+      .execute((trx) => credits.reservations.bindWrites([id], trx))
       .then(
         () => true,
         () => false,
@@ -157,8 +170,8 @@ export class CreditsHistory {
   }): Promise<void> {
     const { credits, db } = this.#any();
     await db.transaction().execute(async (trx) => {
-      if (!mined) await credits.releaseWrite(id, trx);
-      else this.#charge(index, capped, await credits.settleWrite(id, trx));
+      if (!mined) await credits.reservations.releaseWrite(id, trx);
+      else this.#charge(index, capped, await credits.reservations.settleWrite(id, trx));
     });
   }
 
@@ -196,7 +209,7 @@ export class CreditsHistory {
   async #deliver(event: unknown): Promise<void> {
     if (event === undefined) return;
     const payload = JSON.stringify(event);
-    await this.#any().credits.handleWebhook(
+    await this.#any().credits.payments.handleWebhook(
       Buffer.from(payload),
       Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET }),
     );
@@ -232,17 +245,16 @@ export class CreditsHistory {
     await survivor.stop();
     const sweeper = await this.#instance();
     this.#instances = [sweeper];
-    const prices = { managementWriteCents: 1, runSecondCents: 1 };
-    await new Reservations({ db: this.#db, instanceId: sweeper.instance.id, prices, onError: () => undefined }).sweep();
+    await reservationsOf(this.#db, sweeper.instance.id).sweep();
   }
 
   async check(): Promise<void> {
     const { credits, db } = this.#any();
     for (const [index, accountId] of this.#accounts.entries()) {
       const expected = START_CENTS - (this.#costs[index] ?? 0) + this.#paidIn(index);
-      expect(await credits.balance(accountId)).to.deep.equal({ balanceCents: expected, reservedCents: 0 });
+      expect(await credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: expected, reservedCents: 0 });
     }
-    const spent = await credits.spentCents(this.#keys);
+    const spent = await credits.accounts.spentCents(this.#keys);
     expect([...spent.values()]).to.deep.equal(this.#keyCosts);
     expect(Math.max(...this.#keyCosts)).to.be.at.most(CAP_CENTS);
     await expectBalancedBooks(db);

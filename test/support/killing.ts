@@ -11,10 +11,9 @@ import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import { Payments } from "../../relayer/credits/payments/index";
-import { Reservations } from "../../relayer/credits/reservations";
 import { openStore, type Store, type StoreOptions } from "../../relayer/store/index";
 import { expectBalancedBooks } from "./books";
-import { DEPLOYMENT, freshAccount, fund, paymentKeys, startDouble } from "./credits";
+import { DEPLOYMENT, freshAccount, fund, paymentKeys, reservationsOf, startDouble } from "./credits";
 import type { SpenderOptions, Told } from "./spender";
 
 export interface KillingOptions {
@@ -126,8 +125,7 @@ async function endWhatWasUnderWay({ db }: Store, double: Awaited<ReturnType<type
     .updateTable("instances")
     .set({ renewed_at: sql`now() - interval '16 seconds'` })
     .execute();
-  const prices = { managementWriteCents: 1, runSecondCents: 1 };
-  const reservations = new Reservations({ db, instanceId: "the next", prices, onError: () => undefined });
+  const reservations = reservationsOf(db, "the next");
   const bound = await db
     .selectFrom("credit_reservations")
     .select("id")

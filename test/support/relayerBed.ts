@@ -24,7 +24,7 @@ import { createApp } from "../../relayer/app";
 import { Repeating } from "../../relayer/background";
 import { openChain } from "../../relayer/chain";
 import type { Chain, ExecutorWriteCall } from "../../relayer/chain/types";
-import { createCredits, type Credits, type PaymentKeys } from "../../relayer/credits/index";
+import { Credits, type PaymentKeys } from "../../relayer/credits/index";
 import { DeniedRun, type AskedRun } from "../../relayer/askedRun";
 import type { RunQuestion } from "../../relayer/runBody";
 import type { Executor } from "../../relayer/executorClient";
@@ -164,7 +164,7 @@ export async function startRelayerBed({
   const executor = new CountingExecutor(bed);
   const prices = { managementWriteCents: 1, runSecondCents: 1 };
   const signup = { cents: 2_000, dailyCapCents: undefined, everyAccount: creditsEveryAccount };
-  const credits = createCredits({
+  const credits = new Credits({
     db,
     instanceId: instance.id,
     prices,
@@ -180,9 +180,9 @@ export async function startRelayerBed({
     instanceId: instance.id,
     executor,
     hooks: {
-      onBegin: (submissionIds, trx) => credits.bindWrites(submissionIds, trx),
-      onOutcome: (outcomes, trx) => credits.endWrites(outcomes, trx),
-      onAbandon: (submissionId) => credits.abandonWrite(submissionId),
+      onBegin: (submissionIds, trx) => credits.reservations.bindWrites(submissionIds, trx),
+      onOutcome: (outcomes, trx) => credits.reservations.endWrites(outcomes, trx),
+      onAbandon: (submissionId) => credits.reservations.abandonWrite(submissionId),
     },
     log,
     rpcUrls: [bed.proxy.url],

@@ -98,7 +98,9 @@ export async function expectExactly(
   await eventually(
     "no credit is held",
     async () =>
-      (await relayer.credits.balance(id)).reservedCents + (await relayer.credits.balance(ownerId)).reservedCents === 0,
+      (await relayer.credits.accounts.balance(id)).reservedCents +
+        (await relayer.credits.accounts.balance(ownerId)).reservedCents ===
+      0,
     LONGEST_WAIT_MS,
   );
   await expectBalancedBooks(relayer.store.db);

@@ -7,7 +7,7 @@ import Stripe from "stripe";
 import type { AccountId } from "../../protocol/ids";
 import { KeywrightError } from "../../protocol/errors";
 import { Secret } from "../../protocol/secret";
-import { createCredits, type Credits } from "../../relayer/credits/index";
+import { Credits } from "../../relayer/credits/index";
 import { openStore } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
 
@@ -38,7 +38,7 @@ async function main(options: SpenderOptions): Promise<void> {
   await instance.start();
   const { hostname, port } = new URL(options.stripeUrl);
   const stripe = new Stripe("sk_test_ours", { host: hostname, port, protocol: "http", telemetry: false });
-  const credits = createCredits({
+  const credits = new Credits({
     db,
     instanceId: instance.id,
     prices: { managementWriteCents: 1, runSecondCents: 1 },
@@ -77,22 +77,22 @@ async function spendForEver(tools: Tools, accounts: readonly AccountId[]): Promi
 }
 
 async function topUp({ credits, stripe }: Tools, accountId: AccountId): Promise<void> {
-  const { paymentIntentId: id } = await credits.createIntent({ accountId, amountCents: 500 });
+  const { paymentIntentId: id } = await credits.payments.intents.create({ accountId, amountCents: 500 });
   await stripe.paymentIntents.confirm(id, { payment_method: "pm_card_visa" });
-  await credits.confirmIntent(accountId, id);
+  await credits.payments.intents.confirm(accountId, id);
   tell({ told: "credited", id });
 }
 
 async function run({ credits }: Tools, accountId: AccountId): Promise<void> {
-  const { reservationId: id, limitMs } = await credits.reserveRun({ accountId, limitMs: 30_000 });
-  tell({ told: "cost", id, cents: await credits.settleRun(id, Math.random() * limitMs) });
+  const { reservationId: id, limitMs } = await credits.reservations.reserveRun({ accountId, limitMs: 30_000 });
+  tell({ told: "cost", id, cents: await credits.reservations.settleRun(id, Math.random() * limitMs) });
 }
 
 async function write({ credits, db }: Tools, accountId: AccountId): Promise<void> {
   const id = randomBytes(16).toString("hex");
-  await credits.reserveWrite({ accountId, submissionId: id, cents: 7 });
-  await db.transaction().execute((trx) => credits.bindWrites([id], trx));
-  const cents = await db.transaction().execute((trx) => credits.settleWrite(id, trx));
+  await credits.reservations.reserveWrite({ accountId, submissionId: id, cents: 7 });
+  await db.transaction().execute((trx) => credits.reservations.bindWrites([id], trx));
+  const cents = await db.transaction().execute((trx) => credits.reservations.settleWrite(id, trx));
   tell({ told: "cost", id, cents });
 }
 

@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { KeywrightError } from "../../protocol/errors";
-import type { Credits } from "../../relayer/credits/types";
+import type { Credits } from "../../relayer/credits";
 
 export interface WebhookEndpoint {
   readonly url: string;
@@ -33,7 +33,7 @@ export async function openWebhookEndpoint(): Promise<WebhookEndpoint> {
   const take = async (body: Buffer, signature: string): Promise<number> => {
     if (credits === undefined || refusals-- > 0) return 503;
     try {
-      await credits.handleWebhook(body, signature);
+      await credits.payments.handleWebhook(body, signature);
       accepted += 1;
       return 200;
     } catch (error) {

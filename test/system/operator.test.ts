@@ -103,7 +103,7 @@ describe("operator commands on PostgreSQL", function () {
         ["correction", "corrections", -400, "ticket-2"],
       ]);
       const bench = await openCredits({ db: bed.store.db });
-      const { entries, total } = await bench.credits.history(account, { number: 0, size: 10 });
+      const { entries, total } = await bench.credits.accounts.history(account, { number: 0, size: 10 });
       await bench.stop();
       expect([total, entries.map(({ kind, amountCents }) => [kind, amountCents])]).to.deep.equal([
         2,

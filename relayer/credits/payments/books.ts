@@ -65,7 +65,8 @@ export async function recordRefunded(db: Db, intentId: string, refundedCents: nu
 
 /** Two events of the same second have no order: the claim then counts as withdrawn, the usual final state. */
 const NEWEST_WITHDRAWN = sql<boolean>`case when excluded.told_at > payment_claims.told_at then excluded.withdrawn
-  when excluded.told_at = payment_claims.told_at then payment_claims.withdrawn or excluded.withdrawn else payment_claims.withdrawn end`;
+  when excluded.told_at = payment_claims.told_at then payment_claims.withdrawn or excluded.withdrawn
+    else payment_claims.withdrawn end`;
 
 export async function recordClaim(db: Db, claim: Claim): Promise<void> {
   await db.transaction().execute(async (trx) => {

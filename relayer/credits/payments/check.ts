@@ -155,9 +155,11 @@ export class ProcessorCheck {
   /** Looks entries up by the posting keys of each payment, so that no entry list is scanned. */
   async #booked(intents: readonly string[], until: number): Promise<ReadonlyMap<string, Booked>> {
     const { rows } = await sql<{ intent_id: string; cents: number; credited: number }>`
-      select intent_id, case when created_at < to_timestamp(${until}::float8) then credited_cents else 0 end as credited, (
+      select intent_id, case when created_at < to_timestamp(${until}::float8) then credited_cents
+        else 0 end as credited, (
         select coalesce(sum(amount_cents), 0)::int8 from ledger_entries where posting_key = any(
-          array['top_up:' || intent_id] || array(select 'debit:' || intent_id || ':' || n from generate_series(1, adjustments) n)
+          array['top_up:' || intent_id] || array(select 'debit:' || intent_id || ':' || n
+            from generate_series(1, adjustments) n)
         )
       ) as cents
       from payments where intent_id = any(${[...intents]}::text[])`.execute(this.#options.db);
@@ -202,9 +204,8 @@ export class ProcessorCheck {
   /** Of all payments that the ledger knew before `until`; the processor's pages have covered each of them. */
   async #creditedCents(until: number): Promise<number> {
     const { rows } = await sql<{ cents: number }>`
-      select coalesce(sum(credited_cents), 0)::int8 as cents from payments where created_at < to_timestamp(${until}::float8)`.execute(
-      this.#options.db,
-    );
+      select coalesce(sum(credited_cents), 0)::int8 as cents from payments
+        where created_at < to_timestamp(${until}::float8)`.execute(this.#options.db);
     return rows[0]?.cents ?? 0;
   }
 }

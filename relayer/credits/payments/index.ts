@@ -1,7 +1,6 @@
-/** Everything about the payment processor, behind the few methods `Credits` needs. */
-import type { AccountId } from "../../../protocol/ids";
+/** Payments through the processor: intents, its events, and comparison of its books with the ledger. */
 import type { Db } from "../../store/database";
-import type { Confirmation, Intent, IntentRequest, WebhookOutcome } from "../types";
+import type { WebhookOutcome } from "../types";
 import { ProcessorCheck, type PaymentDiscrepancy } from "./check";
 import { applyEvent, verifiedEvent } from "./events";
 import { Intents } from "./intents";
@@ -11,8 +10,8 @@ import { reconcile } from "./reconcile";
 export type { PaymentKeys } from "./processor";
 
 export class Payments {
+  readonly intents: Intents;
   readonly #stripe;
-  readonly #intents;
   readonly #db: Db;
   readonly #keys: PaymentKeys;
   readonly #deployment: string;
@@ -22,21 +21,18 @@ export class Payments {
     this.#keys = keys;
     this.#deployment = deployment;
     this.#stripe = openProcessor(keys);
-    this.#intents = new Intents(db, this.#stripe, deployment);
+    this.intents = new Intents(db, this.#stripe, deployment);
   }
 
+  /** The processor's key for browsers. */
   get publishableKey(): string {
     return this.#keys.publishableKey;
   }
 
-  createIntent(request: IntentRequest): Promise<Intent> {
-    return this.#intents.create(request);
-  }
-
-  confirmIntent(accountId: AccountId, intentId: string): Promise<Confirmation> {
-    return this.#intents.confirm(accountId, intentId);
-  }
-
+  /**
+   * Verifies and applies one event of the processor; duplicates and any order are safe. Error:
+   * `invalid_webhook_signature`.
+   */
   async handleWebhook(rawBody: Buffer, signature: string | undefined): Promise<WebhookOutcome> {
     const event = verifiedEvent(this.#stripe, rawBody, signature, this.#keys.webhookSecret.reveal());
     return { handled: await applyEvent(this.#db, this.#deployment, event) };

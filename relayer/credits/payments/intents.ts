@@ -23,6 +23,10 @@ export class Intents {
     this.#deployment = deployment;
   }
 
+  /**
+   * Errors: `amount_out_of_range`, `payments_unavailable`, `idempotency_conflict` (attempt key used with another
+   * amount).
+   */
   async create({ accountId, amountCents, attemptKey }: IntentRequest): Promise<Intent> {
     checkAmount(amountCents);
     await ensureAccount(this.#db, accountId);
@@ -128,6 +132,11 @@ export class Intents {
     return id;
   }
 
+  /**
+   * Credits a succeeded intent of this account, once. Amount and currency are read from the intent. Errors:
+   * `payment_intent_not_found` (unknown, or another account's), `payment_not_succeeded` {status},
+   * `payments_unavailable`.
+   */
   async confirm(accountId: AccountId, intentId: string): Promise<Confirmation> {
     if (!INTENT_ID.test(intentId)) throw notFound();
     const known = await this.#db

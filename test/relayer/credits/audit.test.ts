@@ -27,7 +27,7 @@ describe("the periodic ledger check", () => {
     const bench = await openCredits({ db });
     const account = freshAccount();
     await fund(db, account, 50);
-    await bench.credits.reserveRun({ accountId: account, limitMs: 3_000 });
+    await bench.credits.reservations.reserveRun({ accountId: account, limitMs: 3_000 });
     const audit = new Audit(db, (one) => found.push(one));
     await wholePass(audit);
     expect(audit.figures).to.deep.include({ accounts: 1_201, balanceCents: 50, reservedCents: 3, wrong: 0 });

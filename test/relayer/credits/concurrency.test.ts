@@ -22,8 +22,8 @@ describe("concurrent spending", () => {
     const runs = await Promise.allSettled(
       Array.from({ length: 40 }, async (_, index) => {
         const { credits } = index % 2 === 0 ? bench : peer;
-        const { reservationId } = await credits.reserveRun({ accountId, limitMs: 1000 });
-        return credits.settleRun(reservationId, 999);
+        const { reservationId } = await credits.reservations.reserveRun({ accountId, limitMs: 1000 });
+        return credits.reservations.settleRun(reservationId, 999);
       }),
     );
     const paid = runs.filter((run) => run.status === "fulfilled").map((run) => run.value);
@@ -32,7 +32,7 @@ describe("concurrent spending", () => {
       .map((run) => (run.reason as { code?: string }).code);
     expect(paid.reduce((sum, cents) => sum + cents, 0)).to.equal(17);
     expect(new Set(refused)).to.deep.equal(new Set(["insufficient_credit"]));
-    expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
+    expect(await bench.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
   });
 
   it("loses no update and never goes below zero, two hundred of one account", async () => {
@@ -44,19 +44,19 @@ describe("concurrent spending", () => {
       const keyId = keys[index % keys.length];
       if (index % 3 === 0) {
         const submissionId = randomBytes(16).toString("hex");
-        await credits.reserveWrite({ accountId, keyId, submissionId, cents: 1 });
-        return bench.db.transaction().execute((trx) => credits.settleWrite(submissionId, trx));
+        await credits.reservations.reserveWrite({ accountId, keyId, submissionId, cents: 1 });
+        return bench.db.transaction().execute((trx) => credits.reservations.settleWrite(submissionId, trx));
       }
-      const { reservationId } = await credits.reserveRun({ accountId, keyId, limitMs: 30_000 });
-      return credits.settleRun(reservationId, (index % 9) * 1000);
+      const { reservationId } = await credits.reservations.reserveRun({ accountId, keyId, limitMs: 30_000 });
+      return credits.reservations.settleRun(reservationId, (index % 9) * 1000);
     };
     const outcomes = await Promise.allSettled(Array.from({ length: 200 }, (_, index) => spend(index)));
     const spent = outcomes.reduce((sum, one) => sum + (one.status === "fulfilled" ? one.value : 0), 0);
-    const { balanceCents, reservedCents } = await bench.credits.balance(accountId);
+    const { balanceCents, reservedCents } = await bench.credits.accounts.balance(accountId);
     expect(reservedCents).to.equal(0);
     expect(balanceCents).to.equal(1500 - spent);
     expect(balanceCents).to.be.at.least(0);
-    const byKey = await bench.credits.spentCents(keys);
+    const byKey = await bench.credits.accounts.spentCents(keys);
     expect([...byKey.values()].reduce((sum, cents) => sum + cents, 0)).to.equal(spent);
   });
 });

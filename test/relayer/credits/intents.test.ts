@@ -18,10 +18,10 @@ describe("payment intents", () => {
   });
 
   const create = async (amountCents = 500, attemptKey?: string): Promise<string> =>
-    (await bench.credits.createIntent({ accountId, amountCents, attemptKey })).paymentIntentId;
+    (await bench.credits.payments.intents.create({ accountId, amountCents, attemptKey })).paymentIntentId;
   const pay = (intentId: string, card = "pm_card_visa"): Promise<unknown> =>
     stripe.paymentIntents.confirm(intentId, { payment_method: card });
-  const balance = async (): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
+  const balance = async (): Promise<number> => (await bench.credits.accounts.balance(accountId)).balanceCents;
   const nothingMoved = async (): Promise<void> => {
     expect(await balance()).to.equal(0);
   };
@@ -46,7 +46,7 @@ describe("payment intents", () => {
       Number.POSITIVE_INFINITY,
       "500" as unknown as number,
     ]) {
-      await expectRefusal(bench.credits.createIntent({ accountId, amountCents }), "amount_out_of_range");
+      await expectRefusal(bench.credits.payments.intents.create({ accountId, amountCents }), "amount_out_of_range");
     }
     expect(double.objects.intents.size, "none reached the processor").to.equal(intents);
   });
@@ -54,7 +54,7 @@ describe("payment intents", () => {
   it("are credited once they have succeeded, with the received amount", async () => {
     const intent = await create(700);
     await pay(intent);
-    expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({
+    expect(await bench.credits.payments.intents.confirm(accountId, intent)).to.deep.equal({
       balanceCents: 700,
       alreadyCredited: false,
     });
@@ -63,9 +63,9 @@ describe("payment intents", () => {
   it("report an earlier credit, also while the processor is unavailable", async () => {
     const intent = await create();
     await pay(intent);
-    await bench.credits.confirmIntent(accountId, intent);
+    await bench.credits.payments.intents.confirm(accountId, intent);
     double.faults.plan({ kind: "lost_before", where: "/v1/payment_intents", times: 10 });
-    expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({
+    expect(await bench.credits.payments.intents.confirm(accountId, intent)).to.deep.equal({
       balanceCents: 500,
       alreadyCredited: true,
     });
@@ -82,7 +82,10 @@ describe("payment intents", () => {
     for (const [name, end, status] of ends) {
       const intent = await create();
       await end(intent);
-      const error = await expectRefusal(bench.credits.confirmIntent(accountId, intent), "payment_not_succeeded");
+      const error = await expectRefusal(
+        bench.credits.payments.intents.confirm(accountId, intent),
+        "payment_not_succeeded",
+      );
       expect(error.facts, name).to.deep.equal({ payment_status: status });
     }
     await nothingMoved();
@@ -90,12 +93,12 @@ describe("payment intents", () => {
 
   it("of another account are not found, whether paid or credited", async () => {
     const owner = freshAccount();
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId: owner, amountCents: 500 });
-    await expectRefusal(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
+    const { paymentIntentId } = await bench.credits.payments.intents.create({ accountId: owner, amountCents: 500 });
+    await expectRefusal(bench.credits.payments.intents.confirm(accountId, paymentIntentId), "payment_intent_not_found");
     await pay(paymentIntentId);
-    await expectRefusal(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
-    await bench.credits.confirmIntent(owner, paymentIntentId);
-    await expectRefusal(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
+    await expectRefusal(bench.credits.payments.intents.confirm(accountId, paymentIntentId), "payment_intent_not_found");
+    await bench.credits.payments.intents.confirm(owner, paymentIntentId);
+    await expectRefusal(bench.credits.payments.intents.confirm(accountId, paymentIntentId), "payment_intent_not_found");
     await nothingMoved();
   });
 
@@ -121,7 +124,7 @@ describe("payment intents", () => {
       `pi_${"x".repeat(300)}`,
       "pi_1?expand[]=customer",
     ]) {
-      await expectRefusal(bench.credits.confirmIntent(accountId, id), "payment_intent_not_found");
+      await expectRefusal(bench.credits.payments.intents.confirm(accountId, id), "payment_intent_not_found");
     }
     await nothingMoved();
   });
@@ -133,7 +136,7 @@ describe("payment intents", () => {
       metadata: { deployment: DEPLOYMENT, account_id: accountId },
     });
     await pay(intent.id);
-    await expectRefusal(bench.credits.confirmIntent(accountId, intent.id), "payment_wrong_currency");
+    await expectRefusal(bench.credits.payments.intents.confirm(accountId, intent.id), "payment_wrong_currency");
     await nothingMoved();
   });
 
@@ -143,7 +146,7 @@ describe("payment intents", () => {
       const attempt = randomUUID();
       double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 1 });
       const ids = await Promise.all(Array.from({ length: 5 }, () => create(900, attempt)));
-      const again = await bench.credits.createIntent({ accountId, amountCents: 900, attemptKey: attempt });
+      const again = await bench.credits.payments.intents.create({ accountId, amountCents: 900, attemptKey: attempt });
       expect(new Set([...ids, again.paymentIntentId]).size).to.equal(1);
       expect(again.clientSecret).to.include(again.paymentIntentId);
     },
@@ -169,7 +172,7 @@ describe("payment intents", () => {
   it("with the same attempt key of two accounts are two", async () => {
     const attempt = randomUUID();
     const mine = await create(900, attempt);
-    const theirs = await bench.credits.createIntent({
+    const theirs = await bench.credits.payments.intents.create({
       accountId: freshAccount(),
       amountCents: 900,
       attemptKey: attempt,
@@ -178,8 +181,8 @@ describe("payment intents", () => {
   });
 
   it("of one account belong to one customer, created once with the first e-mail address", async () => {
-    await bench.credits.rememberEmail(accountId, "first@example.org");
-    await bench.credits.rememberEmail(accountId, "second@example.org");
+    await bench.credits.accounts.rememberEmail(accountId, "first@example.org");
+    await bench.credits.accounts.rememberEmail(accountId, "second@example.org");
     const intents = await Promise.all(Array.from({ length: 8 }, () => create()));
     const customers = new Set(intents.map((id) => double.objects.intents.get(id)?.customer));
     expect(customers.size).to.equal(1);
@@ -200,11 +203,8 @@ describe("without payment keys", () => {
   it("every call to the processor is refused, and metering continues on the ledger", async () => {
     const { credits, stop } = await openCredits();
     const accountId = freshAccount();
-    expect(() => credits.publishableKey()).to.throw("payments_unavailable");
-    await expectRefusal(credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
-    await expectRefusal(credits.confirmIntent(accountId, "pi_1"), "payments_unavailable");
-    await expectRefusal(credits.handleWebhook(Buffer.from("{}"), "t=1,v1=00"), "payments_unavailable");
-    await expectRefusal(credits.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
+    expect(() => credits.payments).to.throw("payments_unavailable");
+    await expectRefusal(credits.reservations.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
     await stop();
   });
 });

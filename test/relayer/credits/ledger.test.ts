@@ -51,9 +51,9 @@ describe("the ledger", () => {
   it("has two legs per entry: the balances of all accounts equal the postings of the ledger's own books", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
-    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 7000 });
+    const { reservationId } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 7000 });
     const before = await books();
-    await bench.credits.settleRun(reservationId, 7000);
+    await bench.credits.reservations.settleRun(reservationId, 7000);
     const after = await books();
     expect((after.get("revenue") ?? 0) - (before.get("revenue") ?? 0)).to.equal(7);
     expect((after.get(accountId) ?? 0) - (before.get(accountId) ?? 0)).to.equal(-7);
@@ -70,19 +70,22 @@ describe("the ledger", () => {
 
   it("shows an unknown account as zero, with an empty history", async () => {
     const accountId = freshAccount();
-    expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
-    expect(await bench.credits.history(accountId, { number: 0, size: 10 })).to.deep.equal({ entries: [], total: 0 });
+    expect(await bench.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
+    expect(await bench.credits.accounts.history(accountId, { number: 0, size: 10 })).to.deep.equal({
+      entries: [],
+      total: 0,
+    });
   });
 
   it("pages through the history, newest first, without gaps or repetitions", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     for (let run = 0; run < 12; run++) {
-      const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 1000 });
-      await bench.credits.settleRun(reservationId, 1);
+      const { reservationId } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 1000 });
+      await bench.credits.reservations.settleRun(reservationId, 1);
     }
     const pages = await Promise.all(
-      [0, 1, 2, 3].map((number) => bench.credits.history(accountId, { number, size: 5 })),
+      [0, 1, 2, 3].map((number) => bench.credits.accounts.history(accountId, { number, size: 5 })),
     );
     expect(pages.map(({ entries }) => entries.length)).to.deep.equal([5, 5, 3, 0]);
     expect(pages.map(({ total }) => total)).to.deep.equal([13, 13, 13, 13]);
@@ -97,7 +100,7 @@ describe("the ledger", () => {
     const [mine, theirs] = [freshAccount(), freshAccount()];
     await fund(bench.db, mine, 100);
     await fund(bench.db, theirs, 200);
-    const { entries, total } = await bench.credits.history(mine, { number: 0, size: 10 });
+    const { entries, total } = await bench.credits.accounts.history(mine, { number: 0, size: 10 });
     expect(total).to.equal(1);
     expect(entries[0]?.reference).to.equal(mine);
   });

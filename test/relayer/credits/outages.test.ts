@@ -21,7 +21,7 @@ describe("while the payment processor fails", () => {
       const accountId = freshAccount();
       const before = double.objects.intents.size;
       double.faults.plan({ kind, where: "POST /v1/payment_intents", times: 1 });
-      await bench.credits.createIntent({ accountId, amountCents: 500 });
+      await bench.credits.payments.intents.create({ accountId, amountCents: 500 });
       expect(double.objects.intents.size, kind).to.equal(before + 1);
     }
   });
@@ -30,7 +30,7 @@ describe("while the payment processor fails", () => {
     for (const kind of faults) {
       double.faults.plan({ kind, where: "/v1/payment_intents", times: 3 });
       const error = await expectRefusal(
-        bench.credits.createIntent({ accountId: freshAccount(), amountCents: 500 }),
+        bench.credits.payments.intents.create({ accountId: freshAccount(), amountCents: 500 }),
         "payments_unavailable",
       );
       expect(error.status).to.equal(503);
@@ -41,19 +41,19 @@ describe("while the payment processor fails", () => {
 
   it("a confirmation without an answer credits nothing, and the next one does", async () => {
     const accountId = freshAccount();
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500 });
+    const { paymentIntentId } = await bench.credits.payments.intents.create({ accountId, amountCents: 500 });
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
     double.faults.plan({ kind: "lost_before", where: `GET /v1/payment_intents/${paymentIntentId}`, times: 3 });
-    await expectRefusal(bench.credits.confirmIntent(accountId, paymentIntentId), "payments_unavailable");
-    expect((await bench.credits.balance(accountId)).balanceCents).to.equal(0);
-    expect((await bench.credits.confirmIntent(accountId, paymentIntentId)).balanceCents).to.equal(500);
+    await expectRefusal(bench.credits.payments.intents.confirm(accountId, paymentIntentId), "payments_unavailable");
+    expect((await bench.credits.accounts.balance(accountId)).balanceCents).to.equal(0);
+    expect((await bench.credits.payments.intents.confirm(accountId, paymentIntentId)).balanceCents).to.equal(500);
   });
 
   it("a customer whose creation timed out is created once", async () => {
     const accountId = freshAccount();
     double.faults.plan({ kind: "lost_after", where: "POST /v1/customers", times: 3 });
-    await expectRefusal(bench.credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
-    await bench.credits.createIntent({ accountId, amountCents: 500 });
+    await expectRefusal(bench.credits.payments.intents.create({ accountId, amountCents: 500 }), "payments_unavailable");
+    await bench.credits.payments.intents.create({ accountId, amountCents: 500 });
     const customers = [...double.objects.customers.values()].filter(
       ({ metadata }) => metadata.account_id === accountId,
     );
@@ -65,21 +65,25 @@ describe("while the payment processor fails", () => {
     const attemptKey = randomUUID();
     double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 3 });
     await expectRefusal(
-      bench.credits.createIntent({ accountId, amountCents: 500, attemptKey }),
+      bench.credits.payments.intents.create({ accountId, amountCents: 500, attemptKey }),
       "payments_unavailable",
     );
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500, attemptKey });
+    const { paymentIntentId } = await bench.credits.payments.intents.create({
+      accountId,
+      amountCents: 500,
+      attemptKey,
+    });
     const ours = [...double.objects.intents.values()].filter(({ metadata }) => metadata.account_id === accountId);
     expect(ours.map(({ id }) => id)).to.deep.equal([paymentIntentId]);
   });
 
   it("runs and writes continue: metering uses only the ledger", async () => {
     const accountId = freshAccount();
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500 });
+    const { paymentIntentId } = await bench.credits.payments.intents.create({ accountId, amountCents: 500 });
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
-    await bench.credits.confirmIntent(accountId, paymentIntentId);
+    await bench.credits.payments.intents.confirm(accountId, paymentIntentId);
     double.faults.plan({ kind: "lost_before", where: "", times: 1000 });
-    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 2000 });
-    expect(await bench.credits.settleRun(reservationId, 1500)).to.equal(2);
+    const { reservationId } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 2000 });
+    expect(await bench.credits.reservations.settleRun(reservationId, 1500)).to.equal(2);
   });
 });

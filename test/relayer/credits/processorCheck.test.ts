@@ -46,7 +46,7 @@ describe("the periodic check of the payment processor", () => {
   async function pay(amountCents: number, paymentMethod?: string): Promise<string> {
     const accountId = freshAccount();
     const paymentIntentId = await paidIntent({ bench, stripe }, accountId, amountCents, paymentMethod);
-    await bench.credits.confirmIntent(accountId, paymentIntentId);
+    await bench.credits.payments.intents.confirm(accountId, paymentIntentId);
     return paymentIntentId;
   }
   async function wholePass(): Promise<ProcessorFigures> {
@@ -82,7 +82,10 @@ describe("the periodic check of the payment processor", () => {
   );
 
   it("reports a payment that was received and never credited, because its event is lost", async () => {
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId: freshAccount(), amountCents: 700 });
+    const { paymentIntentId } = await bench.credits.payments.intents.create({
+      accountId: freshAccount(),
+      amountCents: 700,
+    });
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
     double.objects.events.clear();
     expect((await wholePass()).wrong).to.equal(1);

@@ -42,14 +42,14 @@ describe("receipts", () => {
     return charge;
   };
   const shown = async (account = accountId): Promise<(string | undefined)[][]> => {
-    const { entries } = await bench.credits.history(account, { number: 0, size: 10 });
+    const { entries } = await bench.credits.accounts.history(account, { number: 0, size: 10 });
     return entries.map(({ kind, receiptUrl }) => [kind, receiptUrl]);
   };
 
   it("are in the confirmation, and in no other entry", async () => {
     await fund(bench.db, accountId, 500);
     const intent = await paid();
-    await bench.credits.confirmIntent(accountId, intent);
+    await bench.credits.payments.intents.confirm(accountId, intent);
     expect(await shown()).to.deep.equal([
       ["top_up", chargeOf(intent).receipt_url],
       ["signup_credit", undefined],
@@ -63,7 +63,7 @@ describe("receipts", () => {
       await creditIntent(bench.db, { intentId: intent, accountId, amountCents: 700 });
       double.faults.plan({ kind: "error_before", where: "GET /v1/payment_intents", times: 1 });
       for (const receipt of [undefined, chargeOf(intent).receipt_url]) {
-        expect((await bench.credits.confirmIntent(accountId, intent)).alreadyCredited).to.equal(true);
+        expect((await bench.credits.payments.intents.confirm(accountId, intent)).alreadyCredited).to.equal(true);
         expect(await shown()).to.deep.equal([["top_up", receipt]]);
       }
     },
@@ -89,7 +89,7 @@ describe("receipts", () => {
       const account = freshAccount();
       const intent = await paid(account);
       Object.assign(chargeOf(intent), { receipt_url: address });
-      await bench.credits.confirmIntent(account, intent);
+      await bench.credits.payments.intents.confirm(account, intent);
       expect(await shown(account), address).to.deep.equal([["top_up", undefined]]);
     }
   });

@@ -26,7 +26,7 @@ describe("reconciliation with the processor", () => {
   const paid = (accountId: ReturnType<typeof freshAccount>, amountCents: number): Promise<string> =>
     paidIntent({ bench, stripe }, accountId, amountCents);
   const balance = async (accountId: ReturnType<typeof freshAccount>): Promise<number> =>
-    (await bench.credits.balance(accountId)).balanceCents;
+    (await bench.credits.accounts.balance(accountId)).balanceCents;
 
   it(
     "finds payments, refunds and disputes without a webhook, over all pages, and changes nothing the " + "second time",
@@ -46,7 +46,7 @@ describe("reconciliation with the processor", () => {
 
   it("finds a payment made long after its intent: events are dated by their occurrence", async () => {
     const account = freshAccount();
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId: account, amountCents: 500 });
+    const { paymentIntentId } = await bench.credits.payments.intents.create({ accountId: account, amountCents: 500 });
     const intent = double.objects.intents.get(paymentIntentId);
     double.objects.intents.set(
       paymentIntentId,

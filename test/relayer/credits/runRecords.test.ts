@@ -38,13 +38,13 @@ describe("records of runs", () => {
   }
 
   async function ran(accountId: AccountId, given: Partial<RunRecord> = {}): Promise<string> {
-    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5_000 });
-    await bench.credits.settleRun(reservationId, 10, record(accountId, given));
+    const { reservationId } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 5_000 });
+    await bench.credits.reservations.settleRun(reservationId, 10, record(accountId, given));
     return reservationId;
   }
 
   const totalOf = async (accountId: AccountId, filter = {}): Promise<number> =>
-    (await bench.credits.runs(accountId, filter, FIRST)).total;
+    (await bench.credits.runs.list(accountId, filter, FIRST)).total;
 
   it("contain key, action, time, price, outcome and PKPs, newest first", async () => {
     const accountId = freshAccount();
@@ -59,17 +59,19 @@ describe("records of runs", () => {
       pkpsUsed: [pkp],
       startedAt: new Date("2026-03-02T10:00:00Z"),
     });
-    const { runs, total } = await bench.credits.runs(accountId, {}, FIRST);
+    const { runs, total } = await bench.credits.runs.list(accountId, {}, FIRST);
     expect(total).to.equal(2);
     expect(runs.map(({ cid, costCents, outcome, pkpsUsed }) => [cid, costCents, outcome, pkpsUsed])).to.deep.equal([
       [OTHER, 1, "threw", [pkp]],
       [CID, 1, "succeeded", []],
     ]);
-    expect((await bench.credits.usage(accountId, ALWAYS, FIRST)).days).to.deep.equal([
+    expect((await bench.credits.runs.usage(accountId, ALWAYS, FIRST)).days).to.deep.equal([
       { day: "2026-03-02", keyId, runs: 1, failed: 1, costCents: 1, durationMs: 10.5 },
       { day: "2026-03-01", keyId: accountId, runs: 1, failed: 0, costCents: 1, durationMs: 10.5 },
     ]);
-    expect((await bench.credits.usage(accountId, { from: "2026-03-02", to: "2026-03-02" }, FIRST)).total).to.equal(1);
+    expect((await bench.credits.runs.usage(accountId, { from: "2026-03-02", to: "2026-03-02" }, FIRST)).total).to.equal(
+      1,
+    );
   });
 
   it("are found by every combination of filters, with the total of each", async () => {
@@ -92,7 +94,7 @@ describe("records of runs", () => {
               (cid ?? run.cid) === run.cid &&
               (outcome ?? run.outcome) === run.outcome,
           );
-          const found = await bench.credits.runs(
+          const found = await bench.credits.runs.list(
             accountId,
             { keyId, outcome, actionHash: cid && actionHashOf(cid) },
             FIRST,
@@ -107,24 +109,24 @@ describe("records of runs", () => {
   it("are written once, however often a run's end is reported", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
-    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5_000 });
+    const { reservationId } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 5_000 });
     const once = record(accountId);
-    for (let time = 0; time < 3; time++) await bench.credits.settleRun(reservationId, 10, once);
-    await bench.credits.releaseRun(reservationId, once);
-    const { runs, total } = await bench.credits.runs(accountId, {}, FIRST);
+    for (let time = 0; time < 3; time++) await bench.credits.reservations.settleRun(reservationId, 10, once);
+    await bench.credits.reservations.releaseRun(reservationId, once);
+    const { runs, total } = await bench.credits.runs.list(accountId, {}, FIRST);
     expect([total, runs.length, runs[0]?.costCents]).to.deep.equal([1, 1, 1]);
   });
 
   it("include free runs and service faults", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
-    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5_000 });
-    await bench.credits.releaseRun(reservationId, record(accountId, { outcome: "sandbox_crashed" }));
+    const { reservationId } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 5_000 });
+    await bench.credits.reservations.releaseRun(reservationId, record(accountId, { outcome: "sandbox_crashed" }));
     const free = await openCredits({ prices: { managementWriteCents: 1, runSecondCents: 0 } });
-    const unpaid = await free.credits.reserveRun({ accountId, limitMs: 5_000 });
-    await free.credits.settleRun(unpaid.reservationId, 3, record(accountId));
+    const unpaid = await free.credits.reservations.reserveRun({ accountId, limitMs: 5_000 });
+    await free.credits.reservations.settleRun(unpaid.reservationId, 3, record(accountId));
     await free.stop();
-    const { runs, total } = await bench.credits.runs(accountId, {}, FIRST);
+    const { runs, total } = await bench.credits.runs.list(accountId, {}, FIRST);
     expect(total).to.equal(2);
     expect(runs.map(({ costCents }) => costCents)).to.deep.equal([0, 0]);
   });
@@ -137,7 +139,11 @@ describe("records of runs", () => {
       Array.from({ length: 60 }, async (_, index) => {
         const { credits } = index % 2 === 0 ? free : bench;
         const keyId = keys[index % keys.length] as Hash32;
-        await credits.settleRun(randomUUID(), 5, record(accountId, { keyId, cid: index % 5 === 0 ? OTHER : CID }));
+        await credits.reservations.settleRun(
+          randomUUID(),
+          5,
+          record(accountId, { keyId, cid: index % 5 === 0 ? OTHER : CID }),
+        );
       }),
     );
     await free.stop();
@@ -154,7 +160,7 @@ describe("records of runs", () => {
     await ran(accountId);
     await dropOldRuns(bench.db, 90);
     expect(await totalOf(accountId)).to.equal(1);
-    expect((await bench.credits.usage(accountId, ALWAYS, FIRST)).total).to.equal(1);
+    expect((await bench.credits.runs.usage(accountId, ALWAYS, FIRST)).total).to.equal(1);
     const { rows } = await sql<{
       n: number;
     }>`select count(*) as n from run_counts where account_id = ${accountId}`.execute(bench.db);

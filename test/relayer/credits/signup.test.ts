@@ -13,25 +13,27 @@ describe("the signup credit", () => {
   it("is granted once per account, also concurrently", async () => {
     bench = await openCredits({ signup: { cents: 2000, dailyCapCents: undefined, everyAccount: false } });
     const accountId = freshAccount();
-    const granted = await Promise.all(Array.from({ length: 20 }, () => bench.credits.grantSignupCredit(accountId)));
+    const granted = await Promise.all(
+      Array.from({ length: 20 }, () => bench.credits.accounts.grantSignupCredit(accountId)),
+    );
     expect(granted.filter((cents) => cents === 2000)).to.have.length(1);
     expect(granted.filter((cents) => cents === 0)).to.have.length(19);
-    expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 2000, reservedCents: 0 });
+    expect(await bench.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 2000, reservedCents: 0 });
   });
 
   it("is granted on first use where every account gets it, also when that is a run", async () => {
     bench = await openCredits({ signup: { cents: 50, dailyCapCents: undefined, everyAccount: true } });
     const accountId = freshAccount();
-    const { limitMs } = await bench.credits.reserveRun({ accountId, limitMs: 60_000 });
+    const { limitMs } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 60_000 });
     expect(limitMs).to.equal(50_000);
     const another = await openCredits({ signup: { cents: 50, dailyCapCents: undefined, everyAccount: true } });
-    expect((await another.credits.balance(accountId)).balanceCents).to.equal(50);
+    expect((await another.credits.accounts.balance(accountId)).balanceCents).to.equal(50);
     await another.stop();
   });
 
   it("is not granted on first use in production: an account created on chain gets nothing", async () => {
     bench = await openCredits({ signup: { cents: 50, dailyCapCents: 1_000_000, everyAccount: false } });
-    expect((await bench.credits.balance(freshAccount())).balanceCents).to.equal(0);
+    expect((await bench.credits.accounts.balance(freshAccount())).balanceCents).to.equal(0);
   });
 
   it("stops at the daily cap over all accounts, also concurrently", async () => {

@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { sql } from "kysely";
 import { expectBalancedBooks } from "../../support/books";
-import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { freshAccount, fund, openCredits, reservationsOf, type CreditsBench } from "../../support/credits";
 import { expectRefusal } from "../../support/refusal";
 import { Audit } from "../../../relayer/credits/audit";
-import { Reservations } from "../../../relayer/credits/reservations";
+import type { Reservations } from "../../../relayer/credits/reservations";
 
 const submission = (): string => randomBytes(16).toString("hex");
 
@@ -17,12 +17,7 @@ describe("reservations of a dead instance", () => {
     living = await openCredits();
     dying = await openCredits();
     const { db, instance } = living;
-    sweeper = new Reservations({
-      db,
-      instanceId: instance.id,
-      prices: { managementWriteCents: 1, runSecondCents: 1 },
-      onError: () => undefined,
-    });
+    sweeper = reservationsOf(db, instance.id);
   });
   afterEach(async () => {
     await expectBalancedBooks(living.db);
@@ -46,50 +41,54 @@ describe("reservations of a dead instance", () => {
 
   it("are kept while its lease is valid, and released once it has been silent for 15 seconds", async () => {
     const accountId = await funded();
-    await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    await dying.credits.reservations.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(14);
     await sweeper.sweep();
-    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 10 });
+    expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 10 });
     await silentFor(16);
     await sweeper.sweep();
-    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+    expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
   it("are released at once when it has shut down", async () => {
     const accountId = await funded();
-    await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    await dying.credits.reservations.reserveRun({ accountId, limitMs: 10_000 });
     await dying.instance.stop();
     await sweeper.sweep();
-    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+    expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
   it("are taken over once, also by concurrent sweeps", async () => {
     const accountId = await funded();
-    for (let run = 0; run < 5; run++) await dying.credits.reserveRun({ accountId, limitMs: 2000 });
+    for (let run = 0; run < 5; run++) await dying.credits.reservations.reserveRun({ accountId, limitMs: 2000 });
     await silentFor(60);
     const counts = await Promise.all([sweeper.sweep(), sweeper.sweep(), sweeper.sweep()]);
     expect(counts.reduce((sum, count) => sum + count, 0)).to.equal(5);
-    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+    expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
   it("wait for the write's outcome once its submission is stored", async () => {
     const accountId = await funded();
     const submissionId = submission();
-    await dying.credits.reserveWrite({ accountId, submissionId, cents: 4 });
-    await living.db.transaction().execute((trx) => dying.credits.bindWrites([submissionId], trx));
+    await dying.credits.reservations.reserveWrite({ accountId, submissionId, cents: 4 });
+    await living.db.transaction().execute((trx) => dying.credits.reservations.bindWrites([submissionId], trx));
     await silentFor(3600);
     await sweeper.sweep();
-    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 4 });
-    expect(await living.db.transaction().execute((trx) => living.credits.settleWrite(submissionId, trx))).to.equal(4);
+    expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 4 });
+    expect(
+      await living.db.transaction().execute((trx) => living.credits.reservations.settleWrite(submissionId, trx)),
+    ).to.equal(4);
   });
 
   it("stop a write whose credit was released meanwhile: it is not stored, nothing is sent", async () => {
     const accountId = await funded();
     const submissionId = submission();
-    await dying.credits.reserveWrite({ accountId, submissionId, cents: 4 });
+    await dying.credits.reservations.reserveWrite({ accountId, submissionId, cents: 4 });
     await silentFor(60);
     await sweeper.sweep();
-    const binding = living.db.transaction().execute((trx) => dying.credits.bindWrites([submissionId], trx));
+    const binding = living.db
+      .transaction()
+      .execute((trx) => dying.credits.reservations.bindWrites([submissionId], trx));
     expect((await expectRefusal(binding, "database_unavailable")).retryable).to.equal(true);
   });
 
@@ -98,16 +97,16 @@ describe("reservations of a dead instance", () => {
       "when the credit is spent by then",
     async () => {
       const accountId = await funded();
-      const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+      const { reservationId } = await dying.credits.reservations.reserveRun({ accountId, limitMs: 10_000 });
       await silentFor(60);
       await sweeper.sweep();
-      expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
-      const { reservationId: other } = await living.credits.reserveRun({ accountId, limitMs: 100_000 });
-      expect(await living.credits.settleRun(other, 99_000)).to.equal(99);
-      expect(await dying.credits.settleRun(reservationId, 5_000)).to.equal(5);
-      expect(await dying.credits.settleRun(reservationId, 5_000), "told again").to.equal(5);
-      expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: -4, reservedCents: 0 });
-      const { entries } = await living.credits.history(accountId, { number: 0, size: 10 });
+      expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+      const { reservationId: other } = await living.credits.reservations.reserveRun({ accountId, limitMs: 100_000 });
+      expect(await living.credits.reservations.settleRun(other, 99_000)).to.equal(99);
+      expect(await dying.credits.reservations.settleRun(reservationId, 5_000)).to.equal(5);
+      expect(await dying.credits.reservations.settleRun(reservationId, 5_000), "told again").to.equal(5);
+      expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: -4, reservedCents: 0 });
+      const { entries } = await living.credits.accounts.history(accountId, { number: 0, size: 10 });
       expect(
         entries
           .filter(({ reference }) => reference === reservationId)
@@ -122,22 +121,25 @@ describe("reservations of a dead instance", () => {
 
   it("stay free where the guest was never started, or the service was at fault", async () => {
     const accountId = await funded();
-    const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    const { reservationId } = await dying.credits.reservations.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(60);
     await sweeper.sweep();
-    await dying.credits.releaseRun(reservationId);
-    expect(await dying.credits.settleRun(randomBytes(16).toString("hex"), 5_000), "never reserved").to.equal(0);
-    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+    await dying.credits.reservations.releaseRun(reservationId);
+    expect(
+      await dying.credits.reservations.settleRun(randomBytes(16).toString("hex"), 5_000),
+      "never reserved",
+    ).to.equal(0);
+    expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
   it("are searched in the background once an instance starts, and its own lease is renewed", async () => {
     const accountId = await funded();
-    await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    await dying.credits.reservations.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(60);
     await living.credits.start();
-    for (let turn = 0; turn < 100 && (await living.credits.balance(accountId)).reservedCents > 0; turn++)
+    for (let turn = 0; turn < 100 && (await living.credits.accounts.balance(accountId)).reservedCents > 0; turn++)
       await new Promise((done) => setTimeout(done, 20));
-    expect((await living.credits.balance(accountId)).reservedCents).to.equal(0);
+    expect((await living.credits.accounts.balance(accountId)).reservedCents).to.equal(0);
     expect(living.errors).to.deep.equal([]);
   });
 });

@@ -46,7 +46,7 @@ describe("webhooks", () => {
     await expectBalancedBooks(bench.db);
   });
 
-  const balance = async (): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
+  const balance = async (): Promise<number> => (await bench.credits.accounts.balance(accountId)).balanceCents;
   const paid = (amountCents: number, card?: string): Promise<string> =>
     paidIntent({ bench, stripe }, accountId, amountCents, card);
 
@@ -59,12 +59,12 @@ describe("webhooks", () => {
   it("and fifty concurrent confirmations credit once", async () => {
     const intent = await paid(700);
     const confirmations = await Promise.all(
-      Array.from({ length: 50 }, () => bench.credits.confirmIntent(accountId, intent)),
+      Array.from({ length: 50 }, () => bench.credits.payments.intents.confirm(accountId, intent)),
     );
     await double.webhooks.idle();
     expect(confirmations.filter(({ alreadyCredited }) => !alreadyCredited).length).to.be.at.most(1);
     expect(await balance()).to.equal(700);
-    const { entries } = await bench.credits.history(accountId, { number: 0, size: 10 });
+    const { entries } = await bench.credits.accounts.history(accountId, { number: 0, size: 10 });
     expect(entries.map(({ kind, amountCents }) => [kind, amountCents])).to.deep.equal([["top_up", 700]]);
   });
 
@@ -121,7 +121,7 @@ describe("webhooks", () => {
         ];
         for (const [name, header] of headers) {
           const error = await expectRefusal(
-            bench.credits.handleWebhook(Buffer.from(payload), header),
+            bench.credits.payments.handleWebhook(Buffer.from(payload), header),
             "invalid_webhook_signature",
           );
           expect(error.status, name).to.equal(401);
@@ -133,7 +133,7 @@ describe("webhooks", () => {
     it("replayed within the window credit nothing twice", async () => {
       const payload = event({ id: `pi_replay${accountId.slice(2, 12)}`, amount_received: 600 });
       const header = sign(payload);
-      for (let time = 0; time < 3; time++) await bench.credits.handleWebhook(Buffer.from(payload), header);
+      for (let time = 0; time < 3; time++) await bench.credits.payments.handleWebhook(Buffer.from(payload), header);
       expect(await balance()).to.equal(600);
     });
 
@@ -149,7 +149,7 @@ describe("webhooks", () => {
           event({ id: "pi_f5" }).replace("payment_intent.succeeded", "customer.created"),
         ];
         for (const payload of foreign)
-          expect(await bench.credits.handleWebhook(Buffer.from(payload), sign(payload))).to.deep.equal({
+          expect(await bench.credits.payments.handleWebhook(Buffer.from(payload), sign(payload))).to.deep.equal({
             handled: false,
           });
         expect(await balance()).to.equal(0);
@@ -199,7 +199,7 @@ describe("webhooks", () => {
         const [accountId, intentId] = [freshAccount(), `pi_${order.join("")}${Date.now()}`];
         await creditIntent(bench.db, { intentId, accountId, amountCents: 500 });
         await tell(order, intentId)();
-        expect((await bench.credits.balance(accountId)).balanceCents, order.join()).to.equal(0);
+        expect((await bench.credits.accounts.balance(accountId)).balanceCents, order.join()).to.equal(0);
         await recordClaim(bench.db, {
           claimId: `dp_${intentId}`,
           kind: "dispute",
@@ -208,7 +208,7 @@ describe("webhooks", () => {
           withdrawn: true,
           toldAt: 400,
         });
-        expect((await bench.credits.balance(accountId)).balanceCents, "won in the end").to.equal(500);
+        expect((await bench.credits.accounts.balance(accountId)).balanceCents, "won in the end").to.equal(500);
       }
     });
 
@@ -246,11 +246,14 @@ describe("webhooks", () => {
     it("may make the balance negative: metered requests are refused until it is paid", async () => {
       const intent = await paid(1000);
       await double.webhooks.idle();
-      const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 60_000 });
-      await bench.credits.settleRun(reservationId, 60_000);
+      const { reservationId } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 60_000 });
+      await bench.credits.reservations.settleRun(reservationId, 60_000);
       await stripe.refunds.create({ payment_intent: intent });
       expect(await settled()).to.equal(-60);
-      const error = await expectRefusal(bench.credits.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
+      const error = await expectRefusal(
+        bench.credits.reservations.reserveRun({ accountId, limitMs: 1000 }),
+        "insufficient_credit",
+      );
       expect(error.facts).to.include({ balance_cents: -60 });
       await paid(500);
       expect(await settled()).to.equal(440);
@@ -275,9 +278,9 @@ describe("webhooks", () => {
         for (const event of shuffled(events, order)) {
           const payload = renamed(JSON.stringify(event));
           const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET });
-          await elsewhere.credits.handleWebhook(Buffer.from(payload), header);
+          await elsewhere.credits.payments.handleWebhook(Buffer.from(payload), header);
         }
-        expect((await elsewhere.credits.balance(copy)).balanceCents, `order ${order}`).to.equal(750);
+        expect((await elsewhere.credits.accounts.balance(copy)).balanceCents, `order ${order}`).to.equal(750);
         await elsewhere.stop();
       }
     });

@@ -22,29 +22,30 @@ describe("credit for a management write", () => {
 
   const inTransaction = <T>(work: Parameters<ReturnType<typeof bench.db.transaction>["execute"]>[0]): Promise<T> =>
     bench.db.transaction().execute(work) as Promise<T>;
-  const balance = (): Promise<{ balanceCents: number; reservedCents: number }> => bench.credits.balance(accountId);
+  const balance = (): Promise<{ balanceCents: number; reservedCents: number }> =>
+    bench.credits.accounts.balance(accountId);
 
   it("is held by the submission, and charged when the write is mined", async () => {
     const submissionId = submission();
-    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
+    await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 3 });
-    await inTransaction((trx) => bench.credits.bindWrites([submissionId], trx));
-    expect(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx))).to.equal(3);
+    await inTransaction((trx) => bench.credits.reservations.bindWrites([submissionId], trx));
+    expect(await inTransaction((trx) => bench.credits.reservations.settleWrite(submissionId, trx))).to.equal(3);
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
   });
 
   it("is released when the write failed or expired", async () => {
     const submissionId = submission();
-    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
-    await inTransaction((trx) => bench.credits.bindWrites([submissionId], trx));
-    await inTransaction((trx) => bench.credits.releaseWrite(submissionId, trx));
+    await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
+    await inTransaction((trx) => bench.credits.reservations.bindWrites([submissionId], trx));
+    await inTransaction((trx) => bench.credits.reservations.releaseWrite(submissionId, trx));
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
 
   it("is released when the write failed before it became a submission", async () => {
     const submissionId = submission();
-    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
-    await bench.credits.abandonWrite(submissionId);
+    await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
+    await bench.credits.reservations.abandonWrite(submissionId);
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
 
@@ -55,35 +56,36 @@ describe("credit for a management write", () => {
       const other = freshAccount();
       await fund(bench.db, other, 5);
       const [mine, failed, others, free] = [submission(), submission(), submission(), submission()];
-      await bench.credits.reserveWrite({ accountId, submissionId: mine, cents: 3 });
-      await bench.credits.reserveWrite({ accountId, submissionId: failed, cents: 2 });
-      await bench.credits.reserveWrite({ accountId: other, submissionId: others, cents: 4 });
-      await inTransaction((trx) => bench.credits.bindWrites([mine, failed, others, free], trx));
+      await bench.credits.reservations.reserveWrite({ accountId, submissionId: mine, cents: 3 });
+      await bench.credits.reservations.reserveWrite({ accountId, submissionId: failed, cents: 2 });
+      await bench.credits.reservations.reserveWrite({ accountId: other, submissionId: others, cents: 4 });
+      await inTransaction((trx) => bench.credits.reservations.bindWrites([mine, failed, others, free], trx));
       const ends = [mine, others, free]
         .map((submissionId) => ({ submissionId, charged: true }))
         .concat({ submissionId: failed, charged: false });
-      for (let time = 0; time < 2; time++) await inTransaction((trx) => bench.credits.endWrites(ends, trx));
+      for (let time = 0; time < 2; time++)
+        await inTransaction((trx) => bench.credits.reservations.endWrites(ends, trx));
       expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
-      expect(await bench.credits.balance(other)).to.deep.equal({ balanceCents: 1, reservedCents: 0 });
+      expect(await bench.credits.accounts.balance(other)).to.deep.equal({ balanceCents: 1, reservedCents: 0 });
     },
   );
 
   it("is settled once, whichever outcome comes first and however often", async () => {
     const submissionId = submission();
-    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
+    await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
     const charged: number[] = [];
     for (let time = 0; time < 3; time++)
-      charged.push(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx)));
-    await inTransaction((trx) => bench.credits.releaseWrite(submissionId, trx));
+      charged.push(await inTransaction((trx) => bench.credits.reservations.settleWrite(submissionId, trx)));
+    await inTransaction((trx) => bench.credits.reservations.releaseWrite(submissionId, trx));
     expect(charged).to.deep.equal([3, 3, 3]);
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
   });
 
   it("is unchanged when the transaction that writes the outcome is rolled back", async () => {
     const submissionId = submission();
-    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
+    await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
     const failing = bench.db.transaction().execute(async (trx) => {
-      await bench.credits.settleWrite(submissionId, trx);
+      await bench.credits.reservations.settleWrite(submissionId, trx);
       throw new Error("the outcome could not be written");
     });
     await failing.catch(() => undefined);
@@ -92,7 +94,7 @@ describe("credit for a management write", () => {
 
   it("is refused with both amounts when there is too little, and nothing is held", async () => {
     const error = await expectRefusal(
-      bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 11 }),
+      bench.credits.reservations.reserveWrite({ accountId, submissionId: submission(), cents: 11 }),
       "insufficient_credit",
     );
     expect(error.facts).to.include({ required_cents: 11, balance_cents: 10, reserved_cents: 0 });
@@ -100,9 +102,9 @@ describe("credit for a management write", () => {
   });
 
   it("includes other reservations", async () => {
-    await bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 8 });
+    await bench.credits.reservations.reserveWrite({ accountId, submissionId: submission(), cents: 8 });
     const error = await expectRefusal(
-      bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 3 }),
+      bench.credits.reservations.reserveWrite({ accountId, submissionId: submission(), cents: 3 }),
       "insufficient_credit",
     );
     expect(error.facts).to.include({ required_cents: 3, balance_cents: 10, reserved_cents: 8 });
@@ -110,18 +112,28 @@ describe("credit for a management write", () => {
 
   it("is not required for a revocation: it is executed without credit", async () => {
     const [paid, free] = [submission(), submission()];
-    await bench.credits.reserveWrite({ accountId, submissionId: paid, cents: 10, evenWithoutCredit: true });
-    await bench.credits.reserveWrite({ accountId, submissionId: free, cents: 10, evenWithoutCredit: true });
-    await inTransaction((trx) => bench.credits.bindWrites([free], trx));
-    expect(await inTransaction((trx) => bench.credits.settleWrite(paid, trx))).to.equal(10);
-    expect(await inTransaction((trx) => bench.credits.settleWrite(free, trx))).to.equal(0);
+    await bench.credits.reservations.reserveWrite({
+      accountId,
+      submissionId: paid,
+      cents: 10,
+      evenWithoutCredit: true,
+    });
+    await bench.credits.reservations.reserveWrite({
+      accountId,
+      submissionId: free,
+      cents: 10,
+      evenWithoutCredit: true,
+    });
+    await inTransaction((trx) => bench.credits.reservations.bindWrites([free], trx));
+    expect(await inTransaction((trx) => bench.credits.reservations.settleWrite(paid, trx))).to.equal(10);
+    expect(await inTransaction((trx) => bench.credits.reservations.settleWrite(free, trx))).to.equal(0);
     expect(await balance()).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
   });
 
   it("of zero holds nothing", async () => {
     const poor = freshAccount();
     const submissionId = submission();
-    await bench.credits.reserveWrite({ accountId: poor, submissionId, cents: 0 });
-    expect(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx))).to.equal(0);
+    await bench.credits.reservations.reserveWrite({ accountId: poor, submissionId, cents: 0 });
+    expect(await inTransaction((trx) => bench.credits.reservations.settleWrite(submissionId, trx))).to.equal(0);
   });
 });

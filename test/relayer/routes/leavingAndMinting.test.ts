@@ -29,15 +29,22 @@ describe("an owner over HTTP", function () {
   beforeEach(async () => {
     account = await newApiAccount(relayer.baseUrl);
   });
-  const balance = async (): Promise<number> => (await relayer.credits.balance(account.id as AccountId)).balanceCents;
+  const balance = async (): Promise<number> =>
+    (await relayer.credits.accounts.balance(account.id as AccountId)).balanceCents;
 
   describe("without credit", () => {
     let key: Record<string, unknown>;
     beforeEach(async () => {
       key = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, can_create_groups: true });
       const submissionId = randomBytes(16).toString("hex");
-      await relayer.credits.reserveWrite({ accountId: account.id as AccountId, submissionId, cents: await balance() });
-      await relayer.store.db.transaction().execute((trx) => relayer.credits.settleWrite(submissionId, trx));
+      await relayer.credits.reservations.reserveWrite({
+        accountId: account.id as AccountId,
+        submissionId,
+        cents: await balance(),
+      });
+      await relayer.store.db
+        .transaction()
+        .execute((trx) => relayer.credits.reservations.settleWrite(submissionId, trx));
       expect(await balance()).to.equal(0);
       expect(codeOf(await account.api.post("/add_group", { group_name: "g", group_description: "" }))).to.equal(
         "insufficient_credit",

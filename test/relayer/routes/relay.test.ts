@@ -34,7 +34,7 @@ describe("POST /relay", function () {
   afterEach(() => bed.proxy.heal());
 
   const idOf = ({ address }: HDNodeWallet): AccountId => packedAccountId(address as Address);
-  const balanceOf = async (id: AccountId): Promise<number> => (await relayer.credits.balance(id)).balanceCents;
+  const balanceOf = async (id: AccountId): Promise<number> => (await relayer.credits.accounts.balance(id)).balanceCents;
   const relay = async (
     wallet: HDNodeWallet,
     name: string,
@@ -50,8 +50,10 @@ describe("POST /relay", function () {
       id = idOf(owner);
       expect((await relay(owner, "newChainSecuredAccount", ["mine", ""])).status).to.equal(200);
       const submissionId = randomBytes(16).toString("hex");
-      await relayer.credits.reserveWrite({ accountId: id, submissionId, cents: await balanceOf(id) });
-      await relayer.store.db.transaction().execute((trx) => relayer.credits.settleWrite(submissionId, trx));
+      await relayer.credits.reservations.reserveWrite({ accountId: id, submissionId, cents: await balanceOf(id) });
+      await relayer.store.db
+        .transaction()
+        .execute((trx) => relayer.credits.reservations.settleWrite(submissionId, trx));
       expect(await balanceOf(id)).to.equal(0);
     });
     const freezing = (count: number): string[] =>

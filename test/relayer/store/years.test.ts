@@ -6,13 +6,12 @@ import { Lanes } from "../../../relayer/chain/payers/lanes";
 import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
 import { SubmissionRecords } from "../../../relayer/chain/submissions/records";
 import { newSubmissionId, type Outcome } from "../../../relayer/chain/submissions/rows";
-import { createCredits } from "../../../relayer/credits";
-import { Reservations } from "../../../relayer/credits/reservations";
+import { Credits } from "../../../relayer/credits";
 import { openStore, type Store } from "../../../relayer/store";
 import type { Db } from "../../../relayer/store/database";
 import { dropOld } from "../../../relayer/store/retention";
 import { makeOld } from "../../../scripts/bench/oldStore";
-import { freshAccount } from "../../support/credits";
+import { freshAccount, reservationsOf } from "../../support/credits";
 
 const GROWING = [
   "submissions",
@@ -67,7 +66,7 @@ describe("a store with years of data", function () {
 
   function creditsOver(instanceId: string) {
     const signup = { cents: 100, dailyCapCents: 10_000, everyAccount: true };
-    return createCredits({ db, instanceId, prices: PRICES, signup, deployment: "old", onError: () => undefined });
+    return new Credits({ db, instanceId, prices: PRICES, signup, deployment: "old", onError: () => undefined });
   }
 
   /** Two writes that share a transaction. */
@@ -104,15 +103,15 @@ describe("a store with years of data", function () {
     const credits = creditsOver("me");
     const account: AccountId = freshAccount();
     const records = new SubmissionRecords(db, "me", {
-      onBegin: (ids, trx) => credits.bindWrites(ids, trx),
-      onOutcome: (outcomes, trx) => credits.endWrites(outcomes, trx),
-      onAbandon: (id) => credits.abandonWrite(id),
+      onBegin: (ids, trx) => credits.reservations.bindWrites(ids, trx),
+      onOutcome: (outcomes, trx) => credits.reservations.endWrites(outcomes, trx),
+      onAbandon: (id) => credits.reservations.abandonWrite(id),
     });
     const queue = new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 });
     const turn = (await queue.turnsOf([account])).get(account);
     if (turn === undefined) throw new Error("the account is busy");
     const id = newSubmissionId();
-    await credits.reserveWrite({ accountId: account, submissionId: id, cents: 1 });
+    await credits.reservations.reserveWrite({ accountId: account, submissionId: id, cents: 1 });
     const row = await records.begin({
       ...{
         id,
@@ -136,7 +135,7 @@ describe("a store with years of data", function () {
     await new Lanes({ db, maxInFlight: 9 }).all();
     await records.end({ row, members: [] }, new Map([[id, MINED]]));
     await batch(records);
-    const { reservationId } = await credits.reserveRun({ accountId: account, limitMs: 1_000 });
+    const { reservationId } = await credits.reservations.reserveRun({ accountId: account, limitMs: 1_000 });
     const record = {
       accountId: account,
       keyId: account,
@@ -147,11 +146,11 @@ describe("a store with years of data", function () {
       outcome: "succeeded",
       pkpsUsed: [],
     };
-    await credits.settleRun(reservationId, 5, { ...record, startedAt: new Date() } as never);
-    await credits.history(account, { number: 0, size: 50 });
-    await credits.runs(account, { outcome: "succeeded" }, { number: 0, size: 50 });
-    await credits.balance(account);
-    await new Reservations({ db, instanceId: "me", prices: PRICES, onError: () => undefined }).sweep();
+    await credits.reservations.settleRun(reservationId, 5, { ...record, startedAt: new Date() } as never);
+    await credits.accounts.history(account, { number: 0, size: 50 });
+    await credits.runs.list(account, { outcome: "succeeded" }, { number: 0, size: 50 });
+    await credits.accounts.balance(account);
+    await reservationsOf(db, "me").sweep();
   }
 
   it("is not scanned by any statement of a write, a run, a list or a sweep", async () => {
