@@ -82,7 +82,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     log.warn({ err: error }, "code by CID could not be shared"),
   );
   const metrics = new Metrics();
-  const credits = await startCredits(config, log, store, instance.id);
+  const credits = startCredits(config, log, store, instance.id);
   running.add("credits", () => credits.stop());
   const chain = await openChain(
     chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }),
@@ -132,7 +132,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   );
 }
 
-async function startCredits(config: Config, log: Logger, store: Store, instanceId: string): Promise<Credits> {
+function startCredits(config: Config, log: Logger, store: Store, instanceId: string): Credits {
   const { secretKey, publishableKey, webhookSecret, apiBase } = config.stripe;
   const hasKeys = secretKey !== undefined && publishableKey !== undefined && webhookSecret !== undefined;
   const credits = new Credits({
@@ -151,7 +151,7 @@ async function startCredits(config: Config, log: Logger, store: Store, instanceI
     onError: (error) => log.error({ err: error }, "credits"),
     onProcessorWrong: (found) => log.error(found, "the ledger and the payment processor differ"),
   });
-  await credits.start();
+  credits.start();
   return credits;
 }
 

@@ -44,7 +44,7 @@ export interface WriteReservation extends Spender {
 export interface RunRequest extends Spender {
   /** The requested wall limit, in ms. */
   readonly limitMs: number;
-  /** Names the run, so that it can be looked up (`earlierRun`) and is never reserved twice. */
+  /** Names the run, so that it can be looked up (`RunRecords.find`) and is never reserved twice. */
   readonly runId?: string | undefined;
 }
 

@@ -174,7 +174,7 @@ export async function startRelayerBed({
     onError,
     sweepMs,
   });
-  await credits.start();
+  credits.start();
   const chain = await openChain({
     db,
     instanceId: instance.id,

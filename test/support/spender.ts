@@ -52,7 +52,7 @@ async function main(options: SpenderOptions): Promise<void> {
     deployment: options.deployment,
     onError: fail,
   });
-  await credits.start();
+  credits.start();
   tell({ told: "started" });
   await Promise.all(
     Array.from({ length: options.parallel }, () => spendForEver({ credits, stripe, db }, options.accounts)),

@@ -71,7 +71,7 @@ describe("reconciliation with the processor", () => {
   it("starts automatically with credits", async () => {
     const account = freshAccount();
     await paid(account, 500);
-    await bench.credits.start();
+    bench.credits.start();
     for (let turn = 0; turn < 100 && (await balance(account)) === 0; turn++)
       await new Promise((done) => setTimeout(done, 20));
     expect(await balance(account)).to.equal(500);

@@ -136,7 +136,7 @@ describe("reservations of a dead instance", () => {
     const accountId = await funded();
     await dying.credits.reservations.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(60);
-    await living.credits.start();
+    living.credits.start();
     for (let turn = 0; turn < 100 && (await living.credits.accounts.balance(accountId)).reservedCents > 0; turn++)
       await new Promise((done) => setTimeout(done, 20));
     expect((await living.credits.accounts.balance(accountId)).reservedCents).to.equal(0);
