@@ -144,8 +144,13 @@ function printTimes(rows: readonly Contender[], floor: Contender): void {
   const cell = (samples: readonly number[], base: number): string =>
     samples.length === 0
       ? "".padEnd(34)
-      : `${median(samples).toFixed(2).padStart(8)} ${p99(samples).toFixed(2).padStart(8)} ` +
-        `${`${(median(samples) / base).toFixed(1)}×`.padStart(7)}`.padEnd(34);
+      : [
+          median(samples).toFixed(2).padStart(8),
+          p99(samples).toFixed(2).padStart(8),
+          `${(median(samples) / base).toFixed(1)}×`.padStart(7),
+        ]
+          .join(" ")
+          .padEnd(34);
   console.log(`\n${"ms".padEnd(44)}${"hello: median, p99, over floor".padEnd(34)}sign: median, p99, over floor`);
   for (const { name, hello, sign } of rows)
     console.log(`${name.padEnd(44)}${cell(hello, median(floor.hello))}${cell(sign, median(floor.sign))}`);
