@@ -56,5 +56,5 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
   const parsed = environment.safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map((issue) => `  ${issue.path.join(".")}: ${issue.message}`);
-  throw new Error(`The environment does not suffice to start:\n${problems.join("\n")}`);
+  throw new Error(`Invalid configuration:\n${problems.join("\n")}`);
 }

@@ -31,17 +31,17 @@ export interface AskedRun {
    */
   readonly permission: Promise<KeyState>;
   /**
-   * Starts it as soon as the executor's decision names exactly this state of the key, and only then; no effect once the
-   * permission has arrived.
+   * Starts the run as soon as the executor permits it for exactly this state of the key, and only then. No effect once
+   * the permission has arrived.
    */
   prepay(limitMs: number, key: KeyState): void;
-  /** Prepaid for another state of the key than the permission names: nothing ran, and it cannot be started. */
+  /** It was prepaid for another state of the key than the permitted one: nothing ran, and it cannot be started. */
   readonly isVoid: boolean;
   /** Starts it with this time limit unless it is prepaid. @throws KeywrightError as `permission`. */
   start(limitMs: number): Promise<ExecutorAnswer<"run">>;
   /**
-   * False only while it is certain that no code has run: before `start`, after a refusal, and if the executor was
-   * unreachable before.
+   * False only while it is certain that no code has run: before `start`, after a refusal, and if the executor was never
+   * reached.
    */
   readonly mayHaveRun: boolean;
   /** Declares that it will not be started; no effect after `start`. */
@@ -84,7 +84,7 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
     this.#permission.promise.catch(() => undefined);
     this.#outcome.promise.catch(() => undefined);
     this.#body = new RunBody(question);
-    // The embedded database holds credit within this tick: then both parts are sent as one.
+    // With the embedded database, the credit is held within this tick: both parts are then sent as one.
     process.nextTick(() => this.#send(dispatcher, headers));
   }
 

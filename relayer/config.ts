@@ -210,7 +210,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>> = p
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   constructor(readonly problems: readonly string[]) {
-    super(`The environment does not suffice to start:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    super(`Invalid configuration:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
   }
 }
 

@@ -14,7 +14,7 @@ import type { RunQuestion } from "./runBody";
 import { defined } from "../protocol/defined";
 
 const CALL_TIMEOUT_MS = 30_000;
-/** Above a run's highest limits of response and logs (4 MiB each) in JSON, which may take six bytes for one. */
+/** Above the largest answer to a run: response and logs of 4 MiB each, of which JSON may escape a byte as six. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 export interface CallContext {
@@ -32,8 +32,8 @@ export interface Executor {
 export class ExecutorClient implements Executor {
   readonly #agent: Agent;
   /**
-   * Of runs alone: each holds its connection until it ends, and no other call may wait for that. The executor bounds
-   * their number, by account; a bound here would let one account's runs hold back all others'.
+   * For runs only: a run occupies its connection until it ends, which must not delay other calls. Unlimited, since the
+   * executor limits runs per account; a limit here would let one account's runs block those of all others.
    */
   readonly #runs: Agent;
 

@@ -21,7 +21,7 @@ export class RunBody {
     this.#question = question;
   }
 
-  /** What to send. */
+  /** The body to send. */
   take(): string | Readable {
     const { code } = this.#question;
     const isSmall = code === undefined || code.length <= SLICE_CHARS;
@@ -51,7 +51,7 @@ export class RunBody {
     this.#written('"}\n');
   }
 
-  /** With its end, the question is written. */
+  /** Writes the end of the question, then the second part if it is known. */
   #written(end: string): void {
     this.#stream?.push(end);
     this.#isWritten = true;

@@ -18,13 +18,13 @@ type Outcome = ExecutorAnswer<"run">;
 /** A use is recorded at most once per this interval. */
 const NOTED_FOR_MS = 60 * 60_000;
 const MOST_NOTED = 50_000;
-/** How long an answer waits for its code to be stored, so that the next run finds it on whichever machine. */
+/** How long an answer waits for its code to be stored, so that the next run finds it on any machine. */
 const STORED_WITHIN_MS = 250;
 /** Copies being stored at a time; code beyond that is stored with a later run. */
 const MOST_AT_ONCE = 64;
 
 export class CodeSharingExecutor implements Executor {
-  /** Accounts and CIDs whose use was recorded recently: whether the code itself was stored. */
+  /** By account and CID, for an hour: `used` if the use was recorded, `kept` if the code was stored, too. */
   readonly #noted = new LRUCache<string, "used" | "kept">({ max: MOST_NOTED, ttl: NOTED_FOR_MS });
   #storing = 0;
   readonly #executor: Executor;
@@ -62,7 +62,7 @@ export class CodeSharingExecutor implements Executor {
         if (cid === undefined) throw error;
         return this.#runNotKept(cid, (changes) => runAgain(limitMs, changes));
       });
-      // Such runs may be free: they would fill the store for nothing.
+      // Such runs may be free, and storing their code would let clients fill the store at no cost.
       if (outcome.serviceFault || outcome.error?.code === "invalid_code") return outcome;
       const { accountId } = await first.permission;
       await soon(this.#note(accountId, outcome.cid as Cid, question.code));
@@ -82,7 +82,7 @@ export class CodeSharingExecutor implements Executor {
     };
   }
 
-  /** Runs with the stored code if there is any, else with what the executor finds outside. */
+  /** Runs the stored code if there is any; else the executor fetches the code from a gateway. */
   async #runNotKept(cid: Cid, run: (changes: Partial<RunQuestion>) => Promise<Outcome>): Promise<Outcome> {
     const kept = await this.#store.read(cid).catch((error: unknown) => {
       this.#onError(error);
@@ -117,7 +117,7 @@ export class CodeSharingExecutor implements Executor {
   }
 }
 
-/** The first permission already named the account whose credit is reserved. */
+/** Credit is reserved for the account of the first permission: the second must name the same account. */
 async function requireSameAccount(first: AskedRun, second: AskedRun): Promise<void> {
   try {
     const [paying, now] = await Promise.all([first.permission, second.permission]);

@@ -1,5 +1,5 @@
 /**
- * One HTTP POST, its answer collected as text. undici's `request` makes a stream and a signal for each, which cost more
+ * One HTTP POST with its answer as text. undici's `request` creates a stream and a signal per call, which cost more
  * than the rest of a small call.
  */
 import type { Dispatcher } from "undici";
@@ -26,7 +26,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #answer = Promise.withResolvers<Posted>();
   readonly #timer: NodeJS.Timeout;
   #controller: Dispatcher.DispatchController | undefined;
-  /** Why it was ended before its answer. */
+  /** The time-out's error, once it has passed. */
   #late: Error | undefined;
   #statusCode = 0;
   readonly #chunks: Buffer[] = [];
@@ -69,7 +69,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #giveUp(timeoutMs: number): void {
-    this.#late = new DOMException(`no end within ${timeoutMs} ms`, "TimeoutError");
+    this.#late = new DOMException(`no complete answer within ${timeoutMs} ms`, "TimeoutError");
     this.#fail(this.#late);
     this.#controller?.abort(this.#late);
   }

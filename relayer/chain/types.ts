@@ -150,7 +150,7 @@ export interface SubmitCommon {
    * instead of writing again.
    */
   readonly idempotencyKey?: string;
-  /** Records how far the write got: whatever is thrown, it tells whether anything may have happened. */
+  /** Records whether the write may have had an effect; errors thrown do not tell. */
   readonly act?: Pick<Act, "begins" | "cameToNothing" | "happened">;
   readonly requestId?: string;
   /** How long to wait for the outcome before `submission_pending`; defaults to the tuning's `answerWithinMs`. */

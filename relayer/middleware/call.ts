@@ -66,7 +66,7 @@ export interface Call<N extends RouteName> {
   readonly rawBody: Buffer;
   /** Counts a request that mints without a credential against the limits for those. Throws `rate_limited`. */
   countAsMint(): Promise<void>;
-  /** Counts a write without credit; the returned function refunds it. Throws `rate_limited`. */
+  /** Counts a write without credit; call the returned function to refund it. Throws `rate_limited`. */
   countAsFree(accountId: AccountId): Promise<() => Promise<void>>;
   header(name: string): string | undefined;
   setHeader(name: string, value: string): void;

@@ -39,8 +39,8 @@ const TAKES_KEY: ReadonlySet<AuthKind> = new Set([
 ]);
 const TAKES_TOKEN: ReadonlySet<AuthKind> = new Set(["identityOptional", ...TAKES_KEY]);
 const TAKES_WALLET: ReadonlySet<AuthKind> = new Set(["keyOrWallet", "ownerOrWallet"]);
-/** Routes for which the contract is not asked here, whatever was sent. */
-const ASKS_NOTHING: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "wellFormedKey"]);
+/** Kinds for which credentials are not looked up here: the route's handler does so where needed. */
+const NOT_LOOKED_UP: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "wellFormedKey"]);
 const OPTIONAL: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "optionalKey"]);
 
 /** The credentials of a request that this route accepts: at most one, well-formed. */
@@ -126,7 +126,7 @@ export class Authentication {
   /** Resolves the caller of a credential. */
   identify(auth: AuthKind, presented: Presented, requestId: string): Identity {
     const { key } = presented;
-    if (key === undefined || ASKS_NOTHING.has(auth))
+    if (key === undefined || NOT_LOOKED_UP.has(auth))
       return { remembered: undefined, caller: once(() => this.#callerOf(auth, presented, requestId)) };
     const keyId = keyIdOf(key);
     const role = this.#remembered.get(keyId);
@@ -145,7 +145,7 @@ export class Authentication {
   }
 
   async #callerOf(auth: AuthKind, presented: Presented, requestId: string): Promise<Caller | undefined> {
-    if (ASKS_NOTHING.has(auth)) return undefined;
+    if (NOT_LOOKED_UP.has(auth)) return undefined;
     if (presented.identityToken !== undefined)
       return this.#byToken(presented.identityToken, presented.account, requestId);
     if (presented.walletAuth !== undefined) return this.#byWallet(presented.walletAuth, presented.account);

@@ -62,8 +62,8 @@ export class RequestLimits {
   }
 
   /**
-   * Counts a credential that this relayer has not cached, before it is looked up. The returned function refunds the
-   * point: the credential was valid, or could not be looked up.
+   * Counts a credential that this relayer has not cached, before it is looked up. Call the returned function to refund
+   * the point if the credential was valid, or could not be looked up.
    */
   async stranger(clientGroup: string): Promise<() => void> {
     await consume(this.#strangers, clientGroup, "Too many invalid credentials from this address.");
@@ -74,7 +74,7 @@ export class RequestLimits {
     return consume(this.#payments, accountId, "Too many payments were begun for this account.");
   }
 
-  /** Counts a write that nobody pays for. The returned function refunds it: the write came to nothing. */
+  /** Counts a write that is not charged. Call the returned function to refund it if the write had no effect. */
   async freeWrite(accountId: string): Promise<() => Promise<void>> {
     const detail = "This account has no credit, and used up what it may write without it today. Top it up at /billing.";
     await consume(this.#freeWrites, accountId, detail);

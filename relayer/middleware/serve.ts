@@ -181,7 +181,7 @@ async function asConfirmed(asked: Asked, work: (asked: Sure) => Promise<Given>):
   if (confirmation === undefined) return work({ ...asked, confirmed: Promise.resolve() });
   const isSame = confirmation.then((caller) => isDeepStrictEqual(caller, asked.caller));
   const confirmed = isSame.then((same) => {
-    if (!same) throw new Error("the caller is not who was remembered");
+    if (!same) throw new Error("the caller differs from the cached one");
   });
   const early = work({ ...asked, confirmed });
   // Both are awaited below or deliberately ignored: no unhandled rejections.

@@ -1,4 +1,4 @@
-/** `update_group` as one transaction, whatever lists are given. */
+/** `update_group` as one transaction, for any combination of lists. */
 import type { ContractWrite, SimpleWrite } from "../../protocol/executor";
 import type { AccountId, GroupId } from "../../protocol/ids";
 import { WIRE_LIMITS } from "../../protocol/limits";

@@ -1,7 +1,7 @@
 /**
- * Credit for a run, reserved while the executor decides, if the same run was permitted the last time: then the run
- * hardly waits for the reservation, and the executor starts it on its decision alone. The reservation is speculative: if
- * the decision names another state of the key, it is released.
+ * Reserves credit for a run while the executor is still deciding, if the same run was permitted the last time. This
+ * hides the reservation's latency, and the executor can start the run without another message. The reservation is
+ * speculative: if the decision names another state of the key, it is released.
  */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
@@ -22,7 +22,7 @@ export interface RunText {
 export class PermittedRuns {
   readonly #known = new LRUCache<string, KeyState>({ max: 10_000 });
 
-  /** Undefined where hashing the code would cost more than it could save. */
+  /** Undefined for large code, whose hashing would take longer than the reservation it saves. */
   nameOf(
     actorId: string,
     body: { code?: string | undefined; cid?: string | undefined; pkp: unknown },
@@ -50,7 +50,7 @@ const MOST_CODE_CHARS = 64 * 1024;
 
 interface Expected {
   readonly caller: Caller;
-  /** The state of the caller's key in which its role and the run were permitted. */
+  /** The state of the caller's key when its role was checked and the run permitted. */
   readonly key: KeyState;
   readonly limitMs: number;
 }
@@ -78,8 +78,8 @@ export class EarlyReservation {
   }
 
   /**
-   * Pays for the run once the credit is held. The role of a key follows from its state and is checked already; that of
-   * an identity is read with each request.
+   * Prepays the run once the credit is held. Only for keys, whose role follows from their state and is checked already;
+   * an identity's role is read with each request.
    */
   prepay(asked: AskedRun): void {
     if (this.#expected.caller.key === undefined) return;

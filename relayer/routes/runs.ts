@@ -139,7 +139,7 @@ interface Wanted {
 }
 
 /**
- * The reservation belongs to the run, not to the response: once the guest was started, it is settled whatever happens.
+ * The reservation belongs to the run, not to the response: once the guest was started, it is always settled.
  */
 async function paidRun(
   deps: RouteDeps,
@@ -148,7 +148,7 @@ async function paidRun(
 ): Promise<Answer<"runAction">> {
   if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
   const reserve = async (): Promise<RunReservation> => {
-    // Made for another spender or cap, it would hold the credit that this run needs.
+    // The early reservation was made for another spender or cap, and holds credit that this run may need.
     await early?.end();
     return deps.credits.reservations.reserveRun({ ...spenderOf(call.caller), limitMs: wanted, runId: call.act?.id });
   };
@@ -156,7 +156,7 @@ async function paidRun(
   const startedAt = early?.prepaidAt ?? new Date();
   call.act?.begins();
   const ran = await asked.start(limitMs).catch(async (error: unknown) => {
-    // Every attempt reserves under the act's id, and only this one could: no other attempt has run or will.
+    // Every attempt reserves under the act's id, which succeeds once: no other attempt has run or will run.
     if (!asked.mayHaveRun) call.act?.cameToNothing();
     await deps.credits.reservations.releaseRun(reservationId);
     throw error;

@@ -153,7 +153,7 @@ export class Writes {
     return answer;
   }
 
-  /** Anyone can sign a request that names any account: a stranger's takes no place in the account's queue. */
+  /** Anyone can sign a request for any account: only the owner's may enter the account's queue. */
   async #requireOwner(accountId: AccountId, signer: Address): Promise<void> {
     const account = await this.#deps.chain.account(accountId);
     if (account === undefined) throw new KeywrightError("unknown_account", `There is no account ${accountId}.`);
@@ -176,7 +176,7 @@ export class Writes {
     const reserve = spender === undefined || cents === 0 ? undefined : reserveFor(spender);
     const common = { accountId, kind: kindOf(route), requestId, ...defined({ act, reserve }) };
     return this.#deps.chain.submit({ ...common, ...request }).catch(async (error: unknown) => {
-      if (cameToNothing(error)) await takeBack().catch(() => undefined);
+      if (hadNoEffect(error)) await takeBack().catch(() => undefined);
       throw error;
     });
   }
@@ -216,12 +216,12 @@ const isEvenWithoutCredit = ({ gas }: SignedForwardRequest, calls: Forwarded["ca
   calls.length <= MOST_FREE_CALLS &&
   calls.every(({ functionName }) => EVEN_WITHOUT_CREDIT.has(functionName));
 
-/** The identity's wallet if it owns the account itself, so that no payer may write for it. */
+/** The identity's wallet if it owns a ChainSecured account, for which no payer may write. */
 export const signingWalletOf = (caller: Caller | undefined): Address | undefined =>
   caller?.managed === false ? caller.identityWallet : undefined;
 
-/** Failed without a transaction of its own, so that it cost no gas. */
-const cameToNothing = (error: unknown): boolean =>
+/** Failed for certain and without a transaction of its own, so that it cost no gas. */
+const hadNoEffect = (error: unknown): boolean =>
   error instanceof KeywrightError &&
   error.code !== "submission_pending" &&
   error.facts["transaction_hash"] === undefined;

@@ -143,7 +143,7 @@ class KeptRequests implements IdempotencyStore {
       : { begun: false, bodyHash: row.body_hash, kept: keptOf(row) };
   }
 
-  /** The instance is gone; or it is this one, which acts for this name in no other call. */
+  /** Its instance is dead; or it is this instance, where no other call is acting for this name. */
   #isAbandoned() {
     return sql<boolean>`(idempotent_requests.instance_id = ${this.#instanceId}
       or ${leaseExpired("idempotent_requests.instance_id")})`;
@@ -181,8 +181,8 @@ class KeptRequests implements IdempotencyStore {
   }
 
   /**
-   * Releases a claim nothing was done under: deletes the row if the claim inserted it, reopens it if the claim took it
-   * over.
+   * Releases a claim under which nothing was done: deletes the row if the claim inserted it, reopens it if the claim
+   * took it over.
    */
   async #releaseClaim(name: RequestName, { id }: Claim): Promise<void> {
     const claimed = { scope: name.scope, key: name.key, claim_id: id, state: "running" };

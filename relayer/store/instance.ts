@@ -13,11 +13,11 @@ import { isLockFree, type SessionLock } from "./sessionLock";
 export const LEASE_RENEWAL_MS = 1_000;
 export const LEASE_SECONDS = 15;
 /**
- * An instance whose lock is free and whose lease is not renewed for this long is dead: a live one has reconnected by
- * then.
+ * An instance whose lock is free and whose lease is not renewed for this long is dead: a live one would have
+ * reconnected within that time.
  */
 const DEAD_AFTER_MS = 2_000;
-/** A lock that takes longer does not delay the renewal: an instance with neither for `DEAD_AFTER_MS` counts as dead. */
+/** How long a renewal waits for the lock: with neither lock nor renewal, an instance counts as dead after 2 seconds. */
 const LOCK_WAIT_MS = 500;
 
 export interface InstanceOptions {
@@ -25,7 +25,7 @@ export interface InstanceOptions {
   readonly renewalMs?: number;
   /** No other process uses this store: every other lease is dead. Default false. */
   readonly storeIsOurs?: boolean;
-  /** The store's, on PostgreSQL. Without it only the lease shows that this instance is alive. */
+  /** Creates a session lock, on PostgreSQL. Without it only the lease shows that this instance is alive. */
   readonly lockOf?: ((name: string, onLost: () => void) => SessionLock) | undefined;
   /** Called when a renewal failed; renewal continues regardless. */
   readonly onError: (error: unknown) => void;
@@ -44,7 +44,7 @@ export class Instance {
   #peers = 1;
   #timer: NodeJS.Timeout | undefined;
   #renewal: Promise<void> = Promise.resolve();
-  /** A turn is due and has not begun. */
+  /** A renewal is scheduled and has not begun. */
   #isWaiting = false;
   readonly #options: InstanceOptions;
 
@@ -92,7 +92,7 @@ export class Instance {
     return (await this.#lock?.hold().catch((error: unknown) => void this.#options.onError(error))) ?? false;
   }
 
-  /** Turns run one at a time, and at most one waits: it does the work of all that came due meanwhile. */
+  /** Renewals run one at a time with at most one queued, so that a slow store does not accumulate them. */
   #turn(): void {
     if (this.#isWaiting) return;
     this.#isWaiting = true;

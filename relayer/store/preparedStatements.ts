@@ -71,7 +71,7 @@ export class PreparedStatements {
   /** One round trip; throws the database's error. */
   async #execute(bind: Uint8Array): Promise<StatementAnswer> {
     const chunks: Buffer[] = [];
-    // The files are the system's own: there is nothing to copy into them afterwards.
+    // `syncToFs` is for virtual file systems; here the database writes to the real one.
     await this.#lite.execProtocolRawStream(Buffer.concat([bind, EXECUTE_AND_SYNC]), {
       syncToFs: false,
       onRawData: (chunk) => void chunks.push(Buffer.from(chunk)),

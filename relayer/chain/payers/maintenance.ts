@@ -55,7 +55,7 @@ export class PayerMaintenance {
     const lanes = await this.#observe();
     const figures = await this.#figures();
     for (const lane of lanes) {
-      await this.#mendNonces(lane);
+      await this.#repairNonces(lane);
       await this.#topUp(lane, figures);
     }
   }
@@ -121,7 +121,7 @@ export class PayerMaintenance {
    * Counter ahead, with nonces of no submission: it is lowered past those at the top, others are filled with no-ops.
    * Only when seen twice, since a node may lag.
    */
-  async #mendNonces(lane: Observed): Promise<void> {
+  async #repairNonces(lane: Observed): Promise<void> {
     const held = await this.#heldNonces(lane);
     const gaps: number[] = [];
     for (let nonce = lane.chainNonce; nonce < lane.nextNonce; nonce++) if (!held.has(nonce)) gaps.push(nonce);

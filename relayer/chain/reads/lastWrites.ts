@@ -1,6 +1,6 @@
 /**
  * The block of the newest write answered by any relayer on this store. Reads are served from that block or later, so a
- * client sees its own write whichever relayer it asks next. Relayers sharing a store query it each time (another may
+ * client sees its own write on every relayer. Relayers sharing a store query it each time (another may
  * just have written), one query per tick; a relayer alone on its store keeps the number in memory.
  */
 import type { Db } from "../../store/database";

@@ -176,7 +176,7 @@ export class RpcClient {
         const answer = (await this.#ask(member, (asked) => asked.endpoint.call(method, params))) as T;
         if (accepts(answer)) return answer;
       } catch {
-        // The next endpoint may know.
+        // Ask the next endpoint.
       }
     }
     return undefined;

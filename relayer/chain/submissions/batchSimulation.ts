@@ -72,7 +72,7 @@ export class BatchSimulation {
     return found.filter((item) => item !== undefined);
   }
 
-  /** In sequence as well: two requests may each succeed alone and not one after the other. */
+  /** Requests that succeed individually may fail in sequence, so they are simulated in sequence. */
   async #simulateForwards(made: readonly Made[]): Promise<readonly Tried[]> {
     const { simulation, forwarder, lane, taken } = this.#options;
     const calls = made.flatMap(({ content }) =>
@@ -85,7 +85,7 @@ export class BatchSimulation {
         const answer = probed[index];
         if (answer === undefined) return taken.later(item);
         if (answer.succeeded) return { ...item, gas: answer.gas };
-        // The forwarder does not say why: alone, it gets its name, or succeeds and is sent so.
+        // The forwarder gives no reason: simulated alone, the request fails with a named error, or is sent alone.
         const tried = await this.#tryAlone(item);
         return tried === undefined ? undefined : taken.sendAlone(item);
       }),
@@ -103,7 +103,7 @@ export class BatchSimulation {
     try {
       return { ...item, gas: await this.#gasAlone(item) };
     } catch (error) {
-      // Another request of the signer was mined meanwhile: make this one again, with the next nonce.
+      // Another request of the signer was mined meanwhile: build this one again with the next nonce.
       if (error instanceof KeywrightError && error.code === "forward_nonce_used" && isMadeInTurn(item.waiting.request))
         return taken.later(item);
       return taken.drop(item.waiting, error);

@@ -175,7 +175,7 @@ export class Batcher {
       const [turn, signersTurn] = turnKeysOf(request).map((key) => turns.get(key));
       const signer = signerOf(request);
       if (turn !== undefined && (signer === undefined || signersTurn !== undefined)) {
-        // The signer's next request needs the nonce after this one's.
+        // One request per signer and batch: the signer's next request needs the following nonce.
         if (signer !== undefined) turns.delete(signer);
         return [{ waiting, turn, signersTurn }];
       }

@@ -1,12 +1,12 @@
 /**
- * Gas limit of several forward requests in one transaction. It follows what their calls use, not what the requests
- * name: a limit counts against the payer's balance and the executor's budget, whatever is used of it. A call that uses
- * more than in its simulation may take the gas of the others; the transaction then fails as a whole, and each is sent
- * alone (`separation.ts`).
+ * Gas limit of several forward requests in one transaction. Based on the gas their calls used in the simulation, not
+ * on the limits in the requests: the full limit counts against the payer's balance and the executor's budget, even if
+ * unused. A call that uses more than in its simulation may take the gas of the others; the transaction then fails as a
+ * whole, and each is sent alone (`separation.ts`).
  */
 import type { SignedForwardRequest } from "../../../protocol/forward";
 
-/** Maximum gas a request may name to share a transaction: it could use up that much of the gas of the others. */
+/** Requests with a higher gas limit do not share a transaction: they could use up that much gas of the others. */
 const MOST_SHARED_GAS = 1_000_000n;
 const MOST_SHARED_BYTES = 8_192;
 const TRANSACTION_GAS = 21_000n;
@@ -28,8 +28,8 @@ export const mayShareForwards = (request: SignedForwardRequest): boolean =>
   BigInt(request.gas) <= MOST_SHARED_GAS && bytesOf(request) <= MOST_SHARED_BYTES;
 
 /**
- * OpenZeppelin's forwarder reverts everything unless 1/63 of the gas that a request names is left after its call. A
- * fifth on top of what was measured also covers the 1/64 that a caller keeps (EIP-150).
+ * OpenZeppelin's forwarder reverts the transaction unless 1/63 of a request's gas limit is left after its call. The
+ * margin of a fifth over the simulated gas also covers the 1/64 that a caller retains (EIP-150).
  */
 export function limitOfForwards(requests: readonly MeasuredForward[]): bigint {
   const spare = requests.reduce((most, { request }) => larger(most, BigInt(request.gas) / 63n + 1n), 0n);

@@ -47,7 +47,7 @@ export async function forwardOutcomes(
 
 type Failed = Pick<Outcome, "charged"> & { readonly error: SubmissionFailure };
 
-/** In a shared transaction, a failed call is not charged. */
+/** A call that failed in a shared transaction is not charged. */
 async function failedCall(
   rpc: RpcClient,
   contract: Address,

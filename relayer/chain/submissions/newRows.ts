@@ -1,6 +1,7 @@
 /**
- * The first statement of a submission: its account's turn, its lane's nonce and its row at once. Turns are locked in the
- * order of their keys, here and wherever several are changed, so that two such statements cannot deadlock.
+ * The statement that begins a submission: takes its account's turn and its lane's nonce and inserts its row. Turns are
+ * locked in the order of their keys, here and wherever several are changed, so that two such statements cannot
+ * deadlock.
  */
 import { sql } from "kysely";
 import type { AccountId, Address } from "../../../protocol/ids";

@@ -12,16 +12,16 @@ import type { SubmissionFailure } from "../types";
 
 type WhyNothing = "overtaken" | "given up" | "failed together";
 const WHY_NOTHING: Readonly<Record<WhyNothing, string>> = {
-  overtaken: "The write was overtaken by a transaction this service did not send and did not land.",
-  "given up": "The write was given up before it landed.",
-  "failed together": "The transaction this write shared with others came to nothing.",
+  overtaken: "A transaction that this service did not send used this write's nonce; the write was not executed.",
+  "given up": "The write was cancelled before it was mined.",
+  "failed together": "The transaction that the write shared with others failed.",
 };
-/** A signed request names its outcome: the same signature is answered with it again, and stays valid on chain. */
+/** A submission is identified by its signature: sending it again returns this outcome, though it is valid on chain. */
 const SIGN_AGAIN =
   "Nothing was charged. Until its deadline the request may still be sent by whoever has it; " +
   "sign another one for its nonce.";
 
-/** A failure that is no fault of the write. */
+/** The failure of a write that had no effect, for a reason outside the write. */
 export const cameToNothing = ({ signer }: Pick<SubmissionRow, "signer">, why: WhyNothing): SubmissionFailure => ({
   code: "chain_unavailable",
   detail: `${WHY_NOTHING[why]} ${signer === null ? "Nothing was charged; make it again." : SIGN_AGAIN}`,
@@ -40,13 +40,13 @@ export async function outcomesOf(
   const where = placeOf(receipt);
   if (does === "nothing" && row.kind === "filler")
     return new Map([[row.id, { ...where, state: "mined", result: {}, charged: true }]]);
-  if (does === "nothing") return nothingOf(unit, "given up", { ...where, state: "expired" });
+  if (does === "nothing") return failuresOf(unit, "given up", { ...where, state: "expired" });
   const isDone = BigInt(receipt.status) === 1n;
-  // A batch reduced to one write is sent as that write.
+  // A batch with one member left is sent as that single write.
   const [only = row] = members;
-  // None are left in a batch whose members were sent alone, when a reorg beyond finality opens it again.
+  // A batch without members: all were sent alone, then a reorg beyond finality reopened it.
   const isShared = row.kind === BATCH && members.length !== 1;
-  if (isShared && !isDone) return nothingOf(unit, "failed together", { ...where, state: "failed" });
+  if (isShared && !isDone) return failuresOf(unit, "failed together", { ...where, state: "failed" });
   const carriedOut: [string, Outcome] = [row.id, { ...where, state: "mined", result: {}, charged: true }];
   if (only.signer !== null) {
     const carried = members.length === 0 ? [row] : members;
@@ -75,20 +75,20 @@ export const failedTogether = ({ members }: Unit, does: TransactionKind, receipt
   BigInt(receipt.status) !== 1n &&
   members.every(({ before }) => before === null);
 
-/** Of a batch that failed as a whole; its members have none yet. */
+/** The outcome of a batch that failed as a whole, without its members, which are still open. */
 export const outcomeOfFailed = (row: SubmissionRow, receipt: Receipt): ReadonlyMap<string, Outcome> =>
-  nothingOf({ row, members: [] }, "failed together", { ...placeOf(receipt), state: "failed" });
+  failuresOf({ row, members: [] }, "failed together", { ...placeOf(receipt), state: "failed" });
 
 /** The nonce was used by a foreign transaction. */
 export const lostOutcomes = (unit: Unit): ReadonlyMap<string, Outcome> =>
-  nothingOf(unit, "overtaken", { state: "expired" });
+  failuresOf(unit, "overtaken", { state: "expired" });
 
 const placeOf = ({ transactionHash, blockNumber, blockHash }: Receipt): Pick<Outcome, "transactionHash" | "block"> => ({
   transactionHash,
   block: { number: Number(blockNumber), hash: blockHash },
 });
 
-const nothingOf = (
+const failuresOf = (
   { row, members }: Unit,
   why: WhyNothing,
   outcome: Omit<Outcome, "error" | "charged">,

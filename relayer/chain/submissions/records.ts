@@ -153,17 +153,17 @@ export class SubmissionRecords {
     return { row: own, members: members.map((member) => byId.get(member.id) ?? member) };
   }
 
-  /** Batches that failed as a whole and have members to be sent alone; those of writes only if final by `depth`. */
+  /** Batches that failed as a whole and have open members; batches of payers' writes only once final at `depth`. */
   failedBatches(depth: number): Promise<readonly FailedBatch[]> {
     return failedBatches(this.#db, depth);
   }
 
-  /** Gives a member of a failed batch a nonce of its own; undefined when the first writer was another. */
+  /** Gives a member of a failed batch a nonce of its own; undefined when another instance was first. */
   putBack(batch: FailedBatch, alone: Alone): Promise<SubmissionRow | undefined> {
     return putBack(this.#db, this.#instanceId, batch, alone);
   }
 
-  /** Ends a member of a failed batch that would fail alone, too: nobody pays for it. */
+  /** Stores the failure of a failed batch's member that would fail alone, too. It is not charged. */
   async failSeparated(
     batch: FailedBatch,
     member: SubmissionRow,

@@ -1,4 +1,4 @@
-/** Why a call of a mined transaction failed, which receipts do not tell. */
+/** Finds out why a call of a mined transaction failed: receipts do not contain the reason. */
 import { ERRORS, type KeywrightError } from "../../../protocol/errors";
 import { RpcError } from "../../../protocol/rpc/errors";
 import type { Receipt } from "../abi/receipts";
@@ -6,7 +6,7 @@ import { revertError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
 import type { SubmissionFailure } from "../types";
 
-/** Repeats the call after its block, where the obstacle persists, else before it. */
+/** Repeats the call on the state after its block, where the cause usually persists; else on the state before it. */
 export async function reasonOf(rpc: RpcClient, call: object, { blockNumber }: Receipt): Promise<SubmissionFailure> {
   for (const block of [Number(blockNumber), Number(blockNumber) - 1]) {
     const error = await revertOf(rpc, call, block);

@@ -10,7 +10,7 @@ export interface FailedBatch {
   readonly transactionHash: string;
   readonly block: number;
   readonly blockHash: string;
-  /** Of forward requests, of which the forwarder's nonces let each be carried out once at most. */
+  /** Its members are forward requests, which the forwarder's nonces keep from being executed twice. */
   readonly ofForwards: boolean;
 }
 
@@ -23,8 +23,8 @@ export interface Alone {
 const BATCH_IS_OPEN = sql<boolean>`batch.state in (${sql.join(OPEN_STATES.map((state) => sql.lit(state)))})`;
 
 /**
- * Of writes, those whose block the follower has passed by `depth`: it reopens what it finds in blocks that are not
- * canonical. Of forward requests, all.
+ * Batches of payers' writes only once the follower is `depth` blocks past them, since it reopens submissions in blocks
+ * that are no longer canonical; all batches of forward requests.
  */
 export async function failedBatches(db: Db, depth: number): Promise<readonly FailedBatch[]> {
   const { rows } = await sql<FailedBatch>`
@@ -65,7 +65,7 @@ export async function putBack(
   return rows[0];
 }
 
-/** Locks member and batch until the transaction ends; true while the one waits in the other, which has failed. */
+/** Locks member and batch until the transaction ends; true if the batch has failed and the member is still in it. */
 export async function lockMember(trx: Trx, batch: FailedBatch, id: string): Promise<boolean> {
   const { rows } = await lockedMember(batch, id).execute(trx);
   return rows.length > 0;

@@ -1,10 +1,10 @@
 /**
- * What becomes of the writes that shared a transaction which failed as a whole: one of them became expensive after its
- * simulation and took the gas of all. Each is sent again, alone, with its id and reservation; a write alone never fails
- * for another. Nobody pays for the shared transaction.
- * A payer's write is not sent again before the failed transaction is final: until then a reorg may drop it, and the same
- * transaction may then succeed; the write would be carried out twice. A forward request is, at once: its forwarder nonce
- * prevents that, and its deadline does not wait.
+ * Resends the writes of a batch whose transaction failed as a whole because one write used more gas than in its
+ * simulation and left too little for the others. Each is sent in a transaction of its own, with its id and reservation,
+ * so that it can no longer fail because of another. No account is charged for the failed transaction.
+ * A payer's write is resent only once the failed transaction is final: a reorg could drop that transaction and let it
+ * succeed later, and the write would be executed twice. A forward request is resent at once: its forwarder nonce
+ * prevents a second execution, and its deadline is short.
  */
 import type { Logger } from "pino";
 import { KeywrightError } from "../../../protocol/errors";
@@ -46,14 +46,14 @@ export class Separation {
     this.#options = options;
   }
 
-  /** Sends what waits in failed batches, as far as the lanes have room; the rest waits for the next call. */
+  /** Resends members of failed batches as far as the lanes have capacity; the others are left to the next call. */
   async run(): Promise<void> {
     const { records, finalityDepth } = this.#options;
     for (const batch of await records.failedBatches(finalityDepth))
       if (await this.#isFinal(batch)) await this.#separate(batch);
   }
 
-  /** Asked of a node that has the block at that depth: the follower may have passed over this one unread. */
+  /** Asks a node that has reached the final depth: the follower may have skipped this block without reading it. */
   async #isFinal({ block, blockHash, ofForwards }: FailedBatch): Promise<boolean> {
     if (ofForwards) return true;
     const { rpc, finalityDepth } = this.#options;
@@ -69,7 +69,7 @@ export class Separation {
       if (!(await this.#sendAlone(batch, member))) return;
   }
 
-  /** False when no lane has room, or can pay for it at the moment. */
+  /** False when no lane has capacity or can pay at the moment. */
   async #sendAlone(batch: FailedBatch, member: SubmissionRow): Promise<boolean> {
     const { records, lanes, fees, monitor, outcomes, log } = this.#options;
     const verdict = await this.#tryAlone(member, batch.block);
@@ -94,7 +94,7 @@ export class Separation {
     return true;
   }
 
-  /** Throws when chain or service cannot tell at the moment. */
+  /** Simulates the member alone. Throws when chain or service is temporarily unavailable. */
   async #tryAlone(member: SubmissionRow, block: number): Promise<Verdict> {
     const { simulation, lanes } = this.#options;
     const { address } = await lanes.anyRegistered();

@@ -258,7 +258,7 @@ export class TransactionMonitor {
     return false;
   }
 
-  /** Its members stay open: `Separation` sends them alone. */
+  /** Stores the failure of the batch only: its members stay open until `Separation` sends them alone. */
   async #endFailedBatch(item: Monitored, receipt: Receipt): Promise<boolean> {
     const { records, log } = this.#options;
     const members = item.members.length;

@@ -235,7 +235,7 @@ function notFound(): KeywrightError {
   return new KeywrightError("payment_intent_not_found", "This account has no such payment intent.");
 }
 
-/** A hash naming one operation: bounded length whatever the client sent. */
+/** Identifies one operation by a hash, so that its length does not depend on what the client sent. */
 function digest(...parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }

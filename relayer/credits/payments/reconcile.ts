@@ -24,12 +24,12 @@ export async function reconcile({ db, stripe, deployment }: Reconciliation): Pro
   const startedAt = Math.floor(Date.now() / 1000);
   const since = (await readWatermark(db)) ?? startedAt - KEPT_SECONDS;
   const events = stripe.events.list({ types: [...EVENT_TYPES], created: { gte: since - OVERLAP_SECONDS }, limit: 100 });
-  let ours = 0;
+  let applied = 0;
   await ask(async () => {
-    for await (const event of events) if (await applyEvent(db, deployment, event)) ours += 1;
+    for await (const event of events) if (await applyEvent(db, deployment, event)) applied += 1;
   });
   await writeWatermark(db, startedAt);
-  return ours;
+  return applied;
 }
 
 async function readWatermark(db: Db): Promise<number | undefined> {

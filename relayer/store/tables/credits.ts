@@ -65,7 +65,7 @@ export interface CreditReservationsTable {
   state: Generated<ReservationState>;
   /** The instance responsible for it, until a write's submission is stored. */
   instance_id: string;
-  /** True once the submission is stored: from then on its outcome decides, whichever instance sees it. */
+  /** True once the submission is stored: from then on only its outcome closes the reservation, on any instance. */
   bound: Generated<boolean>;
   /** Released because its instance was presumed dead. If that was alive, it still settles it. */
   given_back: Generated<boolean>;
