@@ -19,7 +19,6 @@ const mocha = [
   "--color",
 ];
 
-const OTHERS = "examples|killedRelayers|postgres|project|sdkInBrowser|sdkPackage|viewer";
 // Longest first, to shorten the total time.
 const plain = {
   relayer: ["mocha", [...mocha, "test/relayer/**/*.test.ts"]],
@@ -29,10 +28,12 @@ const plain = {
 };
 const MUTANTS = "120"; // about half an hour; `npm run mutation` takes all of them, for hours
 const mutation = ["node", ["-r", "ts-node/register/transpile-only", "scripts/mutation.ts", "--sample", MUTANTS]];
+const PACKAGES = "examples|project|sdkInBrowser|sdkPackage|viewer";
 const system = {
-  machines: ["mocha", [...mocha, `test/system/!(${OTHERS}).test.ts`]],
+  images: ["mocha", [...mocha, "test/system/image.test.ts"]],
   dashboard: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts"]],
-  others: ["mocha", [...mocha, `test/system/@(${OTHERS}).test.ts`]],
+  relayers: ["mocha", [...mocha, `test/system/!(image|${PACKAGES}).test.ts`]],
+  packages: ["mocha", [...mocha, `test/system/@(${PACKAGES}).test.ts`]],
 };
 const isSystem = process.argv.includes("--system");
 const suites = isSystem ? system : deep ? { ...plain, mutation } : plain;
