@@ -13,6 +13,18 @@ export interface Priority {
 export const GUEST_PRIORITY: Priority = { niceness: 10, outOfMemoryScore: 1_000 };
 
 /**
+ * Sets this process's own score, which everything it starts inherits. Setting a program's score after its start may be
+ * too late: it may have changed its user, and root without capabilities, as in a container, may not set it any more.
+ */
+export function setOwnOutOfMemoryScore(score: number): void {
+  try {
+    writeFileSync("/proc/self/oom_score_adj", String(score));
+  } catch {
+    // This is not Linux, which the self-test reports.
+  }
+}
+
+/**
  * Applies to a process and everything it starts from now on. With the kernel's autogroup scheduling, niceness only
  * counts within a session, so the session gets one as well. Set when the outermost wrapper starts, so that even its
  * start yields to others, and again when the program is ready, which may have been started before the first call.

@@ -38,6 +38,10 @@ describe("the starter of children", function () {
     ]);
   });
 
+  it("has the score of its children when memory runs out, so that they inherit it", () => {
+    expect(readFileSync(`/proc/${own.pid}/oom_score_adj`, "latin1").trim()).to.equal("1000");
+  });
+
   it("listens in a folder that only the keyholder's user can open", () => {
     const socket = own.command.split(" ").at(-1) as string;
     expect(statSync(dirname(socket)).mode & 0o777).to.equal(0o700);
