@@ -17,11 +17,7 @@ export const GUEST_PRIORITY: Priority = { niceness: 10, outOfMemoryScore: 1_000 
  * too late: it may have changed its user, and root without capabilities, as in a container, may not set it any more.
  */
 export function setOwnOutOfMemoryScore(score: number): void {
-  try {
-    writeFileSync("/proc/self/oom_score_adj", String(score));
-  } catch {
-    // This is not Linux, which the self-test reports.
-  }
+  tolerate(() => writeFileSync("/proc/self/oom_score_adj", String(score)));
 }
 
 /**
@@ -32,12 +28,21 @@ export function setOwnOutOfMemoryScore(score: number): void {
 export function setPriorities(pid: number | undefined, { niceness, outOfMemoryScore }: Priority): void {
   if (pid === undefined) return;
   const session = `/proc/${pid}/autogroup`;
-  try {
-    // Linux has one niceness per thread.
-    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), niceness);
-    writeFileSync(`/proc/${pid}/oom_score_adj`, String(outOfMemoryScore));
+  tolerate(() => writeFileSync(`/proc/${pid}/oom_score_adj`, String(outOfMemoryScore)));
+  tolerate(() => {
     if (existsSync(session)) writeFileSync(session, String(niceness));
+  });
+  // Linux has one niceness per thread. Refused where the process has another user already and root may not set it.
+  tolerate(() => {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), niceness);
+  });
+}
+
+/** Each step on its own: the process may have exited, which is reported elsewhere; the self-test reports the rest. */
+function tolerate(step: () => void): void {
+  try {
+    step();
   } catch {
-    // The process has exited, which is reported elsewhere; or this is not Linux, which the self-test reports.
+    // Reported by the self-test.
   }
 }
