@@ -43,6 +43,7 @@ const CATCH_UP_MS = 500;
 const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
 const TRIMMING_MS = 5 * 60_000;
+const VACUUM_MS = 60_000;
 
 /** Readiness is withdrawn first: load balancers stop sending while everything is still served. */
 const drain = { isOn: false };
@@ -94,7 +95,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   metrics.watchProcessor(() => credits.processorCheck?.figures);
   metrics.watchStore(() => store.pool());
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
-  running.add("housekeeping", startHousekeeping(config, store, log));
+  startHousekeeping(config, store, log, running);
   running.add("shared code", startTrimming(sharedCode, log));
 
   const typedDataDomain = {
@@ -267,14 +268,20 @@ function handlerDeps(
 }
 
 /** Idempotent requests and rate windows expire on their own; their rows are deleted periodically. */
-function startHousekeeping({ detailDays, runRecordsDays }: Config, { db }: Store, log: Logger): () => Promise<void> {
-  const work = new Repeating(
-    () => dropOld(db, { detailDays, runRecordsDays }),
-    HOUSEKEEPING_MS,
-    (error) => log.warn({ err: error }, "housekeeping"),
-  );
-  work.start();
-  return () => work.stop();
+function startHousekeeping(
+  { detailDays, runRecordsDays }: Config,
+  { db, vacuum }: Store,
+  log: Logger,
+  running: Running,
+): void {
+  const onError = (error: unknown): void => log.warn({ err: error }, "housekeeping");
+  const deletion = new Repeating(() => dropOld(db, { detailDays, runRecordsDays }), HOUSEKEEPING_MS, onError);
+  deletion.start();
+  running.add("housekeeping", () => deletion.stop());
+  if (vacuum === undefined) return;
+  const vacuuming = new Repeating(vacuum, VACUUM_MS, onError);
+  vacuuming.start();
+  running.add("vacuum", () => vacuuming.stop());
 }
 
 function startTrimming(sharedCode: SharedCodeStore, log: Logger): () => Promise<void> {

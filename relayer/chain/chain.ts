@@ -20,7 +20,6 @@ import { SubmissionRecords } from "./submissions/records";
 import { OutcomeFeed } from "./submissions/outcomeFeed";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
-import { IS_OPEN, type SubmissionState } from "./submissions/states";
 import { estimateAsOwner } from "./submissions/forwardSimulation";
 import { Batcher } from "./submissions/batcher";
 import { Separation } from "./submissions/separation";
@@ -205,7 +204,7 @@ class ChainModule extends Reads implements Chain {
   }
 
   async submission(id: SubmissionId): Promise<SubmissionView | undefined> {
-    const row = await this.#records.load(id);
+    const row = await this.#records.loadForCaller(id);
     return row === undefined || row.account_id === null ? undefined : viewOf(row);
   }
 
@@ -264,17 +263,9 @@ class ChainModule extends Reads implements Chain {
   }
 
   async stats(): Promise<ChainStats> {
-    const { db } = this.#given;
-    const open = await db
-      .selectFrom("submissions")
-      .select(["state", db.fn.countAll<number>().as("count")])
-      .where(IS_OPEN)
-      .where("kind", "<>", "batch")
-      .groupBy("state")
-      .execute();
     return {
       lanes: await this.#lanes.all(),
-      open: Object.fromEntries(open.map(({ state, count }): [SubmissionState, number] => [state, count])),
+      open: await this.#records.openByState(),
       waiting: this.#queue.waiting,
       headBlock: this.#head.number,
       headAgeSeconds: this.#head.ageSeconds,

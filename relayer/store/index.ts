@@ -11,6 +11,7 @@ import { openPglitePool } from "./pglitePool";
 import type { MeasuredPool, PoolFigures } from "./pool";
 import { openPostgresPool } from "./postgresPool";
 import { SessionLock } from "./sessionLock";
+import { vacuumTables } from "./vacuum";
 
 export interface StoreOptions {
   /** A PostgreSQL connection string; without it the embedded database is used. */
@@ -33,6 +34,8 @@ export interface Store {
   readonly kind: "pglite" | "postgres";
   /** A lock that ends with this process; absent on the embedded store, which only one process uses. */
   readonly lockOf: ((name: string, onLost: () => void) => SessionLock) | undefined;
+  /** Frees what updated and deleted rows left; absent on PostgreSQL, which does so by itself. */
+  readonly vacuum: (() => Promise<void>) | undefined;
   pool(): PoolFigures;
   close(): Promise<void>;
 }
@@ -53,8 +56,9 @@ export async function openStore(options: StoreOptions = {}): Promise<Store> {
   }
   const { databaseUrl } = options;
   const own = { db, pool: () => pool.figures(), close: () => db.destroy() };
-  if (databaseUrl === undefined) return { ...own, kind: "pglite", lockOf: undefined };
-  return { ...own, kind: "postgres", lockOf: (name, onLost) => new SessionLock(databaseUrl, name, onLost) };
+  if (databaseUrl === undefined) return { ...own, kind: "pglite", lockOf: undefined, vacuum: () => vacuumTables(db) };
+  const lockOf = (name: string, onLost: () => void): SessionLock => new SessionLock(databaseUrl, name, onLost);
+  return { ...own, kind: "postgres", lockOf, vacuum: undefined };
 }
 
 async function openPool({

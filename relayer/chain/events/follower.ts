@@ -139,7 +139,7 @@ export class Follower {
         .insertInto("followed_blocks")
         .values(blocks.map(({ number, hash }) => ({ number, hash })))
         .execute();
-      await this.#forgetFinal(trx, blocks.at(-1)?.number ?? 0);
+      await this.#forgetFinal(trx, at?.number ?? 0, blocks.at(-1)?.number ?? 0);
     });
   }
 
@@ -155,14 +155,21 @@ export class Follower {
     if (now?.hash !== at?.hash) throw new Overtaken();
   }
 
-  /** Keeps only blocks that may still be reorganized, and the follower's position. */
-  async #forgetFinal(trx: Trx, newest: number): Promise<void> {
-    const final = newest - this.#options.finalityDepth;
+  /**
+   * Keeps only blocks that may still be reorganized, and the follower's position. Confirms the writes of blocks that
+   * became final; once per finality depth also those whose outcome was stored later than that.
+   */
+  async #forgetFinal(trx: Trx, before: number, newest: number): Promise<void> {
+    const { finalityDepth } = this.#options;
+    const final = newest - finalityDepth;
+    const period = Math.max(1, finalityDepth);
+    const isThorough = Math.floor(newest / period) > Math.floor(before / period);
     await trx.deleteFrom("followed_blocks").where("number", "<", final).execute();
     await trx
       .updateTable("submissions")
       .set({ state: "confirmed" })
       .where(sql<boolean>`state = 'mined'`)
+      .where("block_number", ">", isThorough ? -1 : before - finalityDepth)
       .where("block_number", "<=", final)
       .execute();
   }

@@ -155,7 +155,7 @@ export class Lanes {
         coalesce(under_way.since < now() - ${SLOW_AFTER_MS} * interval '1 millisecond', false) as is_slow
       from lanes cross join lateral (
         select count(*) as in_flight, min(created_at) as since from submissions where submissions.payer = lanes.payer
-          and nonce is not null and ${IS_OPEN}
+          and batch_id is null and ${IS_OPEN}
       ) as under_way order by payer`.execute(this.#options.db);
     this.#lanes = rows.map(laneOf);
     this.#begun.clear();

@@ -12,7 +12,7 @@ import { writeOutcomes } from "./outcomeRows";
 import { cancelSubmission } from "./operations";
 import { BATCH, newSubmissionId, type AttemptRow, type Outcome, type SubmissionRow, type Unit } from "./rows";
 import { failedBatches, lockMember, putBack, type Alone, type FailedBatch } from "./separatedRows";
-import { hasOutcome, IS_OPEN } from "./states";
+import { hasOutcome, IS_OPEN, OPEN_LITERALS, type SubmissionState } from "./states";
 
 /** Another instance watches the submission now; this one must not continue. */
 export class LostSubmission extends Error {
@@ -93,8 +93,6 @@ export class SubmissionRecords {
         update submissions set state = case when state = 'reserved' then 'signed' else state end, updated_at = now()
         where id = ${row.id} and instance_id = ${this.#instanceId} and ${IS_OPEN}
         returning id
-      ), members as (
-        update submissions set state = 'signed' from held where batch_id = held.id and state = 'reserved'
       )
       insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
       select ${attempt.hash}, id, ${attempt.does}, ${attempt.raw}, ${attempt.max_fee}::numeric,
@@ -116,8 +114,9 @@ export class SubmissionRecords {
 
   /** A node accepted or already knows the transaction. */
   async markSent(id: string): Promise<void> {
-    await sql`update submissions set state = 'sent', updated_at = now() where (id = ${id} or batch_id = ${id})
-      and state = 'signed'`.execute(this.#db);
+    await sql`update submissions set state = 'sent', updated_at = now() where id = ${id} and state = 'signed'`.execute(
+      this.#db,
+    );
   }
 
   /** The members of a batch, in order. */
@@ -298,6 +297,24 @@ export class SubmissionRecords {
 
   async load(id: string): Promise<SubmissionRow | undefined> {
     return this.#db.selectFrom("submissions").selectAll().where("id", "=", id).executeTakeFirst();
+  }
+
+  /** For the caller: a member of a batch is as far as its batch until it has its own outcome. */
+  async loadForCaller(id: string): Promise<SubmissionRow | undefined> {
+    const row = await this.load(id);
+    if (row === undefined || row.batch_id === null || hasOutcome(row.state)) return row;
+    const batch = await this.load(row.batch_id);
+    return batch === undefined || hasOutcome(batch.state) ? row : { ...row, state: batch.state };
+  }
+
+  /** How many writes are in each open state; a batch's members are as far as the batch. */
+  async openByState(): Promise<Readonly<Partial<Record<SubmissionState, number>>>> {
+    const { rows } = await sql<{ state: SubmissionState; count: number }>`
+      select case when batch.state in (${OPEN_LITERALS}) then batch.state else submissions.state end as state,
+        count(*)::int4 as count
+      from submissions left join submissions as batch on batch.id = submissions.batch_id
+      where ${IS_OPEN} and submissions.kind <> ${BATCH} group by 1`.execute(this.#db);
+    return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
   }
 
   /** Those of the given submissions that have an outcome. */

@@ -2,7 +2,7 @@
 import { sql } from "kysely";
 import type { Db, Trx } from "../../store/database";
 import type { SubmissionRow } from "./rows";
-import { IS_OPEN, OPEN_STATES } from "./states";
+import { IS_OPEN, OPEN_LITERALS } from "./states";
 
 /** A batch whose transaction failed as a whole, with members that wait to be sent alone. */
 export interface FailedBatch {
@@ -20,7 +20,7 @@ export interface Alone {
   readonly gasLimit: bigint;
 }
 
-const BATCH_IS_OPEN = sql<boolean>`batch.state in (${sql.join(OPEN_STATES.map((state) => sql.lit(state)))})`;
+const BATCH_IS_OPEN = sql<boolean>`batch.state in (${OPEN_LITERALS})`;
 
 /**
  * Batches of payers' writes only once the follower is `depth` blocks past them, since it reopens submissions in blocks

@@ -22,11 +22,14 @@ export type SubmissionState = (typeof SUBMISSION_STATES)[number];
 /** States without an outcome yet. */
 export const OPEN_STATES = ["reserved", "signed", "sent"] as const satisfies readonly SubmissionState[];
 
+/** For `in (…)` in queries. */
+export const OPEN_LITERALS = sql.join(OPEN_STATES.map((state) => sql.lit(state)));
+
 /**
  * For queries. A literal, because a prepared statement with a bound state cannot use the partial index of open
  * submissions.
  */
-export const IS_OPEN = sql<boolean>`submissions.state in (${sql.join(OPEN_STATES.map((state) => sql.lit(state)))})`;
+export const IS_OPEN = sql<boolean>`submissions.state in (${OPEN_LITERALS})`;
 
 const OPEN: ReadonlySet<SubmissionState> = new Set(OPEN_STATES);
 

@@ -18,6 +18,7 @@ import * as sharedCode from "./0014_shared_code";
 import * as runEnds from "./0015_run_ends";
 import * as receipts from "./0016_receipts";
 import * as oneIndexOfHeld from "./0017_one_index_of_held";
+import * as indexesOfUnits from "./0018_indexes_of_units";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -38,4 +39,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0015_run_ends": runEnds,
   "0016_receipts": receipts,
   "0017_one_index_of_held": oneIndexOfHeld,
+  "0018_indexes_of_units": indexesOfUnits,
 };

@@ -117,6 +117,27 @@ describe("the embedded store", () => {
     await (await openStore({ dataDir: join(folder, "relayer"), schema: "asItIs" })).close();
   });
 
+  it("does not grow by rows that change, once it is vacuumed", async function () {
+    this.timeout(120_000);
+    const { db, vacuum, close } = await openStore();
+    await sql`insert into lanes (payer, address, next_nonce) values (1, 'lane', 0)`.execute(db);
+    await sql`insert into submissions (id, kind, state, payer, nonce)
+      select n::text, 'add_group', 'reserved', 1, n from generate_series(1, 2000) n`.execute(db);
+    const sizeAfterChanges = async (): Promise<number> => {
+      // Each change of an indexed column adds an entry to every index.
+      for (const state of ["sent", "mined", "reserved"]) {
+        await sql`update submissions set state = ${state}, account_id = ${state}`.execute(db);
+        await vacuum?.();
+      }
+      const size = sql<{ bytes: number }>`select pg_total_relation_size('submissions')::int8 as bytes`;
+      return (await size.execute(db)).rows[0]?.bytes ?? 0;
+    };
+    const once = await sizeAfterChanges();
+    for (let i = 0; i < 5; i++) await sizeAfterChanges();
+    expect(await sizeAfterChanges()).to.be.at.most(once * 1.2);
+    await close();
+  });
+
   it("lets one process at a time into its folder, and tells the second", async function () {
     this.timeout(120_000);
     const first = await openStore({ dataDir: join(folder, "relayer") });

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { CompiledQuery, sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";
+import { reopenOrphans } from "../../../relayer/chain/events/reorg";
 import { Lanes } from "../../../relayer/chain/payers/lanes";
 import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
 import { SubmissionRecords } from "../../../relayer/chain/submissions/records";
@@ -12,6 +13,7 @@ import type { Db } from "../../../relayer/store/database";
 import { dropOld } from "../../../relayer/store/retention";
 import { makeOld } from "../../../scripts/bench/oldStore";
 import { freshAccount, reservationsOf } from "../../support/credits";
+import { notingStatements } from "../../support/statements";
 
 const GROWING = [
   "submissions",
@@ -39,21 +41,10 @@ describe("a store with years of data", function () {
   let db: Db;
 
   before(async () => {
-    store = await openStore({
-      around: (pool) => ({
-        connect: async () => {
-          const client = await pool.connect();
-          const query = client.query as unknown as (text: string, values: readonly unknown[]) => Promise<unknown>;
-          const noting = (text: string, values: readonly unknown[]): Promise<unknown> => (
-            seen.add(text),
-            query(text, values)
-          );
-          return { query: noting as unknown as typeof client.query, release: () => client.release() };
-        },
-        end: () => pool.end(),
-      }),
-    });
+    store = await openStore({ around: notingStatements(seen) });
     ({ db } = store);
+    // As on PostgreSQL: the plans below are of the planner's own choice.
+    await sql`set enable_seqscan = on`.execute(db);
     await makeOld(db, { submissions: 20_000, postings: 20_000 });
     await sql`insert into credit_accounts (account_id) select 'idle ' || n from generate_series(1, 5000) n`.execute(db);
     await sql`insert into run_counts select 'old ' || n, '', '', '', 1 from generate_series(1, 5000) n`.execute(db);
@@ -151,6 +142,7 @@ describe("a store with years of data", function () {
     await credits.runs.list(account, { outcome: "succeeded" }, { number: 0, size: 50 });
     await credits.accounts.balance(account);
     await reservationsOf(db, "me").sweep();
+    await reopenOrphans(db);
   }
 
   it("is not scanned by any statement of a write, a run, a list or a sweep", async () => {

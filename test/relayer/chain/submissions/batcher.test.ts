@@ -4,6 +4,7 @@
  */
 import { expect } from "chai";
 import { parseEther, Transaction } from "ethers";
+import type { KeywrightError } from "../../../../protocol/errors";
 import type { AccountId } from "../../../../protocol/ids";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import type { Chain, SubmitAnswer } from "../../../../relayer/chain/types";
@@ -50,6 +51,27 @@ describe("batches of writes", function () {
     for (const id of accounts) expect(await bed.groupCount(id)).to.equal(1);
     for (const { submissionId } of answers)
       expect(bed.outcomes.find((outcome) => outcome.submissionId === submissionId)?.charged).to.equal(true);
+  });
+
+  it("a write is reported as far as the transaction it shares", async () => {
+    const release = await occupied();
+    const writing = accounts.map((id) => chain.submit(addGroup(id, "on its way", { reserve, waitMs: 1_000 })));
+    const pending = settled(writing);
+    bed.proxy.inject((call, forward) =>
+      call.method === "eth_sendRawTransaction"
+        ? bed.provider.send("evm_setAutomine", [false]).then(() => forward())
+        : undefined,
+    );
+    await release();
+    const ids = (await pending).map((one) =>
+      parseSubmissionId(String(one.status === "rejected" && (one.reason as KeywrightError).facts.submission_id)),
+    );
+    await eventually("every write is sent", async () => {
+      const states = await Promise.all(ids.map(async (id) => id && (await chain.submission(id))?.state));
+      return states.every((state) => state === "sent");
+    });
+    expect((await chain.stats()).open).to.deep.equal({ sent: COUNT });
+    await bed.mine();
   });
 
   it("a write that would fail is excluded: it gets its named error, and no credit is held for it", async () => {
