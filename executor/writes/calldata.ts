@@ -1,20 +1,35 @@
-/**
- * Encodes contract writes as calldata and decodes them again, so that the rules check the bytes to be signed, not the
- * request.
- */
-import type { Interface, Result } from "ethers";
+/** Encodes contract writes as calldata. The rules read its words: they check the bytes to be signed, not the request. */
+import { getAddress, type Interface } from "ethers";
 import { IAccountManager__factory } from "../../typechain-types";
 import { KeywrightError } from "../../protocol/errors";
 import type { SimpleWrite } from "../../protocol/executor";
+import type { Address, Hash32 } from "../../protocol/ids";
 
 const CONTRACT: Interface = IAccountManager__factory.createInterface();
 
-/** A function with its arguments as the contract will decode them. */
-export interface DecodedWrite {
+/** A function with the calldata that the contract will decode. */
+export interface EncodedWrite {
   readonly functionName: string;
-  readonly args: Result;
   readonly calldata: string;
 }
+
+const SELECTOR_DIGITS = 8;
+const WORD_DIGITS = 64;
+
+/** An argument of a static type, by its index: such arguments are words at fixed places behind the selector. */
+export function wordOf({ calldata }: EncodedWrite, index: number): Hash32 {
+  const start = 2 + SELECTOR_DIGITS + index * WORD_DIGITS;
+  const word = calldata.slice(start, start + WORD_DIGITS);
+  if (word.length !== WORD_DIGITS) throw new RangeError(`the calldata has no argument ${index}`);
+  return `0x${word}` as Hash32;
+}
+
+/** An argument of type `address`. */
+export const addressIn = (write: EncodedWrite, index: number): Address =>
+  getAddress(`0x${wordOf(write, index).slice(-40)}`) as Address;
+
+/** An argument of type `bool`. */
+export const flagIn = (write: EncodedWrite, index: number): boolean => BigInt(wordOf(write, index)) === 1n;
 
 /** Every function of the contract that changes state, by name. */
 export function writeFunctions(): string[] {
@@ -26,10 +41,9 @@ export function writeFunctions(): string[] {
 }
 
 /** @throws KeywrightError `invalid_value` when the arguments do not fit the function. */
-export function encodeWrite({ functionName, args }: SimpleWrite): DecodedWrite {
+export function encodeWrite({ functionName, args }: SimpleWrite): EncodedWrite {
   try {
-    const calldata = CONTRACT.encodeFunctionData(functionName, args);
-    return { functionName, args: CONTRACT.decodeFunctionData(functionName, calldata), calldata };
+    return { functionName, calldata: CONTRACT.encodeFunctionData(functionName, args) };
   } catch (cause) {
     throw new KeywrightError(
       "invalid_value",
@@ -40,10 +54,10 @@ export function encodeWrite({ functionName, args }: SimpleWrite): DecodedWrite {
   }
 }
 
-export function encodeBatch(calls: readonly DecodedWrite[]): string {
+export function encodeBatch(calls: readonly EncodedWrite[]): string {
   return CONTRACT.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);
 }
 
 /** Calls that succeed or fail independently. The contract refuses a batch inside one. */
-export const encodeTryMulticall = (calls: readonly string[]): string =>
+export const encodeTryMulticall = (calls: readonly Uint8Array[]): string =>
   CONTRACT.encodeFunctionData("tryMulticall", [calls]);

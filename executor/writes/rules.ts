@@ -3,10 +3,9 @@
  * writes about the account or key whose secret was presented; the contract decides everything else.
  */
 import { KeywrightError } from "../../protocol/errors";
-import { hash32FromUint } from "../../protocol/ids";
 import type { AccountId, Address, DerivationPath } from "../../protocol/ids";
 import type { Caller } from "../callers";
-import type { DecodedWrite } from "./calldata";
+import { addressIn, flagIn, wordOf, type EncodedWrite } from "./calldata";
 
 /** Facts the rules need: the address of a derivation path, and the signer of the ConvertAccount envelope. */
 export interface RuleFacts {
@@ -15,22 +14,22 @@ export interface RuleFacts {
   convertSigner(): Address;
 }
 
-type Rule = (write: DecodedWrite, caller: Caller, facts: RuleFacts) => void;
+type Rule = (write: EncodedWrite, caller: Caller, facts: RuleFacts) => void;
 
 /**
  * Argument 0 must be a hash of the presented credential: a caller can only name accounts or keys whose secret it holds.
  */
-const ownIdOnly: Rule = ({ functionName, args }, { ids }) => {
-  const id = hash32FromUint(args[0] as bigint);
+const ownIdOnly: Rule = (write, { ids }) => {
+  const id = wordOf(write, 0);
   if (!(ids as readonly string[]).includes(id)) {
-    throw refuse(`${functionName} is about ${id}, which is not the hash of the credential that came with it.`);
+    throw refuse(`${write.functionName} is about ${id}, which is not the hash of the credential that came with it.`);
   }
 };
 
 /** A new account is managed, with the id and owner of the presented key (or verified identity). */
-const ownNewAccount: Rule = ({ args }, caller) => {
-  const [id, managed, , , owner] = args as unknown as [bigint, boolean, string, string, string];
-  if (hash32FromUint(id) !== caller.ids[0] || owner !== caller.wallet() || !managed) {
+const ownNewAccount: Rule = (write, caller) => {
+  const [id, isManaged, owner] = [wordOf(write, 0), flagIn(write, 1), addressIn(write, 4)];
+  if (id !== caller.ids[0] || owner !== caller.wallet() || !isManaged) {
     throw refuse("A new account must be managed and have the id and owner of the credential that came with it.");
   }
 };
@@ -43,7 +42,7 @@ const agreedConversion: Rule = (write, caller, facts) => {
       "A conversion needs the account key; an identity token does not stand for it here.",
     );
   ownIdOnly(write, caller, facts);
-  if (facts.convertSigner() !== write.args[1])
+  if (facts.convertSigner() !== addressIn(write, 1))
     throw refuse("The conversion names another new owner than the one who signed ConvertAccount.");
 };
 
@@ -53,11 +52,11 @@ const agreedConversion: Rule = (write, caller, facts) => {
  */
 const derivedWallet: Rule = (write, caller, facts) => {
   ownIdOnly(write, caller, facts);
-  const path = hash32FromUint(write.args[2] as bigint) as DerivationPath;
+  const [address, path] = [addressIn(write, 1), wordOf(write, 2) as DerivationPath];
   // With a usage key, argument 0 is the key; the account is in the path's tail, and the contract compares the two.
   const account = `0x${"0".repeat(32)}${path.slice(34)}` as AccountId;
-  if (facts.addressAt(account, path) !== write.args[1]) {
-    throw new KeywrightError("invalid_value", `Derivation path ${path} does not lead to ${String(write.args[1])}.`);
+  if (facts.addressAt(account, path) !== address) {
+    throw new KeywrightError("invalid_value", `Derivation path ${path} does not lead to ${address}.`);
   }
 };
 
@@ -90,7 +89,7 @@ export const WRITE_RULES: Readonly<Record<string, Rule>> = {
 };
 
 /** @throws KeywrightError `not_authorized`, `owner_only`, `invalid_value`, `typed_data_…`, `signature_…`. */
-export function requireAllowed(write: DecodedWrite, caller: Caller, facts: RuleFacts): void {
+export function requireAllowed(write: EncodedWrite, caller: Caller, facts: RuleFacts): void {
   ruleOf(write.functionName)(write, caller, facts);
 }
 

@@ -2,8 +2,8 @@
  * The only way to a payer's signature. `authorizeWrites` checks each write against its credential and tags its
  * calldata; `signAsPayer` signs only tagged calls, again for every change of nonce or fees.
  */
-import { createHmac, timingSafeEqual } from "node:crypto";
-import { Transaction, getBytes, toBeHex } from "ethers";
+import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from "node:crypto";
+import { toBeHex } from "ethers";
 import type { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
 import type { Address } from "../../protocol/ids";
@@ -18,9 +18,11 @@ import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData"
 import type { Callers } from "../callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
-import { encodeBatch, encodeTryMulticall, encodeWrite, type DecodedWrite } from "./calldata";
+import { bytesOfHex } from "../../protocol/hex";
+import { encodeBatch, encodeTryMulticall, encodeWrite, type EncodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { requireAllowed, ruleOf, type RuleFacts } from "./rules";
+import { signTransaction } from "./transaction";
 import { defined } from "../../protocol/defined";
 
 export interface WriteOptions {
@@ -71,11 +73,14 @@ export class Writes {
 
   /** Independent of each other: a refused write is reported in its place of the answer. */
   async authorizeWrites({ writes }: ExecutorRequest<"authorizeWrites">): Promise<ExecutorAnswer<"authorizeWrites">> {
-    return { writes: await Promise.all(writes.map((write) => this.authorizeWrite(write).catch(refusalOf))) };
+    const checked = await Promise.all(writes.map((write) => this.#check(write).catch(refusalOf)));
+    return {
+      writes: this.#withTagKey((key) => checked.map((one) => (typeof one === "string" ? this.#tagged(key, one) : one))),
+    };
   }
 
-  /** @throws KeywrightError when the credential does not allow the write; see rules.ts. */
-  async authorizeWrite({ credential, write, convert }: WriteToAuthorize): Promise<TaggedCall> {
+  /** The write's calldata. @throws KeywrightError when the credential does not allow it; see rules.ts. */
+  async #check({ credential, write, convert }: WriteToAuthorize): Promise<string> {
     const calls = innerCalls(write);
     const caller = await this.#callers.resolve(credential);
     const facts: RuleFacts = {
@@ -83,8 +88,7 @@ export class Writes {
       convertSigner: () => this.#convertSigner(convert),
     };
     for (const call of calls) requireAllowed(call, caller, facts);
-    const calldata = write.functionName === "multicall" ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
-    return { calldata, tag: this.#tagOf(calldata, this.#period()) };
+    return write.functionName === "multicall" ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
   }
 
   /**
@@ -92,12 +96,13 @@ export class Writes {
    * `invalid_value`.
    */
   signAsPayer({ payer, calls, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
-    for (const { calldata, tag } of calls) this.#requireTag(calldata, getBytes(tag));
+    const tagged = calls.map(({ calldata, tag }) => ({ calldata: bytesOfHex(calldata), tag: bytesOfHex(tag) }));
+    this.#withTagKey((key) => tagged.forEach((call) => this.#requireTag(key, call)));
     const [only] = calls;
     const data =
       calls.length === 1 && only !== undefined
         ? only.calldata
-        : encodeTryMulticall(calls.map(({ calldata }) => calldata));
+        : encodeTryMulticall(tagged.map(({ calldata }) => calldata));
     return this.signCall(
       payer,
       { to: this.#options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) },
@@ -145,11 +150,19 @@ export class Writes {
     return verifyTypedData(convert.typed_data, convert.signature, expected);
   }
 
+  /** Derived once per request; the key object makes each tag four times as fast as the key's bytes. */
+  #withTagKey<T>(use: (key: KeyObject) => T): T {
+    return this.#keyring.withTagKey((key) => use(createSecretKey(key)));
+  }
+
+  #tagged(key: KeyObject, calldata: string): TaggedCall {
+    return { calldata, tag: `0x${this.#tagOf(key, bytesOfHex(calldata), this.#period()).toString("hex")}` };
+  }
+
   /** Accepts tags of this period and the previous one: an older tag cannot be used to replay its write. */
-  #requireTag(calldata: string, tag: Uint8Array): void {
+  #requireTag(key: KeyObject, { calldata, tag }: { readonly calldata: Buffer; readonly tag: Buffer }): void {
     const now = this.#period();
-    const isValidTag = [now, now - 1].some((period) => timingSafeEqual(getBytes(this.#tagOf(calldata, period)), tag));
-    if (isValidTag) return;
+    if ([now, now - 1].some((period) => timingSafeEqual(this.#tagOf(key, calldata, period), tag))) return;
     throw new KeywrightError(
       "not_authorized",
       "The tag is not that of this calldata, or older than a day: no credential allowed this write here.",
@@ -161,16 +174,10 @@ export class Writes {
   }
 
   /** HMAC over chain id ‖ contract ‖ period ‖ calldata, so that a tag is invalid for any other chain or contract. */
-  #tagOf(calldata: string, period: number): string {
+  #tagOf(key: KeyObject, calldata: Buffer, period: number): Buffer {
     const { chainId, contractAddress } = this.#options;
-    const where = Buffer.concat([
-      getBytes(toBeHex(chainId, 32)),
-      getBytes(contractAddress),
-      getBytes(toBeHex(period, 8)),
-    ]);
-    return this.#keyring.withTagKey(
-      (key) => `0x${createHmac("sha256", key).update(where).update(getBytes(calldata)).digest("hex")}`,
-    );
+    const where = [toBeHex(chainId, 32), contractAddress, toBeHex(period, 8)].map(bytesOfHex);
+    return createHmac("sha256", key).update(Buffer.concat(where)).update(calldata).digest();
   }
 
   /**
@@ -181,16 +188,14 @@ export class Writes {
     requirePayer(payer);
     const prices = { maxFeePerGas: BigInt(fees.maxFeePerGas), maxPriorityFeePerGas: BigInt(fees.maxPriorityFeePerGas) };
     this.#options.gas.admit({ payer, nonce: envelope.nonce, gasLimit: envelope.gasLimit, ...prices });
-    const transaction = Transaction.from({ type: 2, chainId: this.#options.chainId, ...envelope, ...prices });
-    transaction.signature = this.#keyring.withPayer(payer, (secret) =>
-      signDigest(secret, getBytes(transaction.unsignedHash)),
+    return signTransaction({ chainId: this.#options.chainId, ...envelope, ...prices }, (digest) =>
+      this.#keyring.withPayer(payer, (secret) => signDigest(secret, digest)),
     );
-    return { rawTransaction: transaction.serialized, hash: transaction.hash ?? "" };
   }
 }
 
 /** The calls of a write, one level deep. Unknown functions are refused before anything is encoded. */
-function innerCalls(write: ContractWrite): DecodedWrite[] {
+function innerCalls(write: ContractWrite): EncodedWrite[] {
   const calls = "calls" in write ? write.calls : [write];
   for (const { functionName } of calls) ruleOf(functionName);
   return calls.map(encodeWrite);

@@ -4,9 +4,9 @@ import { Callers } from "../../executor/callers";
 import type { IdentityVerifier } from "../../executor/identity";
 import { Keyring } from "../../executor/keys/keyring";
 import { GasGuard, type GasRules } from "../../executor/writes/gas";
-import { Writes } from "../../executor/writes/writes";
-import { KeywrightError } from "../../protocol/errors";
-import type { Credential } from "../../protocol/executor";
+import { Writes, type WriteToAuthorize } from "../../executor/writes/writes";
+import { KeywrightError, type ErrorCode } from "../../protocol/errors";
+import type { Credential, TaggedCall } from "../../protocol/executor";
 import type { Address, ApiKey, Hash32 } from "../../protocol/ids";
 import { IAccountManager__factory } from "../../typechain-types";
 import { DOMAIN } from "./typedData";
@@ -40,6 +40,15 @@ export const makeWrites = (overrides: Partial<ConstructorParameters<typeof Write
     ...overrides,
   });
 export const writes = makeWrites();
+
+/** A single write: its tagged call. Throws its refusal. */
+export async function authorize(by: Writes, write: WriteToAuthorize): Promise<TaggedCall> {
+  const [answer] = (await by.authorizeWrites({ writes: [write] })).writes;
+  if (answer === undefined) throw new Error("no answer for the write");
+  if (!("refused" in answer)) return answer;
+  const { code, detail, facts } = answer.refused;
+  throw new KeywrightError(code as ErrorCode, detail, facts);
+}
 
 const keyOf = (byte: number): ApiKey => Buffer.alloc(32, byte).toString("base64") as ApiKey;
 export const MINE = keyOf(1);

@@ -2,11 +2,11 @@
 import { expect } from "chai";
 import { Transaction } from "ethers";
 import fc from "fast-check";
-import { KeywrightError } from "../../protocol/errors";
-import type { ExecutorRequest, TaggedCall } from "../../protocol/executor";
-import { keyIdOf, type Address } from "../../protocol/ids";
-import { SEED, count } from "../support/counts";
-import { ABI, CONTRACT, MINE, NOW, THEIRS, credential, makeWrites, writes } from "../support/writes";
+import { KeywrightError } from "../../../protocol/errors";
+import type { ExecutorRequest, TaggedCall } from "../../../protocol/executor";
+import { keyIdOf, type Address } from "../../../protocol/ids";
+import { SEED, count } from "../../support/counts";
+import { ABI, CONTRACT, MINE, NOW, THEIRS, authorize, credential, makeWrites, writes } from "../../support/writes";
 
 describe("a payer's signature", () => {
   const fees = { maxFeePerGas: "100", maxPriorityFeePerGas: "10" };
@@ -16,7 +16,7 @@ describe("a payer's signature", () => {
     return Transaction.from(by.signAsPayer(full).rawTransaction);
   };
   const authorized = (by = writes): Promise<{ calldata: string; tag: string }> =>
-    by.authorizeWrite({
+    authorize(by, {
       credential: credential(MINE),
       write: { functionName: "removeGroup", args: [keyIdOf(MINE), "1"] },
     });
@@ -52,7 +52,7 @@ describe("a payer's signature", () => {
   it("for several calls is one, and requires each call's own tag", async () => {
     const calls = await Promise.all(
       ["1", "2", "3"].map((group) =>
-        writes.authorizeWrite({
+        authorize(writes, {
           credential: credential(MINE),
           write: { functionName: "removeGroup", args: [keyIdOf(MINE), group] },
         }),

@@ -5,17 +5,17 @@
 import { expect } from "chai";
 import { Interface, Wallet, hexlify, keccak256, toBeHex } from "ethers";
 import fc from "fast-check";
-import { defined } from "../../protocol/defined";
-import { KeywrightError } from "../../protocol/errors";
-import type { Credential, SimpleWrite, WriteArgument } from "../../protocol/executor";
-import { decodedKeyIdOf, keyIdOf, packedAccountId, walletAddressOf } from "../../protocol/ids";
-import type { AccountId, DerivationPath, Hash32 } from "../../protocol/ids";
-import { writeFunctions } from "../../executor/writes/calldata";
-import { WRITE_RULES } from "../../executor/writes/rules";
-import type { WriteToAuthorize } from "../../executor/writes/writes";
-import { SEED, count } from "../support/counts";
-import { envelope } from "../support/typedData";
-import { ABI, HOLDER, MINE, NOW, THEIRS, credential, identity, keyring, writes } from "../support/writes";
+import { defined } from "../../../protocol/defined";
+import { KeywrightError } from "../../../protocol/errors";
+import type { Credential, SimpleWrite, WriteArgument } from "../../../protocol/executor";
+import { decodedKeyIdOf, keyIdOf, packedAccountId, walletAddressOf } from "../../../protocol/ids";
+import type { AccountId, DerivationPath, Hash32 } from "../../../protocol/ids";
+import { writeFunctions } from "../../../executor/writes/calldata";
+import { WRITE_RULES } from "../../../executor/writes/rules";
+import type { WriteToAuthorize } from "../../../executor/writes/writes";
+import { SEED, count } from "../../support/counts";
+import { envelope } from "../../support/typedData";
+import { ABI, HOLDER, MINE, NOW, THEIRS, authorize, credential, identity, keyring, writes } from "../../support/writes";
 
 /** Functions of the contract that no payer signs: those of the payer's own account, and the contract admin's. */
 const NEVER_SIGNED = [
@@ -45,14 +45,14 @@ function valueOf(type: string): WriteArgument {
 }
 async function codeOf(request: WriteToAuthorize): Promise<string> {
   try {
-    await writes.authorizeWrite(request);
+    await authorize(writes, request);
     return "allowed";
   } catch (error) {
     if (error instanceof KeywrightError) return error.code;
     throw error;
   }
 }
-describe("authorizeWrite", () => {
+describe("authorizeWrites", () => {
   it("has a rule or a reason for every write function of the contract", () => {
     const known = new Set([...Object.keys(WRITE_RULES), ...NEVER_SIGNED]);
     expect(writeFunctions().filter((name) => !known.has(name))).to.deep.equal([]);
@@ -109,7 +109,7 @@ describe("authorizeWrite", () => {
     const convert = await envelope(Wallet.createRandom(), "ConvertAccount", NOW);
     await fc.assert(
       fc.asyncProperty(fc.oneof(simple, batch), fc.constantFrom(credential(MINE), identity), async (write, who) => {
-        const answer = await writes.authorizeWrite({ credential: who, write, convert }).catch((error: unknown) => {
+        const answer = await authorize(writes, { credential: who, write, convert }).catch((error: unknown) => {
           if (error instanceof KeywrightError) return undefined;
           throw error;
         });
