@@ -50,8 +50,11 @@ async function bundleForNode() {
   // Bundled CommonJS libraries `require` Node's built-in modules.
   const banner = {
     js: [
-      'import{createRequire as keywrightRequire}from"node:module";import{dirname as keywrightFolder}from"node:path";import{fileURLToPath as keywrightPath}from"node:url";',
-      "const require=keywrightRequire(import.meta.url),__filename=keywrightPath(import.meta.url),__dirname=keywrightFolder(__filename);",
+      'import{createRequire as keywrightRequire}from"node:module";',
+      'import{dirname as keywrightFolder}from"node:path";',
+      'import{fileURLToPath as keywrightPath}from"node:url";',
+      "const require=keywrightRequire(import.meta.url),",
+      "__filename=keywrightPath(import.meta.url),__dirname=keywrightFolder(__filename);",
     ].join(""),
   };
   const entryPoints = { ...named(FOR_NODE), "cli/main": "client/cli/main.ts" };

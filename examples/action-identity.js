@@ -1,5 +1,5 @@
-// Proves what code made a statement. The signing key is bound to the CID of this file and to nothing else: whoever knows the CID can look up
-// the address (getActionWalletAddress in any action), and no other code can sign for it.
+// Proves which code made a statement. The signing key belongs to the CID of this file: no other code can sign with it,
+// and anyone who knows the CID can look up the address (getActionWalletAddress in any action).
 async function main({ statement = "the sky is blue" }) {
   const wallet = new ethers.Wallet(await Actions.getActionPrivateKey());
   const signature = await wallet.signMessage(statement);

@@ -1,4 +1,5 @@
-// Signs in to an application of the Aptos chain: the text that Aptos wallets sign, by the PKP's Ed25519 key. The prefix keeps it from being a transaction.
+// Signs in to an application of the Aptos chain: signs the text that Aptos wallets sign, with the PKP's Ed25519 key.
+// Because of the prefix it cannot be a transaction.
 async function main({ pkpId, application, nonce, message = "Sign in" }) {
   for (const line of [application, nonce, message])
     if (/[\r\n]/.test(line)) throw new Error("a line break would forge another field");

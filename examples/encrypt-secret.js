@@ -1,5 +1,5 @@
-// Keeps a secret outside the service: encrypts it for a PKP of your account, and later uses it inside an action without showing it.
-// Two uses in one file, because a ciphertext opens for every action that a group lists together with the PKP: list only this one.
+// Keeps a secret outside the service: encrypts it for a PKP, and later uses it inside an action without revealing it.
+// Both uses are in one file because every action that a group lists with the PKP can decrypt: list only this one.
 async function main({ pkpId, secret, ciphertext, challenge = "" }) {
   if (secret !== undefined) return { ciphertext: await Actions.Encrypt({ pkpId, message: secret }) };
   const opened = await Actions.Decrypt({ pkpId, ciphertext });

@@ -1,4 +1,5 @@
-// Signs only while a value somewhere else allows it. Who can change the value decides what is signed, so choose the source with care.
+// Signs only while a value at a URL allows it. Whoever can change that value decides whether the action signs, so
+// choose the source with care.
 async function main({ pkpId, url, atLeast, message }) {
   const answer = await fetch(url, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(5000) });
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);

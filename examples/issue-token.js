@@ -1,4 +1,5 @@
-// Issues a token (a JWT with ES256) that any library can check with the PKP's P-256 key: GET /public_keys shows it as a JWK.
+// Issues a token (a JWT with ES256) that any library can check with the PKP's P-256 key, which GET /public_keys returns
+// as a JWK.
 const LONGEST_SECONDS = 3_600;
 
 const encode = (value) =>

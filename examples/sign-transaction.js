@@ -1,4 +1,5 @@
-// Signs a transaction; whoever gets the answer can send it. The action decides what it is willing to sign: here, never more than a limit.
+// Signs a transaction, which anyone who gets the answer can send. The action decides what it signs: here, never more
+// than a limit.
 const MOST = ethers.parseEther("0.1");
 
 async function main({ pkpId, to, valueWei, nonce = 0, chainId = 1, maxFeePerGas = "20000000000" }) {

@@ -1,4 +1,4 @@
-// Pays from the PKP's Solana account: writes the message of a transfer by hand, so that it signs nothing but what it has written, and signs it.
+// Pays from the PKP's Solana account. It writes the transfer's message itself, so it signs nothing from the caller.
 const MOST = 1_000_000_000n;
 const SYSTEM_PROGRAM = new Uint8Array(32);
 
@@ -12,7 +12,7 @@ async function main({ pkpId, to, lamports, recentBlockhash }) {
   view.setUint32(0, 2, true); // the system program's instruction Transfer
   view.setBigUint64(4, BigInt(lamports), true);
   const message = Uint8Array.of(
-    ...[1, 0, 1], // one signature; of the accounts that sign none, of the others one is only read
+    ...[1, 0, 1], // one signature; no read-only account signs; one read-only account does not sign
     ...[3, ...from, ...bytesOf(to), ...SYSTEM_PROGRAM],
     ...bytesOf(recentBlockhash),
     ...[1, 2, 2, 0, 1, amount.length, ...amount], // one instruction: program 2, accounts 0 and 1

@@ -1,4 +1,5 @@
-// Spends taproot coins of the PKP: takes what is spent and what is paid, computes the digest of BIP-341 for each input itself, and signs it with the output key.
+// Spends taproot coins of the PKP: computes the BIP-341 digest of each input from the inputs and outputs, and signs it
+// with the output key.
 const MOST_FEE = 100_000n;
 
 const sha256 = (...parts) => ethers.sha256(ethers.concat(parts));
@@ -21,7 +22,8 @@ async function main({ pkpId, inputs, outputs, locktime = 0 }) {
     sha256(...outputs.map(({ value, scriptPubKey }) => ethers.concat([little(value, 8), script(scriptPubKey)]))),
   ];
   const signatures = inputs.map((_, index) => {
-    const digest = sha256(TAG, TAG, "0x0000", ...common, "0x00", little(index, 4)); // epoch 0, all is signed; key path, no annex
+    // 0x0000: epoch 0, SIGHASH_DEFAULT. 0x00: key path, no annex.
+    const digest = sha256(TAG, TAG, "0x0000", ...common, "0x00", little(index, 4));
     return Actions.signSchnorr({ pkpId, digest, merkleRoot: "0x" });
   });
   return { signatures: await Promise.all(signatures), fee: String(fee) };

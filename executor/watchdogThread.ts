@@ -13,9 +13,7 @@ setInterval(() => {
   seen = now;
   if (missedTicks <= patience) return;
   // The logger needs the blocked event loop.
-  writeSync(
-    1,
-    `${JSON.stringify({ level: 60, time: Date.now(), service: "keyholder", msg: "the event loop does not answer; ending the process" })}\n`,
-  );
+  const msg = "the event loop does not answer; ending the process";
+  writeSync(1, `${JSON.stringify({ level: 60, time: Date.now(), service: "keyholder", msg })}\n`);
   process.kill(process.pid, "SIGKILL");
 }, intervalMs);

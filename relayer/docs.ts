@@ -19,11 +19,26 @@ export interface Docs {
   page(name: string): DocsPage | undefined;
 }
 
-const STYLE = `body{font:16px/1.6 system-ui,sans-serif;margin:0 auto;max-width:62rem;padding:1rem 1.5rem 4rem;color:#1b1f24;background:#fff}
+const STYLE = `
+body{font:16px/1.6 system-ui,sans-serif;margin:0 auto;max-width:62rem;padding:1rem 1.5rem 4rem}
+body{color:#1b1f24;background:#fff}
 nav{display:flex;flex-wrap:wrap;gap:.25rem 1rem;border-bottom:1px solid #d0d7de;padding-bottom:.75rem}
-a{color:#0550ae}a:focus-visible{outline:2px solid}code,pre{font:14px/1.5 ui-monospace,monospace;background:#f2f4f6;border-radius:4px}code{padding:.1em .3em}
-pre{padding:.75rem 1rem;overflow:auto}pre code{padding:0}table{border-collapse:collapse;display:block;overflow:auto}th,td{border:1px solid #d0d7de;padding:.3rem .6rem;text-align:left;vertical-align:top}
-:target{background:#fff8c5}@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}a{color:#79c0ff}code,pre{background:#161b22}th,td,nav{border-color:#30363d}:target{background:#3b2e00}}`;
+a{color:#0550ae}
+a:focus-visible{outline:2px solid}
+code,pre{font:14px/1.5 ui-monospace,monospace;background:#f2f4f6;border-radius:4px}
+code{padding:.1em .3em}
+pre{padding:.75rem 1rem;overflow:auto}
+pre code{padding:0}
+table{border-collapse:collapse;display:block;overflow:auto}
+th,td{border:1px solid #d0d7de;padding:.3rem .6rem;text-align:left;vertical-align:top}
+:target{background:#fff8c5}
+@media(prefers-color-scheme:dark){
+body{color:#e6edf3;background:#0d1117}
+a{color:#79c0ff}
+code,pre{background:#161b22}
+th,td,nav{border-color:#30363d}
+:target{background:#3b2e00}
+}`;
 const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
 const HEADERS = {
   "Content-Security-Policy":

@@ -43,7 +43,8 @@ function pageOf(serviceName: string): string {
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'">
 <title>${serviceName} API</title>
 <link rel="stylesheet" href="${at}/swagger-ui.css">
 <link rel="icon" href="${at}/favicon-32x32.png">

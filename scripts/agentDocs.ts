@@ -31,6 +31,14 @@ const introduction = (readme: string): string => first(readme, /^# .+\n+([\s\S]*
 const section = (text: string, heading: string): string =>
   first(text, new RegExp(`^## ${heading}\\n+([\\s\\S]*?)(?=\\n## |$(?![\\s\\S]))`, "m"));
 
+const SKILL_HEAD = [
+  "---",
+  "name: keywright",
+  "description: Make keys that only named code may use, run that code, " +
+    "and sign, encrypt or send transactions with them through a Keywright service.",
+  "---",
+].join("\n");
+
 export function agentDocs(root: string): Record<"docs/llms.txt" | "SKILL.md" | "AGENTS.md", string> {
   const read = (file: string): string => readFileSync(join(root, file), "utf8");
   const about = introduction(read("README.md"));
@@ -38,11 +46,33 @@ export function agentDocs(root: string): Record<"docs/llms.txt" | "SKILL.md" | "
     pages(root)
       .map(({ name, title, about: what }) => `- [${title}](${at(name)}): ${what}`)
       .join("\n");
-  const journey = section(read("docs/cli.md"), "From nothing to a signature");
-  const llms = `# Keywright\n\n> ${about}\n\n## Pages\n\n${list((name) => `/docs/${name}`)}\n\n## Interfaces\n\n- [OpenAPI](/core/v1/openapi.json): the whole HTTP interface\n- \`npx keywright mcp\`: the same as tools of the Model Context Protocol, with a usage key\n`;
-  const skill = `---\nname: keywright\ndescription: Make keys that only named code may use, run that code, and sign, encrypt or send transactions with them through a Keywright service.\n---\n\n# Keywright\n\n${about}\n\n## From nothing to a signature\n\n${journey}\n\n## Where to look\n\n${list((name) => `docs/${name}.md`)}\n`;
-  const agents = `# Working on Keywright\n\n${about}\n\n## Import rules\n\n${section(read("ARCHITECTURE.md"), "Import rules")}\n\n## How a change is checked\n\n${section(read("CONTRIBUTING.md"), "How a change is checked")}\n\n## Code\n\n${section(read("CONTRIBUTING.md"), "Code")}\n\n## Tests\n\n${section(read("CONTRIBUTING.md"), "Tests")}\n`;
-  return { "docs/llms.txt": llms, "SKILL.md": skill, "AGENTS.md": agents };
+
+  const copied = (file: string, heading: string): string => `## ${heading}\n\n${section(read(file), heading)}`;
+  const llms = [
+    "# Keywright",
+    `> ${about}`,
+    "## Pages",
+    list((name) => `/docs/${name}`),
+    "## Interfaces",
+    "- [OpenAPI](/core/v1/openapi.json): the whole HTTP interface\n" +
+      "- `npx keywright mcp`: the same as tools of the Model Context Protocol, with a usage key",
+  ];
+  const skill = [
+    SKILL_HEAD,
+    "# Keywright",
+    about,
+    copied("docs/cli.md", "From nothing to a signature"),
+    "## Where to look",
+    list((name) => `docs/${name}.md`),
+  ];
+  const agents = [
+    "# Working on Keywright",
+    about,
+    copied("ARCHITECTURE.md", "Import rules"),
+    ...["How a change is checked", "Code", "Tests"].map((heading) => copied("CONTRIBUTING.md", heading)),
+  ];
+  const page = (parts: readonly string[]): string => `${parts.join("\n\n")}\n`;
+  return { "docs/llms.txt": page(llms), "SKILL.md": page(skill), "AGENTS.md": page(agents) };
 }
 
 if (require.main === module)

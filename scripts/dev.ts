@@ -17,12 +17,16 @@ function portFrom(variable: string, byDefault: number): number {
 }
 
 /** Environment variables passed on to the services unchanged. */
-const PASSED_ON =
-  /^(SERVICE_NAME|SIGNUP_CREDIT_CENTS|ALLOW_PRIVATE_KEYS|POOL_SIZE|DATABASE_URL|CONFIRMATIONS_BEFORE_ANSWER|RATE_LIMIT_\w+|RUN_LIMIT_\w+|PRICE_\w+|FETCH_\w+|MODULE_ORIGIN|IPFS_GATEWAYS|KUBO_RPC_URL|IDENTITY_ISSUERS)$/;
+const PASSED_ON = new Set([
+  ...["SERVICE_NAME", "SIGNUP_CREDIT_CENTS", "ALLOW_PRIVATE_KEYS", "POOL_SIZE", "DATABASE_URL"],
+  ...["CONFIRMATIONS_BEFORE_ANSWER", "MODULE_ORIGIN", "IPFS_GATEWAYS", "KUBO_RPC_URL", "IDENTITY_ISSUERS"],
+]);
+const PASSED_ON_PREFIX = /^(RATE_LIMIT|RUN_LIMIT|PRICE|FETCH)_\w/;
 
 function passedOn(): Record<string, string> {
+  const isPassedOn = (name: string): boolean => PASSED_ON.has(name) || PASSED_ON_PREFIX.test(name);
   const chosen = Object.entries(process.env).filter(
-    (entry): entry is [string, string] => PASSED_ON.test(entry[0]) && entry[1] !== undefined,
+    (entry): entry is [string, string] => isPassedOn(entry[0]) && entry[1] !== undefined,
   );
   return Object.fromEntries(chosen);
 }

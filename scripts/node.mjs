@@ -21,11 +21,13 @@ export function projectNode() {
   if (existsSync(pinned)) return pinned;
   if (process.versions.node.split(".")[0] === line) return process.execPath;
   const own = `this is Node ${process.versions.node}`;
-  throw new Error(
-    hasPackage
-      ? `The package ${packageName} is not installed (${own}). Run \`npm ci\` without leaving out optional packages, or use Node ${line}.`
-      : `Keywright runs on Node ${line}, and there is no package of it for ${process.platform} ${process.arch} (${own}). Install Node ${line}, for example ${version}, and try again.`,
-  );
+  const missing =
+    `The package ${packageName} is not installed (${own}). ` +
+    `Run \`npm ci\` without leaving out optional packages, or use Node ${line}.`;
+  const unknown =
+    `Keywright runs on Node ${line}, and there is no package of it for ${process.platform} ${process.arch} (${own}). ` +
+    `Install Node ${line}, for example ${version}, and try again.`;
+  throw new Error(hasPackage ? missing : unknown);
 }
 
 /** The environment in which `node` and the programs of the packages are the project's own. */

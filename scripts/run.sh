@@ -1,3 +1,3 @@
-# Runs a program of this project on what the sources say now: packages installed, the project's own Node, dist/ built.
+# Runs a program of this project from the present sources: installs packages, selects the project's Node, builds dist/.
 . ./scripts/env.sh
 node scripts/build.mjs && exec "$@"

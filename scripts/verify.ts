@@ -20,7 +20,8 @@ const USAGE = `npm run verify -- <base url> [options]
   --rpc <url>              your own RPC endpoint, to ask the allow-list contract and the payer delay
   --allowlist <address>    the allow-list contract; default: the measured application id
   --measurements <file>    JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect
-  --source <folder>        this repository at the release you expect: its images are built and compared (minutes; Linux on x64)
+  --source <folder>        this repository at the release you expect: its images are built and compared (takes
+                           minutes; Linux on x64)
   --collateral <file>      Intel's collateral as JSON, instead of fetching it
   --pccs <url>             where to fetch collateral
   --accept-tcb <status>    a TCB status to accept besides UpToDate (may be repeated)

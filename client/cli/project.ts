@@ -153,9 +153,9 @@ function show(
   { pkpId, level }: LocalSandbox,
 ): void {
   if (options().json === true) {
-    io.out(
-      `${JSON.stringify({ response: JSON.parse(response) as unknown, logs, error, recorded, cid, pkp_id: pkpId, duration_ms: durationMs })}\n`,
-    );
+    const value = JSON.parse(response) as unknown;
+    const shown = { response: value, logs, error, recorded, cid, pkp_id: pkpId, duration_ms: durationMs };
+    io.out(`${JSON.stringify(shown)}\n`);
     return;
   }
   io.out(

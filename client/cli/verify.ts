@@ -92,5 +92,7 @@ function textOf({ baseUrl, tee, steps, notes, warnings, outcome }: Report): stri
     ({ status, title, detail }) => `${WORDS[status].padEnd(13)}  ${title.padEnd(width)}  ${detail}`,
   );
   const judged = notes.length === 0 ? [] : ["", "Attested, for you to judge:", ...notes.map((note) => `  ${note}`)];
-  return `${[`${baseUrl} (tee: ${tee})`, "", ...rows, ...judged, ...warnings.flatMap((warning) => ["", `WARNING: ${warning}`]), "", VERDICTS[outcome]].join("\n")}\n`;
+  const warned = warnings.flatMap((warning) => ["", `WARNING: ${warning}`]);
+  const lines = [`${baseUrl} (tee: ${tee})`, "", ...rows, ...judged, ...warned, "", VERDICTS[outcome]];
+  return `${lines.join("\n")}\n`;
 }

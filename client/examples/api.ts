@@ -65,7 +65,8 @@ export async function apiMode(
   // snippet: repeat
   const once = { idempotencyKey: "order-4711" };
   const first = await client.addGroup({ group_name: "order 4711", group_description: "" }, once);
-  const again = await client.addGroup({ group_name: "order 4711", group_description: "" }, once); // nothing is done twice
+  // Sent again: the same answer, and no second group.
+  const again = await client.addGroup({ group_name: "order 4711", group_description: "" }, once);
   // end
   return { run, items, total, same: first.group_id === again.group_id };
 }

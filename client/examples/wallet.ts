@@ -102,7 +102,7 @@ export async function ownerWithWallet(
 
   // snippet: stop
   await owner.freezeAccount(); // no run and no write by a usage key; the owner still can
-  await owner.setWalletOps({ pkp_id: pkp.pkp_id, denied_ops: ["getPrivateKey"] }); // no action may ask for it, whatever its group lists
+  await owner.setWalletOps({ pkp_id: pkp.pkp_id, denied_ops: ["getPrivateKey"] }); // for all actions, in any group
   await owner.revokeAllUsageApiKeys(); // every key at once, permanently
   await owner.unfreezeAccount();
   // end
@@ -112,9 +112,10 @@ export async function ownerWithWallet(
 export async function halves(baseUrl: string, signer: Signer, permissions: UsageKeyPermissions): Promise<string> {
   const owner = await createChainSecuredClient({ baseUrl, signer });
   // snippet: halves
-  const { usage_api_key, minted } = await owner.mintUsageKey(); // the secret: keep it; `minted`: no secret, store it anywhere
+  // `usage_api_key` is the secret. `minted` contains no secret and may be stored anywhere.
+  const { usage_api_key, minted } = await owner.mintUsageKey();
   const later = JSON.parse(JSON.stringify(minted)) as typeof minted;
-  await owner.attachUsageKey(later, permissions); // may be sent again: nothing happens twice
+  await owner.attachUsageKey(later, permissions); // may be sent again: it takes effect once
   // end
   return usage_api_key;
 }

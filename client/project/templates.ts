@@ -115,7 +115,7 @@ Actions for Keywright.
 
 | Command | Does |
 | --- | --- |
-| \`npx keywright dev sign --params '{"name": "World"}'\` | runs the action in the real sandbox on every save, with a throw-away PKP |
+| \`npx keywright dev sign --params '{"name": "World"}'\` | runs the action in the real sandbox on every save |
 | \`npx keywright test\` | runs the tests, in the same sandbox |
 | \`npx keywright build\` | makes \`build/*.js\`, whose CIDs are what groups list |
 | \`npx keywright deploy\` | shows what the account lacks of \`keywright.config.ts\`, and does it |

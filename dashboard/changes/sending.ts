@@ -29,7 +29,10 @@ function fromWallet(owner: ChainSecuredClient, wallet: ConnectedWallet, token: s
     cost: async (write) => {
       const [{ gas, priceWei }, balance] = await Promise.all([owner.estimate(write), wallet.balance()]);
       if (balance < gas * (priceWei ?? 1n))
-        return `The service pays the network fee: your wallet only signs, and your account's credit pays the price of one write.`;
+        return (
+          "The service pays the network fee: your wallet only signs, " +
+          "and your account's credit pays the price of one write."
+        );
       const price = priceWei === undefined ? "" : `, about ${readable(gas * priceWei)} ${token} at the moment`;
       return `Your wallet pays the network fee: ${gas.toLocaleString("en-US")} gas${price}.`;
     },

@@ -1,5 +1,4 @@
-// Stands for an agent that somebody talks into misuse: everything it tries goes through `keywright mcp`, with its own
-// key.
+// Acts like an agent misled by a prompt: all its calls go through `keywright mcp` with its own key.
 import { readFileSync } from "node:fs";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";

@@ -1,4 +1,5 @@
-// Signs a payout on one chain once a deposit has arrived on another, together with the deposit's way to the treasury. TERMS is the line before this one.
+// Once a deposit has arrived on one chain, signs the payout on another and the deposit's transfer to the treasury.
+// TERMS is defined in the text put before this file.
 async function balanceOf({ rpcUrl, pkpId, block }) {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_getBalance", params: [pkpId, block] });
   const answer = await fetch(rpcUrl, {
@@ -13,7 +14,7 @@ async function balanceOf({ rpcUrl, pkpId, block }) {
 async function main() {
   const { amount, deposit, payout, gas } = TERMS;
   const cost = BigInt(gas.gasLimit) * BigInt(gas.maxFeePerGas);
-  // The deposit also pays for its own way.
+  // The deposit also pays the gas of its own transfer.
   if ((await balanceOf(deposit)) < BigInt(amount) + cost) throw new Error("the deposit is not there yet");
   const transfer = (from, to, chainId, nonce) =>
     Actions.signTransaction({ pkpId: from, transaction: { type: 2, chainId, nonce, to, value: amount, ...gas } });

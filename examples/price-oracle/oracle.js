@@ -1,4 +1,5 @@
-// A price oracle: asks several sources, takes the median, refuses when too few answer or they disagree, and signs the result with its time.
+// A price oracle: queries several sources and signs their median with the time. It refuses when too few sources answer
+// or when they disagree.
 const MOST_SPREAD = 0.05;
 
 async function priceFrom(url) {

@@ -1,4 +1,5 @@
-// Signs a transaction of a Safe if it is a plain payment of at most one coin. Everything that is signed is built here: the caller's object never is.
+// Signs a transaction of a Safe if it is a plain payment of at most one coin. Everything it signs is built here: it
+// never signs an object from the caller.
 const MOST = 10n ** 18n;
 const NOBODY = "0x0000000000000000000000000000000000000000";
 const TYPES = {

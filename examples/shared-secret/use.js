@@ -1,4 +1,4 @@
-// Signs a request with the secret, as many APIs want it (HMAC-SHA-256). The secret leaves in no form: a request's MAC does not tell it.
+// Signs a request with the secret, as many APIs require (HMAC-SHA-256). The secret cannot be computed from the MAC.
 async function main({ pkpId, ciphertext, request }) {
   const secret = new TextEncoder().encode(await Actions.Decrypt({ pkpId, ciphertext }));
   const key = await crypto.subtle.importKey("raw", secret, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);

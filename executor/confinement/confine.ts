@@ -147,7 +147,7 @@ function firstInNamespace(status: Readable): Promise<number | undefined> {
 
 const BETWEEN_LOOKS_MS = 5;
 
-/** The program is the only child of the first process in its namespace, which starts it; undefined if that has ended. */
+/** The first process of the namespace starts the program as its only child; undefined if the first one has ended. */
 async function childOf(parent: number | undefined): Promise<number | undefined> {
   if (parent === undefined) return undefined;
   for (;;) {

@@ -32,8 +32,10 @@ const MAX_REDIRECTS = 10;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_URL_CHARS = 16_384;
 /** Headers that the fetcher or the connection sets. */
-const DROPPED =
-  /^(host|connection|content-length|transfer-encoding|te|trailer|upgrade|keep-alive|expect|accept-encoding|proxy-.*|sec-.*)$/i;
+const DROPPED = new Set(
+  "host connection content-length transfer-encoding te trailer upgrade keep-alive expect accept-encoding".split(" "),
+);
+const DROPPED_PREFIX = /^(proxy|sec)-/i;
 /** The only headers sent on a redirect to another origin. */
 const HARMLESS = new Set(["accept", "accept-language", "content-type", "user-agent"]);
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -72,7 +74,7 @@ async function follow(request: GuestRequest, body: Buffer, rules: Rules, signal:
   let hop: Hop = {
     url: parseUrl(request.url),
     method: request.method,
-    headers: request.headers.filter(([name]) => !DROPPED.test(name)),
+    headers: request.headers.filter(([name]) => !DROPPED.has(name.toLowerCase()) && !DROPPED_PREFIX.test(name)),
     body,
   };
   for (let redirects = 0; ; redirects++) {

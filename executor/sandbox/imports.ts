@@ -12,8 +12,9 @@ export interface ImportedModule {
 /** An invalid specifier or module: an error of the action's author. */
 export class BadImport extends Error {}
 
-const PACKAGE =
-  /^((?:@[a-z0-9-~][a-z0-9-._~]*\/)?[a-z0-9-~][a-z0-9-._~]*)@(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)(\/[A-Za-z0-9._~@+/-]*)?$/;
+const NAME = "[a-z0-9-~][a-z0-9-._~]*";
+const VERSION = "\\d+\\.\\d+\\.\\d+(?:-[0-9A-Za-z.-]+)?";
+const PACKAGE = new RegExp(`^((?:@${NAME}/)?${NAME})@(${VERSION})(/[A-Za-z0-9._~@+/-]*)?$`);
 const INTEGRITY = /^sha384-[A-Za-z0-9+/]{64}$/;
 const FORM = 'write it as "name@1.2.3#sha384-…" with an exact version and the base64 SHA-384 of the module';
 

@@ -31,39 +31,47 @@ export class RpcError extends Error {
   }
 }
 
-const SPELLINGS: readonly (readonly [RpcFailure, RegExp])[] = [
+const SPELLINGS: readonly (readonly [RpcFailure, ...RegExp[]])[] = [
   [
     "already_known",
-    /already known|known transaction|already imported|alreadyknown|already exists|already in (the )?(mem)?pool|transaction already|tx already in/i,
+    /already known|known transaction|already imported|alreadyknown|already exists/i,
+    /already in (the )?(mem)?pool|transaction already|tx already in/i,
   ],
   [
     "underpriced",
-    /underpriced|replacement.*(fee|gas price|allowed)|fee too low to (replace|compete)|max fee per gas less than block base fee|could not replace/i,
+    /underpriced|replacement.*(fee|gas price|allowed)|fee too low to (replace|compete)/i,
+    /max fee per gas less than block base fee|could not replace/i,
   ],
   [
     "nonce_too_high",
-    /nonce (is )?too high|nonce gap|gapped.nonce|nonce.*too far|exceeds.*nonce|queued sub.?pool|future transaction|can't be queued|nonce.*greater than/i,
+    /nonce (is )?too high|nonce gap|gapped.nonce|nonce.*too far|exceeds.*nonce|nonce.*greater than/i,
+    /queued sub.?pool|future transaction|can't be queued/i,
   ],
   [
     "nonce_too_low",
-    /nonce (is )?too low|nonce.*already (been )?used|old ?nonce|nonce.*has already|invalid transaction nonce|tx nonce.*lower|nonce too small|expected nonce/i,
+    /nonce (is )?too low|nonce.*already (been )?used|old ?nonce|nonce.*has already/i,
+    /invalid transaction nonce|tx nonce.*lower|nonce too small|expected nonce/i,
   ],
   [
     "insufficient_funds",
-    /insufficient funds|insufficient balance|not enough (balance|funds|eth)|doesn't have enough funds|upfront cost|lack of funds/i,
+    /insufficient funds|insufficient balance|not enough (balance|funds|eth)|doesn't have enough funds/i,
+    /upfront cost|lack of funds/i,
   ],
   [
     "pool_full",
-    /(tx|transaction|mem) ?pool is full|pool (is )?full|pool limit|too many pending|exceeds.*in-?flight|account limit|txpool.*overflow/i,
+    /(tx|transaction|mem) ?pool is full|pool (is )?full|pool limit|txpool.*overflow/i,
+    /too many pending|exceeds.*in-?flight|account limit/i,
   ],
   [
     "needs_too_much_gas",
-    /gas required exceeds|exceeds block gas limit|block gas limit|intrinsic gas|out of gas|gas limit (too|is) (high|low)|exceeds.*gas ?(limit|cap)|exceeds the limit/i,
+    /gas required exceeds|exceeds block gas limit|block gas limit|intrinsic gas|out of gas/i,
+    /gas limit (too|is) (high|low)|exceeds.*gas ?(limit|cap)|exceeds the limit/i,
   ],
   ["reverted", /execution reverted|\brevert(ed)?\b|vm exception/i],
   [
     "stale",
-    /header not found|unknown block|block not found|missing trie node|block.*(out of range|not available|does not exist)|blockoutofrange|no state available|beyond.*head/i,
+    /header not found|unknown block|block not found|missing trie node|blockoutofrange|no state available/i,
+    /block.*(out of range|not available|does not exist)|beyond.*head/i,
   ],
   ["rate_limited", /rate limit|too many requests|limit exceeded|quota|capacity|compute units|throttl/i],
 ];
@@ -73,7 +81,7 @@ export function classifyRpcError(error: unknown): RpcError {
   const { code, message } = shapeOf(error);
   const data = revertDataIn(error);
   if (data !== undefined && data.length > 2) return new RpcError("reverted", message, data);
-  const spelled = SPELLINGS.find(([, pattern]) => pattern.test(message))?.[0];
+  const spelled = SPELLINGS.find(([, ...patterns]) => patterns.some((pattern) => pattern.test(message)))?.[0];
   if (spelled !== undefined) return new RpcError(spelled, message, data);
   if (code === 3) return new RpcError("reverted", message, data);
   if (code === -32005 || code === 429) return new RpcError("rate_limited", message);

@@ -82,8 +82,9 @@ ${table(
 const SECTIONS: { readonly [N in PartName]: (result: Part<N>) => string } = {
   throughput: (rows) => `## Writes per second
 
-\`addGroup\` (name, no members) by as many payers as given. Bare: signed beforehand, sent to the node as accounts do that write without pause: as
-many on the way as there are accounts, the next when one is mined. Relayer: \`POST /add_group\`, each account one write after another, every answer after its receipt.
+\`addGroup\` (name, no members) with the given number of payers. Bare: transactions signed beforehand and sent to the
+node, as many at once as there are accounts; when one is mined, the next is sent. Relayer: \`POST /add_group\`, one
+write after another for each account, each answered after its receipt.
 
 ${throughputTable(rows)}`,
   postgres: (rows) => `## The same on PostgreSQL
@@ -93,7 +94,8 @@ Each row on an empty database of Debian's PostgreSQL on the same machine.
 ${throughputTable(rows)}`,
   reads: ({ items, samples, callMs, routeMs, ratio }) => `## List reads
 
-\`GET /list_groups\` of ${items} groups against \`eth_call\` of the same view, alternating, one at a time, median of ${samples}.
+\`GET /list_groups\` of ${items} groups against \`eth_call\` of the same view, alternating, one at a time.
+Median of ${samples}.
 
 ${table(["eth_call ms", "list_groups ms", "ratio"], [[callMs, routeMs, ratio]])}`,
   outage: ({ outageMs, accounts, recoveryMs, asked, landed, refused, wrong }) => `## Outage
@@ -145,8 +147,8 @@ function markdown(measured: Partial<Results>): string {
   const sections = (Object.keys(PARTS) as PartName[]).map((name) => section(name, measured));
   return `# Writes and reads through the relayer
 
-Made by \`npm run bench:chain\`. Node, executor, relayer with its database and the load all share one machine; what else it did is given as the load at
-the start of each part. Compare only what was measured in the same part.
+Made by \`npm run bench:chain\`. Node, executor, relayer with its database and the load generator share one
+machine. Each part states the machine's load at its start. Compare only figures of the same part.
 ${sections.join("")}`;
 }
 

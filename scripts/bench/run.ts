@@ -275,10 +275,10 @@ function printComparison({ commit, node, comparison }: Compared): void {
 
 function printCpu(rows: readonly CpuRow[]): void {
   console.log(`\nCPU of each process, ms a hello${" ".repeat(13)}${PARTS.map((part) => part.padStart(11)).join("")}`);
-  for (const { who, callers, cpuMs } of rows)
-    console.log(
-      `${`${who}, ${callers} caller${callers === 1 ? "" : "s"}`.padEnd(44)}${PARTS.map((part) => cpuMs[part].toFixed(2).padStart(11)).join("")}`,
-    );
+  for (const { who, callers, cpuMs } of rows) {
+    const head = `${who}, ${callers} caller${callers === 1 ? "" : "s"}`;
+    console.log(`${head.padEnd(44)}${PARTS.map((part) => cpuMs[part].toFixed(2).padStart(11)).join("")}`);
+  }
 }
 
 /** Whole runs with one operation each, relative to a run with signMessage. */

@@ -58,7 +58,8 @@ export async function spreadOverTheLastMonth(stack: Stack): Promise<void> {
       await database.query("update run_records set started_at = $1 where run_id = $2", [moments[at], id]);
     await database.exec(`delete from run_days;
       insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
-      select account_id, (started_at at time zone 'UTC')::date, key_id, count(*), count(*) filter (where outcome <> 'succeeded'), sum(cost_cents), sum(duration_ms)
+      select account_id, (started_at at time zone 'UTC')::date, key_id, count(*),
+        count(*) filter (where outcome <> 'succeeded'), sum(cost_cents), sum(duration_ms)
       from run_records group by 1, 2, 3`);
     await dateEntries(database, moments);
   } finally {

@@ -1,4 +1,4 @@
-/** Runs the contract's tests one by one in this process, against a contract with many mutants, of which one is active. */
+/** Runs the contract's tests one by one in this process, on a contract with many mutants, one of them active. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import hre from "hardhat";

@@ -19,8 +19,12 @@ export interface Surroundings {
 }
 
 const MIB = 2 ** 20;
-const LATTICE = `const types = Object.fromEntries(Array.from({ length: 60 }, (_, i) => ["A" + i, [1, 2].filter((s) => i + s < 60).map((s) => ({ name: "f" + s, type: "A" + (i + s) }))]));`;
-const DENSE = `const types = { M: [{ name: "n", type: "uint8[]" }] }; const message = { n: Array.from({ length: 1400 }, () => 1) };`;
+const LATTICE = `
+  const fields = (i) => [1, 2].filter((s) => i + s < 60).map((s) => ({ name: "f" + s, type: "A" + (i + s) }));
+  const types = Object.fromEntries(Array.from({ length: 60 }, (_, i) => ["A" + i, fields(i)]));`;
+const DENSE = `
+  const types = { M: [{ name: "n", type: "uint8[]" }] };
+  const message = { n: Array.from({ length: 1400 }, () => 1) };`;
 const hundred = (call: string): string => `await Promise.allSettled(Array.from({ length: 100 }, (_, i) => ${call}));`;
 
 const ENDED_BY_LIMITS: readonly AbuseAttack[] = [
@@ -47,7 +51,12 @@ const ENDED_BY_LIMITS: readonly AbuseAttack[] = [
   },
   {
     name: "logs and small ops without an end",
-    code: `async function main({ pkpId }) { for (;;) { console.log("x".repeat(100)); await Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) }); } }`,
+    code: `async function main({ pkpId }) {
+      for (;;) {
+        console.log("x".repeat(100));
+        await Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) });
+      }
+    }`,
     ends: ["limit_exceeded", "logs_too_large", "timed_out"],
   },
 ];
@@ -77,7 +86,10 @@ export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
     },
     {
       name: "a hundred ops of a megabyte at once, given up at once",
-      code: `async function main({ pkpId }) { const message = "m".repeat(1000000); for (let i = 0; i < 100; i++) Actions.Encrypt({ pkpId, message }).catch(() => 0); }`,
+      code: `async function main({ pkpId }) {
+        const message = "m".repeat(1000000);
+        for (let i = 0; i < 100; i++) Actions.Encrypt({ pkpId, message }).catch(() => 0);
+      }`,
       ends: ["none", "timed_out", "out_of_memory"],
     },
     {
@@ -87,7 +99,10 @@ export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
     },
     {
       name: "names that never resolve",
-      code: `async function main() { await Promise.allSettled(Array.from({ length: 50 }, (_, i) => fetch("http://never-" + i + "-" + Math.random() + ".test/"))); }`,
+      code: `async function main() {
+        const url = (i) => "http://never-" + i + "-" + Math.random() + ".test/";
+        await Promise.allSettled(Array.from({ length: 50 }, (_, i) => fetch(url(i))));
+      }`,
       ends: ["none", "timed_out"],
     },
     {
@@ -95,7 +110,8 @@ export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
       code: `async function main() {
         await Actions.getActionPrivateKey();
         const body = new Uint8Array(${10 * MIB - 1}).fill(37);
-        for (let i = 0; i < 50; i++) await fetch(i % 2 ? "${sinkUrl}" : "http://127.0.0.1:1/", { method: "POST", body }).catch(() => 0);
+        const url = (i) => (i % 2 ? "${sinkUrl}" : "http://127.0.0.1:1/");
+        for (let i = 0; i < 50; i++) await fetch(url(i), { method: "POST", body }).catch(() => 0);
       }`,
       ends: ["none", "timed_out", "out_of_memory"],
     },

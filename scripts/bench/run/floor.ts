@@ -8,10 +8,11 @@ const ivm = require("isolated-vm");
 const { ecdsaSign } = require("secp256k1");
 const [code, count, warmUp] = [process.argv[1], Number(process.argv[2]), Number(process.argv[3])];
 const secret = Buffer.alloc(32, 0x11), digest = Buffer.alloc(32, 7);
+const signed = () => Buffer.from(ecdsaSign(digest, secret).signature).toString("hex");
 async function once(sign) {
   const isolate = new ivm.Isolate({ memoryLimit: 128 });
   const context = await isolate.createContext();
-  if (sign) await context.global.set("sign", new ivm.Callback(() => Buffer.from(ecdsaSign(digest, secret).signature).toString("hex")));
+  if (sign) await context.global.set("sign", new ivm.Callback(signed));
   const body = sign ? "async function main() { return sign(); }" : code;
   const script = await isolate.compileScript(body + '; main({ name: "bench" })');
   await script.run(context, { promise: true, copy: true });

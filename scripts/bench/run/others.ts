@@ -45,8 +45,8 @@ function findBinary(folder: string, name: string): string {
 }
 
 /** ethers as the sandbox has it, and as an ES module's constant. */
-const library = (): string =>
-  `const ethers = ${readFileSync(join(__dirname, "../../../executor/sandbox/guest/ethers6.js"), "utf8").trim().replace(/;$/, "")};\n`;
+const ETHERS = join(__dirname, "../../../executor/sandbox/guest/ethers6.js");
+const library = (): string => `const ethers = ${readFileSync(ETHERS, "utf8").trim().replace(/;$/, "")};\n`;
 
 export async function measureDeno(folder: string): Promise<Contender> {
   const binary = findBinary(folder, "deno");
@@ -88,7 +88,10 @@ async function startWorkerd(binary: string, home: string): Promise<{ server: Chi
   const port = await freePort();
   const config = `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [(name = "main", worker = (modules = [(name = "main.js", esModule = embed "main.js")], compatibilityDate = "2024-09-01"))],
+  services = [(name = "main", worker = (
+    modules = [(name = "main.js", esModule = embed "main.js")],
+    compatibilityDate = "2024-09-01"
+  ))],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")]
 );`;
   writeFileSync(join(home, "config.capnp"), config);

@@ -28,13 +28,17 @@ export function measuredPart({ on, costs }: ScaleReport): string {
 
 ${costTable(costs)}
 
-Measured by \`npm run bench:scale\` on ${on}; load, node and all services share that machine, so rates are not the aim, CPU is. A run is a hello over HTTP with its code,
-8 callers; a write is \`add_group\`, 64 accounts, a block each second, so that writes go in batches; a read is \`list_groups\`. The log is what a standby or an archive receives. An
-idle service costs PostgreSQL ${costs.idle.cpuMs.postgres.toFixed(1)} ms of CPU and the chain's endpoint ${costs.idle.rpcCalls.toFixed(1)} calls a second for each machine.
+Measured by \`npm run bench:scale\` on ${on}.
+Load generator, node and all services share that machine: compare the CPU times, not the rates. A run is a hello over
+HTTP that sends its code, with 8 callers. A write is \`add_group\`, from 64 accounts and with a block each second, so
+writes go in batches. A read is \`list_groups\`. The log is the WAL that a standby or an archive receives. Each idle
+machine costs PostgreSQL ${costs.idle.cpuMs.postgres.toFixed(1)} ms of CPU and the chain's endpoint
+${costs.idle.rpcCalls.toFixed(1)} calls a second.
 
 ### One machine
 
-What relayer and executor of a machine with four cores carry, and PostgreSQL for each core of its own, at ${USED * 100} % of their time:
+Capacity of relayer and executor on a machine with four cores, and of one core of PostgreSQL, when ${USED * 100} % of
+the CPU time is used:
 
 ${capacityTable(costs)}
 
