@@ -15,6 +15,7 @@ export interface EncodedWrite {
 
 const SELECTOR_DIGITS = 8;
 const WORD_DIGITS = 64;
+const ADDRESS_PADDING = `0x${"0".repeat(24)}`;
 
 /** An argument of a static type, by its index: such arguments are words at fixed places behind the selector. */
 export function wordOf({ calldata }: EncodedWrite, index: number): Hash32 {
@@ -25,8 +26,11 @@ export function wordOf({ calldata }: EncodedWrite, index: number): Hash32 {
 }
 
 /** An argument of type `address`. */
-export const addressIn = (write: EncodedWrite, index: number): Address =>
-  getAddress(`0x${wordOf(write, index).slice(-40)}`) as Address;
+export function addressIn(write: EncodedWrite, index: number): Address {
+  const word = wordOf(write, index);
+  if (!word.startsWith(ADDRESS_PADDING)) throw new RangeError(`argument ${index} is no address`);
+  return getAddress(`0x${word.slice(ADDRESS_PADDING.length)}`) as Address;
+}
 
 /** An argument of type `bool`. */
 export const flagIn = (write: EncodedWrite, index: number): boolean => BigInt(wordOf(write, index)) === 1n;
@@ -57,7 +61,3 @@ export function encodeWrite({ functionName, args }: SimpleWrite): EncodedWrite {
 export function encodeBatch(calls: readonly EncodedWrite[]): string {
   return CONTRACT.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);
 }
-
-/** Calls that succeed or fail independently. The contract refuses a batch inside one. */
-export const encodeTryMulticall = (calls: readonly Uint8Array[]): string =>
-  CONTRACT.encodeFunctionData("tryMulticall", [calls]);

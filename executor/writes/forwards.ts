@@ -7,6 +7,7 @@
 import { TypedDataEncoder, getBytes } from "ethers";
 import { KeywrightError } from "../../protocol/errors";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
+import { bytesOfHex } from "../../protocol/hex";
 import { FORWARD_TYPES, checkForward, decodeForward, encodeForward, forwarderCalldata } from "../../protocol/forward";
 import type { ForwardDomain, ForwardRequest, SignedForwardRequest } from "../../protocol/forward";
 import type { Address } from "../../protocol/ids";
@@ -57,7 +58,7 @@ export class Forwards {
     const domain = await this.#options.domain();
     const requests = forwards.map(decodeForward);
     for (const request of requests) checkForward(request, { contractAddress: this.#options.contractAddress, domain });
-    const data = forwarderCalldata(requests, this.#writes.payerAddress(payer));
+    const data = bytesOfHex(forwarderCalldata(requests, this.#writes.payerAddress(payer)));
     const call: PayerCall = { to: domain.verifyingContract, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) };
     return this.#writes.signCall(payer, call, fees);
   }

@@ -17,7 +17,7 @@ export interface TransactionFields {
   readonly gasLimit: bigint;
   readonly to: Address;
   readonly value: bigint;
-  readonly data: string;
+  readonly data: Uint8Array;
 }
 
 const TYPE = Uint8Array.of(2);
@@ -28,17 +28,7 @@ export function signTransaction(
   sign: (digest: Uint8Array) => EcdsaSignature,
 ): ExecutorAnswer<"signAsPayer"> {
   const { chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gasLimit, to, value, data } = fields;
-  const payload = [
-    chainId,
-    nonce,
-    maxPriorityFeePerGas,
-    maxFeePerGas,
-    gasLimit,
-    bytesOfHex(to),
-    value,
-    bytesOfHex(data),
-    [],
-  ];
+  const payload = [chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gasLimit, bytesOfHex(to), value, data, []];
   const { r, s, yParity } = sign(getBytes(keccak256(envelope(payload))));
   const signed = envelope([...payload, yParity, BigInt(r), BigInt(s)]);
   return { rawTransaction: `0x${signed.toString("hex")}`, hash: keccak256(signed) };

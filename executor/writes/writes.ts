@@ -19,10 +19,11 @@ import type { Callers } from "../callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
 import { bytesOfHex } from "../../protocol/hex";
-import { encodeBatch, encodeTryMulticall, encodeWrite, type EncodedWrite } from "./calldata";
+import { encodeBatch, encodeWrite, type EncodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { requireAllowed, ruleOf, type RuleFacts } from "./rules";
 import { signTransaction } from "./transaction";
+import { encodeTryMulticall } from "./tryMulticall";
 import { defined } from "../../protocol/defined";
 
 export interface WriteOptions {
@@ -38,7 +39,7 @@ export interface WriteOptions {
 export interface PayerCall {
   readonly to: Address;
   readonly value: bigint;
-  readonly data: string;
+  readonly data: Buffer;
   readonly nonce: number;
   readonly gasLimit: bigint;
 }
@@ -57,6 +58,7 @@ const MAX_PAYER = 1_024;
  */
 const TAG_PERIOD_SECONDS = 12 * 3_600;
 const TRANSFER_GAS = 21_000n;
+const NO_DATA = Buffer.alloc(0);
 
 export class Writes {
   readonly #nowSeconds: () => number;
@@ -98,9 +100,9 @@ export class Writes {
   signAsPayer({ payer, calls, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
     const tagged = calls.map(({ calldata, tag }) => ({ calldata: bytesOfHex(calldata), tag: bytesOfHex(tag) }));
     this.#withTagKey((key) => tagged.forEach((call) => this.#requireTag(key, call)));
-    const [only] = calls;
+    const [only] = tagged;
     const data =
-      calls.length === 1 && only !== undefined
+      tagged.length === 1 && only !== undefined
         ? only.calldata
         : encodeTryMulticall(tagged.map(({ calldata }) => calldata));
     return this.signCall(
@@ -113,7 +115,7 @@ export class Writes {
   signNoop({ payer, nonce, ...fees }: ExecutorRequest<"signNoop">): Signed {
     return this.signCall(
       payer,
-      { to: this.payerAddress(payer), value: 0n, data: "0x", nonce, gasLimit: TRANSFER_GAS },
+      { to: this.payerAddress(payer), value: 0n, data: NO_DATA, nonce, gasLimit: TRANSFER_GAS },
       fees,
     );
   }
@@ -125,7 +127,7 @@ export class Writes {
       throw invalid(`A top-up is at most ${this.#options.maxTopUpWei} wei (MAX_TOP_UP_WEI).`);
     return this.signCall(
       ADMIN_PAYER,
-      { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS },
+      { to: this.payerAddress(toPayer), value, data: NO_DATA, nonce, gasLimit: TRANSFER_GAS },
       fees,
     );
   }

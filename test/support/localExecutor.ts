@@ -2,12 +2,14 @@
  * The executor's part in writes, in this process: real signatures of throw-away payers, without its checks. For tests
  * of the relayer alone.
  */
-import { HDNodeWallet, keccak256, Mnemonic, Transaction, type Wallet } from "ethers";
+import { HDNodeWallet, hexlify, keccak256, Mnemonic, Transaction, type Wallet } from "ethers";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import type { KeywrightError } from "../../protocol/errors";
 import { decodeForward, forwarderCalldata } from "../../protocol/forward";
 import type { Address } from "../../protocol/ids";
-import { encodeCalls, encodeWrite } from "../../relayer/chain/abi/contract";
+import { encodeTryMulticall } from "../../executor/writes/tryMulticall";
+import { bytesOfHex } from "../../protocol/hex";
+import { encodeWrite } from "../../relayer/chain/abi/contract";
 import type { ExecutorPort, ExecutorWriteCall } from "../../relayer/chain/types";
 
 const SEED = Mnemonic.fromEntropy(new Uint8Array(32).fill(7));
@@ -45,11 +47,11 @@ export class LocalExecutor implements ExecutorPort {
         }),
       }),
       signAsPayer: (asked) => {
-        const calls = asked.calls.map(({ calldata }) => calldata);
+        const calls = asked.calls.map(({ calldata }) => bytesOfHex(calldata));
         return this.#sign(asked.payer, {
           ...asked,
           to: this.#contractAddress,
-          data: encodeCalls(calls),
+          data: hexlify(calls.length === 1 ? (calls[0] ?? "0x") : encodeTryMulticall(calls)),
           gasLimit: BigInt(asked.gasLimit),
         });
       },

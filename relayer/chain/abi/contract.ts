@@ -12,12 +12,3 @@ export function encodeWrite(write: ContractWrite): string {
     write.calls.map((call) => CONTRACT.encodeFunctionData(call.functionName, call.args)),
   ]);
 }
-
-/**
- * Calldata of one transaction for these calls: a single call as it is, several as `tryMulticall`, where each may fail
- * on its own.
- */
-export function encodeCalls(calls: readonly string[]): string {
-  const [only] = calls;
-  return calls.length === 1 && only !== undefined ? only : CONTRACT.encodeFunctionData("tryMulticall", [calls]);
-}

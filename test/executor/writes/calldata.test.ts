@@ -54,6 +54,8 @@ describe("the words of a write", () => {
     });
 
   it("end where the calldata ends", () => {
-    expect(() => wordOf({ functionName: "f", calldata: `0x12345678${"00".repeat(32)}` }, 1)).to.throw(RangeError);
+    const calldata = `0x12345678${"11".repeat(32)}`;
+    expect(() => wordOf({ functionName: "f", calldata }, 1)).to.throw(RangeError);
+    expect(() => addressIn({ functionName: "f", calldata }, 0), "no address").to.throw(RangeError);
   });
 });

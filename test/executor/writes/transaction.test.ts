@@ -1,6 +1,6 @@
 /** Signed transactions: byte for byte those of ethers. */
 import { expect } from "chai";
-import { Transaction } from "ethers";
+import { hexlify, Transaction } from "ethers";
 import fc from "fast-check";
 import { publicKeyOf, signDigest } from "../../../executor/keys/secp256k1";
 import { signTransaction } from "../../../executor/writes/transaction";
@@ -18,7 +18,7 @@ const fields = fc.record({
     .uint8Array({ minLength: 20, maxLength: 20 })
     .map((bytes) => parseAddress(`0x${Buffer.from(bytes).toString("hex")}`) as Address),
   value: wei,
-  data: fc.uint8Array({ maxLength: 400 }).map((bytes) => `0x${Buffer.from(bytes).toString("hex")}`),
+  data: fc.uint8Array({ maxLength: 400 }),
 });
 const secrets = fc.uint8Array({ minLength: 32, maxLength: 32, min: 1, max: 254 });
 
@@ -32,7 +32,12 @@ describe("a payer's transaction", () => {
           signDigest(secret, digest),
         );
         const parsed = Transaction.from(rawTransaction);
-        const expected = Transaction.from({ type: 2, ...given, maxPriorityFeePerGas: tip });
+        const expected = Transaction.from({
+          type: 2,
+          ...given,
+          data: hexlify(given.data),
+          maxPriorityFeePerGas: tip,
+        });
         expect(parsed.unsignedSerialized).to.equal(expected.unsignedSerialized);
         expected.signature = parsed.signature;
         expect(rawTransaction).to.equal(expected.serialized);

@@ -1,6 +1,6 @@
-/** Writes as calldata: single, several as one multicall, and batches in which each call stands alone. */
+/** Writes as calldata: single, and several as one multicall. */
 import { expect } from "chai";
-import { CONTRACT, encodeCalls, encodeWrite } from "../../../../relayer/chain/abi/contract";
+import { CONTRACT, encodeWrite } from "../../../../relayer/chain/abi/contract";
 
 const ACCOUNT = `0x${"11".repeat(32)}`;
 const addGroup = { functionName: "addGroup", args: [ACCOUNT, "group", "", [], []] };
@@ -20,12 +20,5 @@ describe("calldata of writes", () => {
       "multicall",
       [encodeWrite(addGroup), encodeWrite(removeGroup)],
     ]);
-  });
-
-  it("of a batch is a tryMulticall, and of a single write that write", () => {
-    const calls = [encodeWrite(addGroup), encodeWrite(removeGroup)];
-    const { name, args } = CONTRACT.parseTransaction({ data: encodeCalls(calls) }) ?? {};
-    expect([name, [...(args?.[0] as Iterable<string>)]]).to.deep.equal(["tryMulticall", calls]);
-    expect(encodeCalls(calls.slice(0, 1))).to.equal(calls[0]);
   });
 });
