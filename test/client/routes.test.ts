@@ -30,7 +30,10 @@ function slimTable(): Record<string, unknown> {
 const FILE = join(__dirname, "..", "..", "client", "routes.ts");
 
 function writeTable(): void {
-  const text = `/** Written from the route table (protocol/http) by KEYWRIGHT_UPDATE=1 npx mocha test/client/routes.test.ts; never by hand. */
+  const text = `/**
+ * Written from the route table (protocol/http) by KEYWRIGHT_UPDATE=1 npx mocha test/client/routes.test.ts; never by
+ * hand.
+ */
 export interface ClientRoute {
   readonly method: "GET" | "POST";
   /** From the origin; parameters as \`:name\`. */

@@ -183,7 +183,8 @@ describe("ApplicationAllowlist", () => {
 
   it("supports the interface that dstack's key management queries", async () => {
     const { list } = await loadFixture(deployed);
-    const appAuth = list.interface.getFunction("isAppAllowed").selector; // ERC-165: the exclusive or of all selectors, here one
+    // An ERC-165 interface id is the XOR of all selectors; here there is one.
+    const appAuth = list.interface.getFunction("isAppAllowed").selector;
     const erc165 = list.interface.getFunction("supportsInterface").selector;
     for (const id of [appAuth, erc165]) expect(await list.supportsInterface(id)).to.equal(true);
     for (const id of ["0xffffffff", "0x00000000"]) expect(await list.supportsInterface(id)).to.equal(false);

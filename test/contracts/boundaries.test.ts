@@ -114,7 +114,8 @@ describe("Boundaries of group words", () => {
     await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [1n]));
     for (const groupId of EDGES) expect(await manager.hasScope(ALICE_KEY, 0, groupId)).to.equal(false);
     await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [...EDGES].reverse()));
-    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [...EDGES, ...EDGES])); // the same set: no event
+    // The same set: no event.
+    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [...EDGES, ...EDGES]));
     await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [2n]));
     for (const groupId of [1n, ...EDGES]) expect(await manager.hasScope(ALICE_KEY, 5, groupId)).to.equal(false);
   });

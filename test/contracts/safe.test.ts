@@ -1,7 +1,6 @@
 // A multisig as owner: the published Safe contracts, deployed on the test node, create and run a ChainSecured account,
 // and take one over.
-import SafeArtifact from "@safe-global/safe-smart-account/build/artifacts/contracts/Safe.sol/Safe.json";
-import FactoryArtifact from "@safe-global/safe-smart-account/build/artifacts/contracts/proxies/SafeProxyFactory.sol/SafeProxyFactory.json";
+
 import { expect } from "chai";
 import { ethers } from "hardhat";
 import type { BaseContract, Contract } from "ethers";
@@ -9,16 +8,19 @@ import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signer
 import { packedId } from "./support/model";
 import { ALICE_ID, executeKey, twoAccounts } from "./support/stages";
 import { cid, number, pathFor, staged, walletOf, type World } from "./support/world";
+import { safeArtifact } from "../support/safe";
 
+const SAFE = safeArtifact("Safe.sol");
+const FACTORY = safeArtifact("proxies/SafeProxyFactory.sol");
 const ZERO = ethers.ZeroAddress;
 
 async function safeOf(owners: HardhatEthersSigner[], threshold: number): Promise<Contract> {
   const [deployer] = owners;
   const deploy = async (artifact: { abi: unknown[]; bytecode: string }): Promise<BaseContract> =>
     (await new ethers.ContractFactory(artifact.abi as never, artifact.bytecode, deployer).deploy()).waitForDeployment();
-  const [singleton, factory] = [await deploy(SafeArtifact), (await deploy(FactoryArtifact)) as Contract];
+  const [singleton, factory] = [await deploy(SAFE), (await deploy(FACTORY)) as Contract];
   const addresses = owners.map((owner) => owner.address);
-  const setup = new ethers.Interface(SafeArtifact.abi).encodeFunctionData("setup", [
+  const setup = new ethers.Interface(SAFE.abi as never).encodeFunctionData("setup", [
     addresses,
     threshold,
     ZERO,
@@ -32,7 +34,7 @@ async function safeOf(owners: HardhatEthersSigner[], threshold: number): Promise
   const args = [await singleton.getAddress(), setup, 1n] as const;
   const proxy = (await create.staticCall(...args)) as string;
   await (await create.send(...args)).wait();
-  return new ethers.Contract(proxy, SafeArtifact.abi, deployer);
+  return new ethers.Contract(proxy, SAFE.abi as never, deployer);
 }
 
 async function stage() {

@@ -168,7 +168,7 @@ describe("an account handed to an identity", function () {
     return { baseUrl, owner, account, fixture };
   }
 
-  it("is managed by its token, runs, and moves on to a wallet and to a Safe; the identity's wallet never holds coin", async () => {
+  it("is managed by its token, runs, moves to a wallet and to a Safe; its own wallet never holds coin", async () => {
     const { baseUrl, owner, account, fixture } = await handedOver();
     expect(await refused(account.client.listGroups())).to.equal("403 account_chain_secured");
 

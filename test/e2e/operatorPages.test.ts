@@ -29,6 +29,7 @@ function commandsIn(text: string): string[] {
 }
 
 const NO_DOCKER = "needs Docker and the images of a release";
+const ELSEWHERE_URL = "postgresql://keywright:$POSTGRES_PASSWORD@10.0.0.1:5432/keywright?sslmode=verify-full";
 /** Commands that are not run here, with the reason. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   "npm run image": "takes minutes and Debian's dpkg-deb: test/system/image.test.ts builds what it builds",
@@ -42,8 +43,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "PROXY_PROTOCOL=true": "a setting of the machines: test/system/machines.test.ts",
   "MAX_GAS_WEI_PER_HOUR=5000000000000000000": "a setting of the machines: test/system/machines.test.ts",
   "COMPOSE_PROFILES=database docker compose -f rendered.yaml -f database-port.yaml up -d": NO_DOCKER,
-  'DATABASE_URL="postgresql://keywright:$POSTGRES_PASSWORD@10.0.0.1:5432/keywright?sslmode=verify-full" docker compose -f rendered.yaml up -d':
-    NO_DOCKER,
+  [`DATABASE_URL="${ELSEWHERE_URL}" docker compose -f rendered.yaml up -d`]: NO_DOCKER,
   "npm run operator -- stuck": "needs PostgreSQL: test/system/operator.test.ts",
   "npm run operator -- correct <account> <cents> <reference>": "needs PostgreSQL: test/system/operator.test.ts",
 };

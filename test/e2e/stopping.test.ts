@@ -21,14 +21,29 @@ import {
 import { useStack } from "../support/stack";
 
 const SEAL = `async function main({ pkpId, op }) {
-  return op === "Encrypt" ? await Actions.Encrypt({ pkpId, message: "m" }) : await Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) });
+  return op === "Encrypt"
+    ? await Actions.Encrypt({ pkpId, message: "m" })
+    : await Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) });
 }`;
 
 /** Every op once, each with its result. With `only` just that one is made, and its error ends the run. */
 const EVERY_OP = `async function main({ pkpId, only, ciphertext }) {
   const digest = "0x" + "11".repeat(32);
-  const transaction = { type: 2, chainId: 1, nonce: 0, to: "0x" + "22".repeat(20), value: 0, gasLimit: 21000, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
-  const typedData = { domain: { name: "Mail" }, types: { Mail: [{ name: "text", type: "string" }] }, message: { text: "m" } };
+  const transaction = {
+    type: 2,
+    chainId: 1,
+    nonce: 0,
+    to: "0x" + "22".repeat(20),
+    value: 0,
+    gasLimit: 21000,
+    maxFeePerGas: 1,
+    maxPriorityFeePerGas: 1,
+  };
+  const typedData = {
+    domain: { name: "Mail" },
+    types: { Mail: [{ name: "text", type: "string" }] },
+    message: { text: "m" },
+  };
   const args = {
     signMessage: { message: "m" }, signTypedData: typedData, signTransaction: { transaction }, signDigest: { digest },
     Encrypt: { message: "m" }, Decrypt: { ciphertext }, getPrivateKey: {},

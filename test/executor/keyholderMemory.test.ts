@@ -6,7 +6,8 @@ import { expect } from "chai";
 const MODULE = join(__dirname, "../../dist/executor/confinement/keyholder.js");
 /** Both sides: the capabilities of root, except reading other processes. */
 const RIGHTS = ["--bounding-set=-sys_ptrace,-perfmon,-sys_admin", "--inh-caps=-all", "--"];
-const READ = `try { require("fs").closeSync(require("fs").openSync(process.argv[1])); console.log("read"); } catch (error) { console.log(error.code); }`;
+const READ = `const { closeSync, openSync } = require("fs");
+  try { closeSync(openSync(process.argv[1])); console.log("read"); } catch (error) { console.log(error.code); }`;
 
 describe("the keyholder's memory", function () {
   this.timeout(20_000);

@@ -67,7 +67,12 @@ describe("the keyholder's memory over many runs", function () {
     const leaky = `class RunOps {}
       const { signal } = new AbortController();
       process.on("message", (runs) => {
-        for (let i = 0; i < runs; i++) { const ops = new RunOps(); signal.addEventListener("abort", function onAbort() { return ops; }); }
+        for (let i = 0; i < runs; i++) {
+          const ops = new RunOps();
+          signal.addEventListener("abort", function onAbort() {
+            return ops;
+          });
+        }
         globalThis.kept = signal;
         process.send("ran");
       });`;

@@ -46,7 +46,9 @@ describe("a run", function () {
   });
 
   it("signs text only: bytes are refused, not signed as their hex text", async () => {
-    const bytes = `async function main({ pkpId }) { return await Actions.signMessage({ pkpId, message: new Uint8Array([1, 2]) }); }`;
+    const bytes = `async function main({ pkpId }) {
+      return await Actions.signMessage({ pkpId, message: new Uint8Array([1, 2]) });
+    }`;
     const { answer } = await executor.run(account.key, bytes, { pkpId: otherPkp });
     expect(answer?.error?.message).to.contain("message must be a string");
   });
@@ -151,7 +153,13 @@ describe("a run", function () {
 
   it("gets no signature of a PKP it may not use; an uncaught refusal ends the run", async () => {
     const { key } = await account.addUsageKey([1]);
-    const caught = `async function main({ pkpId }) { try { return await Actions.signMessage({ pkpId, message: "" }); } catch (error) { return error.code; } }`;
+    const caught = `async function main({ pkpId }) {
+      try {
+        return await Actions.signMessage({ pkpId, message: "" });
+      } catch (error) {
+        return error.code;
+      }
+    }`;
     await account.write("addActionToGroup", [account.id, "1", actionHashOf(await cidOfCode(caught))]);
     expect(response(await executor.run(key, caught, { pkpId: pkp }))).to.match(/^0x[0-9a-f]{130}$/);
     expect(response(await executor.run(key, caught, { pkpId: otherPkp }))).to.equal("permission_denied");

@@ -1,4 +1,4 @@
-/** Policies as texts: generated from their templates, one text for one policy, with the CIDs that groups on chain list. */
+/** Policies are generated from templates; one policy has one text, and so one CID, which groups on chain list. */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";

@@ -121,7 +121,7 @@ describe("a flood from an unknown caller", function () {
     expect(codeOf(await send(`${relayer.baseUrl}/attestation`, from("203.0.113.4")))).to.equal("rate_limited");
   });
 
-  it("for payments of one account: they have a budget of their own, over all addresses, and other accounts continue", async () => {
+  it("for payments of one account: one budget over all addresses; other accounts continue", async () => {
     const [{ api }, { api: other }] = [await newApiAccount(relayer.baseUrl), await newApiAccount(relayer.baseUrl)];
     const begin = async (who: Api, address: string): Promise<unknown> =>
       codeOf(await who.post("/billing/create_payment_intent", { amount_cents: 500 }, from(address)));

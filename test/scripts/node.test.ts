@@ -43,8 +43,7 @@ describe("the Node this project runs on", () => {
   it("is asked for in a message where the machine has none", () => {
     const { answer, complaint } = decide({ platform: "sunos", node: "20.19.0" });
     expect(answer).to.equal("");
-    expect(complaint).to.match(
-      /^Keywright runs on Node 24, and there is no package of it for sunos \w+ \(this is Node 20\.19\.0\)\. Install Node 24, /,
-    );
+    expect(complaint).to.match(/^Keywright runs on Node 24, and there is no package of it for sunos \w+ /);
+    expect(complaint).to.match(/ \(this is Node 20\.19\.0\)\. Install Node 24, /);
   });
 });

@@ -171,7 +171,8 @@ class Double {
   }
 
   #newAccount({ jwk }: Call): Answer {
-    const location = `${this.origin}/account/${createHash("sha256").update(JSON.stringify(jwk)).digest("hex").slice(0, 16)}`;
+    const hash = createHash("sha256").update(JSON.stringify(jwk)).digest("hex");
+    const location = `${this.origin}/account/${hash.slice(0, 16)}`;
     this.#accounts.set(location, { jwk });
     return { status: 201, location, body: { status: "valid" } };
   }

@@ -18,7 +18,11 @@ export interface Attack extends RunOptions {
   and?: (outcome: RunOutcome) => void;
 }
 
-const HONEST = `async function main({ n }) { console.log("honest"); await new Promise((resolve) => setTimeout(resolve, 50)); return n * 2; }`;
+const HONEST = `async function main({ n }) {
+  console.log("honest");
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return n * 2;
+}`;
 
 /** Short, so that endless runs end soon; an attack that needs longer sets its own. */
 const ATTACK_WALL_MS = 400;

@@ -46,7 +46,10 @@ export function programFolder(folder: string): string {
   return bin;
 }
 
-/** A folder for PATH with an `npm` that starts the built program of a script: a rebuild would remove dist/ under running services. */
+/**
+ * A folder for PATH with an `npm` that starts a script's built program without rebuilding it: a rebuild would remove
+ * dist/ while services run from it.
+ */
 export function npmIn(folder: string): string {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
     scripts: Record<string, string>;

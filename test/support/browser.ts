@@ -16,7 +16,7 @@ export function launchBrowser(): Promise<Browser> {
 
 let shared: Promise<Browser> | undefined;
 
-/** One browser for all tests of a mocha process. Call inside `describe`; the returned function gives it in the tests. */
+/** One browser for all tests of a mocha process. Call inside `describe`; tests get it from the returned function. */
 export function useBrowser(): () => Browser {
   let browser: Browser | undefined;
   before(async function () {

@@ -63,7 +63,9 @@ export async function startContainer(options: ContainerOptions): Promise<Managed
   for (const { destination, source, type } of spec.mounts)
     if (type === "bind") mountPoint(join(bundle, "rootfs", destination), source);
   writeFileSync(join(bundle, "config.json"), JSON.stringify(spec));
-  const crun = `umount /sys/fs/cgroup/unified 2>/dev/null; exec crun --root "$1/crun" --cgroup-manager=cgroupfs run --bundle "$1" "$2"`;
+  const crun = `
+    umount /sys/fs/cgroup/unified 2>/dev/null
+    exec crun --root "$1/crun" --cgroup-manager=cgroupfs run --bundle "$1" "$2"`;
   const id = `keywright-${options.name}-${process.pid}`;
   return startProcess({
     name: options.name,

@@ -2,6 +2,7 @@
  * A real Safe on the test chain, from its published artefacts: owners sign, the deployer executes. Runs any batch as
  * the Transaction Builder does: a single call as it is, several through MultiSendCallOnly.
  */
+import { readFileSync } from "node:fs";
 import {
   Contract,
   ContractFactory,
@@ -13,9 +14,8 @@ import {
   type TransactionReceipt,
   type Wallet,
 } from "ethers";
-import * as MultiSend from "@safe-global/safe-smart-account/build/artifacts/contracts/libraries/MultiSendCallOnly.sol/MultiSendCallOnly.json";
-import * as SafeProxyFactory from "@safe-global/safe-smart-account/build/artifacts/contracts/proxies/SafeProxyFactory.sol/SafeProxyFactory.json";
-import * as Safe from "@safe-global/safe-smart-account/build/artifacts/contracts/Safe.sol/Safe.json";
+
+const CONTRACTS = "@safe-global/safe-smart-account/build/artifacts/contracts";
 
 export interface SafeCall {
   readonly to: string;
@@ -37,8 +37,14 @@ interface Artifact {
   readonly bytecode: string;
 }
 
-async function deploy(artifact: unknown, deployer: Signer): Promise<Contract> {
-  const { abi, bytecode } = artifact as Artifact;
+/** A published contract by its source file, of which it has the name. */
+export function safeArtifact(source: string): Artifact {
+  const name = source.replace(/^.*\/|\.sol$/g, "");
+  return JSON.parse(readFileSync(require.resolve(`${CONTRACTS}/${source}/${name}.json`), "utf8")) as Artifact;
+}
+
+async function deploy(source: string, deployer: Signer): Promise<Contract> {
+  const { abi, bytecode } = safeArtifact(source);
   const contract = await new ContractFactory(abi as string[], bytecode, deployer).deploy();
   await contract.waitForDeployment();
   return contract as Contract;
@@ -49,9 +55,9 @@ async function deploy(artifact: unknown, deployer: Signer): Promise<Contract> {
  * execution; it need not be an owner.
  */
 export async function deploySafe(deployer: Signer, owners: readonly Owner[], threshold: number): Promise<TestSafe> {
-  const singleton = await deploy(Safe, deployer);
-  const factory = await deploy(SafeProxyFactory, deployer);
-  const multiSend = await deploy(MultiSend, deployer);
+  const singleton = await deploy("Safe.sol", deployer);
+  const factory = await deploy("proxies/SafeProxyFactory.sol", deployer);
+  const multiSend = await deploy("libraries/MultiSendCallOnly.sol", deployer);
   const seats = owners.map((owner) => owner.address);
   const setup = singleton.interface.encodeFunctionData("setup", [
     seats,

@@ -47,7 +47,9 @@ describe("an instance on PostgreSQL", function () {
 
   /** In a process of its own, as in a container: only the database is shared. */
   async function startElsewhere(): Promise<{ id: string; kill: () => Promise<void> }> {
-    const script = `const { openStore } = require("./relayer/store"); const { Instance } = require("./relayer/store/instance");
+    const script = `
+      const { openStore } = require("./relayer/store");
+      const { Instance } = require("./relayer/store/instance");
       openStore({ databaseUrl: process.env.URL }).then(async ({ db, lockOf }) => {
         const instance = new Instance({ db, lockOf, onError: console.error });
         await instance.start();

@@ -24,7 +24,8 @@ import { useStack } from "../support/stack";
 const ROOT = join(__dirname, "..", "..");
 const CONSUMER = `
 import { Wallet } from "ethers";
-import { ClientError, createAccount, createChainSecuredClient, createClient, everyItem, type MintedUsageKey } from "keywright";
+import { ClientError, createAccount, createChainSecuredClient, createClient, everyItem } from "keywright";
+import type { MintedUsageKey } from "keywright";
 import { cidOfCode } from "keywright/cid";
 import { keywrightSigner } from "keywright/ethers";
 import { verifyService } from "keywright/verify";
@@ -37,7 +38,8 @@ export async function journey(baseUrl: string): Promise<string> {
   await client.addActionToGroup({ group_id, action_ipfs_cid: await cidOfCode(CODE) });
   const names: string[] = [];
   for await (const group of everyItem(client.listGroups)) names.push(group.name);
-  const run = await createClient({ baseUrl, apiKey: account.api_key }).runAction({ code: CODE, js_params: { name: names.join() } });
+  const withKey = createClient({ baseUrl, apiKey: account.api_key });
+  const run = await withKey.runAction({ code: CODE, js_params: { name: names.join() } });
   try {
     await createClient({ baseUrl }).listGroups();
   } catch (error) {
@@ -71,7 +73,10 @@ const VIEM_CONSUMER = `
 import { createClient } from "keywright";
 import { toKeywrightAccount } from "keywright/viem";
 
-export const sign = (baseUrl: string): Promise<\`0x\${string}\`> => toKeywrightAccount({ client: createClient({ baseUrl }), pkpId: "0x" }).signMessage({ message: "x" });
+export const sign = (baseUrl: string): Promise<\`0x\${string}\`> => {
+  const account = toKeywrightAccount({ client: createClient({ baseUrl }), pkpId: "0x" });
+  return account.signMessage({ message: "x" });
+};
 // @ts-expect-error the PKP is missing
 toKeywrightAccount({ client: createClient({ baseUrl: "" }) });
 `;

@@ -62,7 +62,7 @@ describe("the payer delay in the verifier", function () {
     expect(report.notes.join("\n")).to.contain(`waits ${WEEK} s`);
   });
 
-  it("is reported as not checked without an endpoint, with one that does not answer, and where there is no contract", async () => {
+  it("is reported as not checked without an endpoint, without its answer, and without a contract", async () => {
     await chain.provider.send("anvil_setCode", [CONTRACT, "0x"]);
     for (const rpcUrl of [undefined, "http://127.0.0.1:1", chain.rpcUrl]) {
       const { notes, warnings } = await verify(rpcUrl);

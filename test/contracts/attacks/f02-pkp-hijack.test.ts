@@ -47,7 +47,8 @@ describe("F2 PKP hijack", () => {
     expect(await world.call(bob, "addPkpToGroup", [bobId, 1n, ALICE_PKP])).to.equal("UnknownPkp");
     expect(await world.call(bob, "addGroup", [bobId, "", "", [], [BOB_PKP, ALICE_PKP]])).to.equal("UnknownPkp");
     expect(await world.call(bob, "updateGroup", [bobId, 1n, "", "", [], [ALICE_PKP]])).to.equal("UnknownPkp");
-    expect(await world.call(bob, "removePkpFromGroup", [bobId, 1n, ALICE_PKP])).to.equal("NotInGroup"); // Alice's group 1 lists it
+    // Alice's group 1 lists it, Bob's does not.
+    expect(await world.call(bob, "removePkpFromGroup", [bobId, 1n, ALICE_PKP])).to.equal("NotInGroup");
     expect(await world.call(bob, "changeGroupMembers", [bobId, 1n, [], [], [], [ALICE_PKP]])).to.equal("NotInGroup");
     expect(await world.call(bob, "updatePkpMetadata", [bobId, ALICE_PKP, "", ""])).to.equal("UnknownPkp");
     await world.do(bob, "addGroup", bobId, "", "", [cid(1)], ["0x0000000000000000000000000000000000000000"]);

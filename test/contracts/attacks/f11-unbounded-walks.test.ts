@@ -51,7 +51,8 @@ describe("F11 the gas of writes and decisions does not grow with the account", (
     const large = await prices(stage);
     for (const name of Object.keys(small)) {
       const more = must(large[name]) - must(small[name]);
-      expect(more, `${name}: ${small[name]} → ${large[name]}`).to.be.lessThan(200n); // only bytes of calldata and counters differ
+      // Only bytes of calldata and counters differ.
+      expect(more, `${name}: ${small[name]} → ${large[name]}`).to.be.lessThan(200n);
     }
   }).timeout(60_000);
 });

@@ -7,7 +7,7 @@ import { cid, number, walletOf, type World } from "./world";
 import { must } from "../../support/must";
 
 const NOBODY = number("nobody");
-/** In the order of the contract's enum; not imported from protocol/decision.ts, so that this is an independent oracle. */
+/** In the order of the contract's enum. Not imported from protocol/decision.ts: this oracle is independent of it. */
 const REASONS = [
   "None",
   "UnknownKey",

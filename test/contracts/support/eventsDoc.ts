@@ -108,30 +108,35 @@ const section = (log: LogDescription): string =>
 
 const INTRODUCTION = `# Events of the account contract
 
-For integrators who follow accounts from the chain. The events are complete: names, owners, members, scopes and expirations of every account can be
-rebuilt from them alone, in the order of the logs (a test of the contract does so). Nothing is emitted when nothing changed.
+For integrators who follow accounts on chain. The events are complete: names, owners, members, scopes and expirations
+of every account can be rebuilt from them alone, in the order of the logs (a contract test does so). A call that changes
+nothing emits nothing.
 
-- \`id\` is the account id, always the first indexed field; the thing that changed is the second.
-- \`actor\`, the last field, is the id the contract accepted for the call: the account id (the owner, or an API payer acting for it) or a usage key id. Who
-  sent the transaction is in the transaction.
+- \`id\` is the account id and always the first indexed field; the second is the object that changed.
+- \`actor\`, the last field, is the id the contract accepted for the call: the account id (the owner, or an API payer
+  acting for it) or a usage key id. The sender is in the transaction.
 - One call may emit several events: a group with members is \`GroupAdded\` and one event for each member.
-- \`GroupRemoved\` and \`ActionRemoved\` end memberships without an event for each of them. An action first seen in \`ActionAddedToGroup\` is an action of the
-  account with empty strings. \`AllUsageApiKeysRevoked\` ends every usage key set before it. A usage key that was not set before \`UsageApiKeySet\` starts with empty lists.
-- A usage key stops acting at its expiration without any event, and a scheduled payer begins to act at its time: compare with the block's time. A payer of the
-  payers that is scheduled replaces one that still waits.
-- \`CallFailed\` is about one call of a \`tryMulticall\`: nothing changed by it.
-- The allow-list of images is another contract, with \`ComposeHashAdded\`, \`ComposeHashRemoved\`, \`DeviceAdded\`, \`DeviceRemoved\` (\`IApplicationAllowlist\`).
+- \`GroupRemoved\` and \`ActionRemoved\` end memberships without an event for each of them.
+- An action first seen in \`ActionAddedToGroup\` is an action of the account with an empty name and description.
+- \`AllUsageApiKeysRevoked\` ends every usage key set before it. A usage key that was not set before
+  \`UsageApiKeySet\` starts with empty lists.
+- A usage key expires, and a scheduled payer becomes active, without an event: compare their times with the block's. A
+  newly scheduled payer of the payers replaces one that is still waiting.
+- \`CallFailed\` reports one failed call of a \`tryMulticall\`, which changed nothing.
+- The allow-list of images is another contract, with \`ComposeHashAdded\`, \`ComposeHashRemoved\`, \`DeviceAdded\`,
+  \`DeviceRemoved\` (\`IApplicationAllowlist\`).
 
 \`\`\`ts
 import { AccountManager__factory } from "./typechain-types";
 
-const manager = AccountManager__factory.connect(contractAddress, provider); // both from GET /core/v1/get_node_chain_config and your own node
+// contractAddress: from GET /core/v1/get_node_chain_config. provider: your own node.
+const manager = AccountManager__factory.connect(contractAddress, provider);
 const logs = await manager.queryFilter(manager.filters.GroupAdded(accountId), deploymentBlock);
 for (const { args } of logs) console.log(args.groupId, args.name);
 \`\`\`
 
-This page is written by \`KEYWRIGHT_WRITE_DOCS=1 npx hardhat test test/contracts/eventsDoc.test.ts\`, from a short life in which everything happens once; the same
-test fails when the page is stale.
+This page is written by \`KEYWRIGHT_WRITE_DOCS=1 npx hardhat test test/contracts/eventsDoc.test.ts\`, from a scenario
+that emits every event; without the variable the test fails if the page is stale.
 `;
 
 /** The page, one section for each event in the order of the interface. */

@@ -9,7 +9,9 @@ const UPLOADS = `async function main() {
   const body = new Uint8Array(${5 * MIB});
   await Promise.all(Array.from({ length: 10 }, () => fetch("http://a.test/", { method: "POST", body })));
 }`;
-const DOWNLOADS = `async function main() { await Promise.all(Array.from({ length: 50 }, () => fetch("http://a.test/"))); }`;
+const DOWNLOADS = `async function main() {
+  await Promise.all(Array.from({ length: 50 }, () => fetch("http://a.test/")));
+}`;
 
 /** The bytes in flight at once, and their maximum. */
 class Gauge {

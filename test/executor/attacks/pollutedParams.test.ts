@@ -9,7 +9,9 @@ describe("attack: parameters that pollute prototypes", () => {
   it("`__proto__` stays a field", async () => {
     const outcome = await outcomeOf(
       `{"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 2}}}`,
-      `async function main(params) { return [Object.keys(params), ({}).polluted === undefined, Object.getPrototypeOf(params) === Object.prototype]; }`,
+      `async function main(params) {
+        return [Object.keys(params), {}.polluted === undefined, Object.getPrototypeOf(params) === Object.prototype];
+      }`,
     );
     expect(outcome.response).to.equal(`[["__proto__","constructor"],true,true]`);
     expect(({} as Record<string, unknown>).polluted).to.equal(undefined);
@@ -18,7 +20,9 @@ describe("attack: parameters that pollute prototypes", () => {
   it("parameters of code without main replace no existing global", async () => {
     const outcome = await outcomeOf(
       `{"fetch": "mine", "Actions": "mine", "__proto__": {"a": 1}, "toString": "mine", "own": "yes"}`,
-      `Actions.setResponse({ response: [typeof fetch, typeof Actions, typeof a, typeof toString, own, jsParams.fetch] });`,
+      `Actions.setResponse({
+        response: [typeof fetch, typeof Actions, typeof a, typeof toString, own, jsParams.fetch],
+      });`,
     );
     expect(outcome.response).to.equal(`["function","object","undefined","function","yes","mine"]`);
   });

@@ -56,7 +56,13 @@ describe("attack: reaching the host's objects", () => {
       async function main() {
         let frames = 0;
         try { Error.prepareStackTrace = (error, sites) => { frames = sites.length; return sites; }; } catch {}
-        try { Object.defineProperty(Error, "prepareStackTrace", { value: (error, sites) => { frames = sites.length; } }); } catch {}
+        try {
+          Object.defineProperty(Error, "prepareStackTrace", {
+            value: (error, sites) => {
+              frames = sites.length;
+            },
+          });
+        } catch {}
         let kind;
         try { await Actions.signMessage({}); } catch (error) { kind = typeof error.stack; }
         return [frames, kind];
@@ -68,7 +74,15 @@ describe("attack: reaching the host's objects", () => {
     const code = `
       async function main() {
         const stacks = [new Error("own").stack];
-        for (const attempt of [() => Actions.signMessage({}), () => Actions.signEcdsa(), () => fetch("x:"), () => eval("1"), () => new TextDecoder("no"), () => setTimeout("x")])
+        const attempts = [
+          () => Actions.signMessage({}),
+          () => Actions.signEcdsa(),
+          () => fetch("x:"),
+          () => eval("1"),
+          () => new TextDecoder("no"),
+          () => setTimeout("x"),
+        ];
+        for (const attempt of attempts)
           try { await attempt(); } catch (error) { stacks.push(error.stack); }
         return stacks.join("\\n");
       }`;
@@ -109,10 +123,22 @@ describe("attack: reaching the host's objects", () => {
       const seen = [];
       const watch = (object, name) => {
         const original = object[name];
-        object[name] = function (...args) { for (const arg of args) if (typeof arg === "function") seen.push(String(arg).slice(0, 200)); return original.apply(this, args); };
+        object[name] = function (...args) {
+          for (const arg of args) if (typeof arg === "function") seen.push(String(arg).slice(0, 200));
+          return original.apply(this, args);
+        };
       };
-      for (const [object, names] of [[Map.prototype, ["get", "set", "delete"]], [WeakMap.prototype, ["get", "set"]], [JSON, ["parse", "stringify"]], [Promise.prototype, ["then"]], [Array.prototype, ["push", "map", "forEach"]], [Object, ["entries", "assign", "defineProperty"]], [Reflect, ["apply"]], [Function.prototype, ["call", "apply", "bind"]]])
-        for (const name of names) watch(object, name);
+      const patched = [
+        [Map.prototype, ["get", "set", "delete"]],
+        [WeakMap.prototype, ["get", "set"]],
+        [JSON, ["parse", "stringify"]],
+        [Promise.prototype, ["then"]],
+        [Array.prototype, ["push", "map", "forEach"]],
+        [Object, ["entries", "assign", "defineProperty"]],
+        [Reflect, ["apply"]],
+        [Function.prototype, ["call", "apply", "bind"]],
+      ];
+      for (const [object, names] of patched) for (const name of names) watch(object, name);
       async function main() {
         await Actions.signMessage({ pkpId: "0x1", message: "m" });
         await fetch("http://example.com/").catch(() => 0);
@@ -131,14 +157,28 @@ describe("attack: reaching the host's objects", () => {
 
   it("is not misled by subclasses and species in results", async () => {
     const code = `
-      class Evil extends Array { static get [Symbol.species]() { return function () { return globalThis; }; } toJSON() { return "evil"; } }
+      class Evil extends Array {
+        static get [Symbol.species]() {
+          return function () {
+            return globalThis;
+          };
+        }
+        toJSON() {
+          return "evil";
+        }
+      }
       async function main() { return { list: Evil.from([1, 2]), promise: "p" }; }`;
     expect(await run(code)).to.deep.include({ response: '{"list":"evil","promise":"p"}' });
   });
 
   it("cannot reach another run: no state outlives an isolate", async () => {
     await run(
-      `globalThis.left = "behind"; Array.prototype.left = "behind"; Actions.left = 1; async function main() { return 1; }`,
+      `globalThis.left = "behind";
+      Array.prototype.left = "behind";
+      Actions.left = 1;
+      async function main() {
+        return 1;
+      }`,
     );
     expect(await valueOf(`[typeof globalThis.left, typeof [].left, typeof Actions.left]`)).to.deep.equal([
       "undefined",
@@ -152,7 +192,14 @@ describe("attack: reaching the host's objects", () => {
       async function main() {
         "use strict";
         const results = [];
-        for (const attempt of [() => { Actions.signMessage = 1; }, () => { Actions.extra = 1; }, () => { Lit.Actions = 1; }, () => { console.log = 1; }, () => { crypto.subtle.digest = 1; }])
+        const attempts = [
+          () => { Actions.signMessage = 1; },
+          () => { Actions.extra = 1; },
+          () => { Lit.Actions = 1; },
+          () => { console.log = 1; },
+          () => { crypto.subtle.digest = 1; },
+        ];
+        for (const attempt of attempts)
           try { attempt(); results.push("changed"); } catch { results.push("refused"); }
         return results;
       }`;

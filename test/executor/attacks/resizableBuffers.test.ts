@@ -15,7 +15,14 @@ attack("resizable buffers, which are not counted against the heap", {
     console.log("before");
     for (const make of ${WAYS}) {
       const buffer = make();
-      if (!(buffer instanceof ArrayBuffer) || buffer.byteLength < 1 || buffer.resizable || "resize" in buffer || "maxByteLength" in buffer) throw new Error("it grows: " + make);
+      if (
+        !(buffer instanceof ArrayBuffer) ||
+        buffer.byteLength < 1 ||
+        buffer.resizable ||
+        "resize" in buffer ||
+        "maxByteLength" in buffer
+      )
+        throw new Error("it grows: " + make);
     }
     return "none of them grows";
   }`,
@@ -24,7 +31,11 @@ attack("resizable buffers, which are not counted against the heap", {
 });
 
 attack("buffers that would have grown", {
-  code: `async function main() { console.log("before"); const kept = []; for (;;) kept.push(new Uint8Array(new ArrayBuffer(1e7, { maxByteLength: 1e8 })).fill(1)); }`,
+  code: `async function main() {
+    console.log("before");
+    const kept = [];
+    for (;;) kept.push(new Uint8Array(new ArrayBuffer(1e7, { maxByteLength: 1e8 })).fill(1));
+  }`,
   ends: ["out_of_memory", "threw"],
   limits: { wallMs: 20_000 },
 });

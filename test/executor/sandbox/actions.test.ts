@@ -21,8 +21,9 @@ describe("the Actions SDK", () => {
     const seen: OpCall[] = [];
     const ops = (call: OpCall) => (seen.push(call), { ok: true as const, value: '"0xsigned"' });
     const code = `async function main() {
+      const transaction = { value: 10n ** 20n, data: new Uint8Array([1, 255]), nested: [{ gas: 1n }] };
       return [
-        await Actions.signTransaction({ pkpId: "0xp", transaction: { value: 10n ** 20n, data: new Uint8Array([1, 255]), nested: [{ gas: 1n }] } }),
+        await Actions.signTransaction({ pkpId: "0xp", transaction }),
         await Actions.getLitActionPublicKey({ ipfsId: "Qm" }),
         await Actions.getLitActionPrivateKey(),
       ];
@@ -82,7 +83,13 @@ describe("the Actions SDK", () => {
     });
 
     it("is an ordinary error with its code when the action catches it", async () => {
-      const code = `async function main() { try { await Actions.getPrivateKey({ pkpId: "0x1" }); } catch (error) { return [error instanceof Error, error.code, error.message]; } }`;
+      const code = `async function main() {
+        try {
+          await Actions.getPrivateKey({ pkpId: "0x1" });
+        } catch (error) {
+          return [error instanceof Error, error.code, error.message];
+        }
+      }`;
       expect((await run(code, { ops: refusing("permission_denied") })).response).to.equal(
         '[true,"permission_denied","no group lists it"]',
       );

@@ -162,8 +162,10 @@ describe("docs/actions.md and examples/", function () {
       "verify-token.js": async () => {
         const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
         const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
-        const head = `${encode({ alg: "ES256" })}.${encode({ sub: "ann", aud: "us", exp: Math.floor(Date.now() / 1000) + 60 })}`;
-        const token = `${head}.${sign("sha256", Buffer.from(head), { key: privateKey, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
+        const claims = { sub: "ann", aud: "us", exp: Math.floor(Date.now() / 1000) + 60 };
+        const head = `${encode({ alg: "ES256" })}.${encode(claims)}`;
+        const tail = sign("sha256", Buffer.from(head), { key: privateKey, dsaEncoding: "ieee-p1363" });
+        const token = `${head}.${tail.toString("base64url")}`;
         const params = { token, jwk: publicKey.export({ format: "jwk" }), audience: "us" };
         const { subject, signature } = await responseOf("verify-token.js", params);
         expect(ethers.verifyMessage(`login of ${subject}`, signature ?? "")).to.equal(runner.pkpId);

@@ -5,65 +5,148 @@ import { valueOf } from "../../support/sandbox";
 describe("globals of an action", () => {
   const checks: Record<string, [expression: string, value: unknown]> = {
     URL: [
-      `(() => { const url = new URL("../x?a=1#h", "https://user@EXAMPLE.com:443/a/b/"); url.searchParams.append("b", "ä&"); return [url.href, url.origin, url.port]; })()`,
+      `(() => {
+        const url = new URL("../x?a=1#h", "https://user@EXAMPLE.com:443/a/b/");
+        url.searchParams.append("b", "ä&");
+        return [url.href, url.origin, url.port];
+      })()`,
       ["https://user@example.com/a/x?a=1&b=%C3%A4%26#h", "https://example.com", ""],
     ],
     URLSearchParams: [`new URLSearchParams({ a: "1 2", b: "ü" }).toString()`, "a=1+2&b=%C3%BC"],
     "TextEncoder and TextDecoder": [`new TextDecoder().decode(new TextEncoder().encode("aé€😀"))`, "aé€😀"],
     "TextDecoder in pieces": [
-      `(() => { const d = new TextDecoder(); const bytes = new TextEncoder().encode("aé€😀"); return Array.from(bytes, (byte) => d.decode(new Uint8Array([byte]), { stream: true })).join("") + d.decode(); })()`,
+      `(() => {
+        const d = new TextDecoder();
+        const bytes = new TextEncoder().encode("aé€😀");
+        return Array.from(bytes, (byte) => d.decode(new Uint8Array([byte]), { stream: true })).join("") + d.decode();
+      })()`,
       "aé€😀",
     ],
     "TextDecoder, fatal": [
-      `(() => { try { return new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array([255])); } catch (error) { return error.name; } })()`,
+      `(() => {
+        try {
+          return new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array([255]));
+        } catch (error) {
+          return error.name;
+        }
+      })()`,
       "TypeError",
     ],
     "TextEncoder.encodeInto": [
-      `(() => { const into = new Uint8Array(4); return [new TextEncoder().encodeInto("a€€", into), Array.from(into)]; })()`,
+      `(() => {
+        const into = new Uint8Array(4);
+        return [new TextEncoder().encodeInto("a€€", into), Array.from(into)];
+      })()`,
       [{ read: 2, written: 4 }, [97, 226, 130, 172]],
     ],
     "atob and btoa": [
-      `[btoa("\\u00ff\\u0000a"), atob("/wBh").length, (() => { try { atob("*"); } catch (e) { return "refused"; } })()]`,
+      `[
+        btoa("\\u00ff\\u0000a"),
+        atob("/wBh").length,
+        (() => {
+          try {
+            atob("*");
+          } catch (e) {
+            return "refused";
+          }
+        })(),
+      ]`,
       ["/wBh", 3, "refused"],
     ],
     structuredClone: [
-      `(() => { const copy = structuredClone({ d: new Date(5), m: new Map([[1, new Set([2])]]), b: new Uint8Array([3]) }); return [copy.d.getTime(), [...copy.m.get(1)], copy.b[0]]; })()`,
+      `(() => {
+        const copy = structuredClone({ d: new Date(5), m: new Map([[1, new Set([2])]]), b: new Uint8Array([3]) });
+        return [copy.d.getTime(), [...copy.m.get(1)], copy.b[0]];
+      })()`,
       [5, [2], 3],
     ],
     "timers in order": [
-      `await new Promise((resolve) => { const seen = []; setTimeout(() => seen.push("b"), 20); setTimeout(() => seen.push("a"), 1); clearTimeout(setTimeout(() => seen.push("never"), 5)); queueMicrotask(() => seen.push("micro")); setTimeout(() => resolve(seen), 40); })`,
+      `await new Promise((resolve) => {
+        const seen = [];
+        setTimeout(() => seen.push("b"), 20);
+        setTimeout(() => seen.push("a"), 1);
+        clearTimeout(setTimeout(() => seen.push("never"), 5));
+        queueMicrotask(() => seen.push("micro"));
+        setTimeout(() => resolve(seen), 40);
+      })`,
       ["micro", "a", "b"],
     ],
     setInterval: [
-      `await new Promise((resolve) => { let n = 0; const id = setInterval((step) => { n += step; if (n === 6) { clearInterval(id); resolve(n); } }, 1, 2); })`,
+      `await new Promise((resolve) => {
+        let n = 0;
+        const onTick = (step) => {
+          n += step;
+          if (n < 6) return;
+          clearInterval(id);
+          resolve(n);
+        };
+        const id = setInterval(onTick, 1, 2);
+      })`,
       6,
     ],
     AbortController: [
-      `(() => { const c = new AbortController(); let heard = 0; c.signal.addEventListener("abort", () => heard++, { once: true }); c.signal.onabort = () => heard++; c.abort("why"); c.abort("again"); return [c.signal.aborted, c.signal.reason, heard]; })()`,
+      `(() => {
+        const c = new AbortController();
+        let heard = 0;
+        c.signal.addEventListener("abort", () => heard++, { once: true });
+        c.signal.onabort = () => heard++;
+        c.abort("why");
+        c.abort("again");
+        return [c.signal.aborted, c.signal.reason, heard];
+      })()`,
       [true, "why", 2],
     ],
     "AbortSignal.timeout": [
-      `await new Promise((resolve) => { const s = AbortSignal.timeout(5); s.addEventListener("abort", () => resolve(s.reason.name)); })`,
+      `await new Promise((resolve) => {
+        const s = AbortSignal.timeout(5);
+        s.addEventListener("abort", () => resolve(s.reason.name));
+      })`,
       "TimeoutError",
     ],
     "AbortSignal.any": [
-      `(() => { const c = new AbortController(); const any = AbortSignal.any([new AbortController().signal, c.signal]); c.abort(1); return any.reason; })()`,
+      `(() => {
+        const c = new AbortController();
+        const any = AbortSignal.any([new AbortController().signal, c.signal]);
+        c.abort(1);
+        return any.reason;
+      })()`,
       1,
     ],
     Headers: [
-      `(() => { const h = new Headers({ "X-A": "1" }); h.append("x-a", "2"); return [h.get("X-a"), [...h.keys()]]; })()`,
+      `(() => {
+        const h = new Headers({ "X-A": "1" });
+        h.append("x-a", "2");
+        return [h.get("X-a"), [...h.keys()]];
+      })()`,
       ["1, 2", ["x-a"]],
     ],
     Request: [
-      `(() => { const r = new Request("https://example.com/", { method: "post", body: new URLSearchParams({ a: "b" }) }); return [r.method, r.headers.get("content-type")]; })()`,
+      `(() => {
+        const r = new Request("https://example.com/", { method: "post", body: new URLSearchParams({ a: "b" }) });
+        return [r.method, r.headers.get("content-type")];
+      })()`,
       ["POST", "application/x-www-form-urlencoded;charset=UTF-8"],
     ],
     Response: [
-      `await (async () => { const r = new Response('{"a":1}', { status: 201 }); const copy = r.clone(); return [r.ok, await r.json(), r.bodyUsed, (await copy.arrayBuffer()).byteLength, await Response.json([1]).text()]; })()`,
+      `await (async () => {
+        const r = new Response('{"a":1}', { status: 201 });
+        const copy = r.clone();
+        return [
+          r.ok,
+          await r.json(),
+          r.bodyUsed,
+          (await copy.arrayBuffer()).byteLength,
+          await Response.json([1]).text(),
+        ];
+      })()`,
       [true, { a: 1 }, true, 7, "[1]"],
     ],
     "crypto.getRandomValues": [
-      `(() => { const a = crypto.getRandomValues(new Uint32Array(64)); const b = crypto.getRandomValues(new Uint32Array(64)); return [new Set(a).size > 60, a.join() !== b.join()]; })()`,
+      `(() => {
+        const a = crypto.getRandomValues(new Uint32Array(64));
+        const b = crypto.getRandomValues(new Uint32Array(64));
+        return [new Set(a).size > 60, a.join() !== b.join()];
+      })()`,
       [true, true],
     ],
     "crypto.randomUUID": [
@@ -71,27 +154,79 @@ describe("globals of an action", () => {
       true,
     ],
     "EventTarget, Event, CustomEvent": [
-      `(() => { const t = new EventTarget(); const seen = []; t.addEventListener("x", (e) => seen.push(e.type, e.detail, e.target === t), { once: true }); t.dispatchEvent(new CustomEvent("x", { detail: 7 })); t.dispatchEvent(new Event("x")); return [seen, new AbortController().signal instanceof EventTarget]; })()`,
+      `(() => {
+        const t = new EventTarget();
+        const seen = [];
+        t.addEventListener("x", (e) => seen.push(e.type, e.detail, e.target === t), { once: true });
+        t.dispatchEvent(new CustomEvent("x", { detail: 7 }));
+        t.dispatchEvent(new Event("x"));
+        return [seen, new AbortController().signal instanceof EventTarget];
+      })()`,
       [["x", 7, true], true],
     ],
     "Blob and File": [
-      `await (async () => { const b = new Blob(["ab", new Uint8Array([99])], { type: "text/plain" }); const f = new File([b], "f.txt"); return [b.size, await b.slice(1).text(), f.name, await f.text(), (await new Response(b).blob()).type]; })()`,
+      `await (async () => {
+        const b = new Blob(["ab", new Uint8Array([99])], { type: "text/plain" });
+        const f = new File([b], "f.txt");
+        return [b.size, await b.slice(1).text(), f.name, await f.text(), (await new Response(b).blob()).type];
+      })()`,
       [3, "bc", "f.txt", "abc", "text/plain"],
     ],
     "FormData as a body": [
-      `await (async () => { const form = new FormData(); form.append("a", "1"); form.append("f", new Blob(["x"]), "f.txt"); const r = new Request("https://example.com/", { method: "POST", body: form }); const text = await r.text(); return [r.headers.get("content-type").startsWith("multipart/form-data; boundary="), text.includes('name="a"'), text.includes('filename="f.txt"')]; })()`,
+      `await (async () => {
+        const form = new FormData();
+        form.append("a", "1");
+        form.append("f", new Blob(["x"]), "f.txt");
+        const r = new Request("https://example.com/", { method: "POST", body: form });
+        const text = await r.text();
+        return [
+          r.headers.get("content-type").startsWith("multipart/form-data; boundary="),
+          text.includes('name="a"'),
+          text.includes('filename="f.txt"'),
+        ];
+      })()`,
       [true, true, true],
     ],
     streams: [
-      `await (async () => { const r = new Response("a stream"); const copy = r.clone(); const chunks = []; for await (const chunk of r.body.pipeThrough(new TextDecoderStream())) chunks.push(chunk); return [chunks.join(""), r.bodyUsed, await copy.text(), new Response(null).body]; })()`,
+      `await (async () => {
+        const r = new Response("a stream");
+        const copy = r.clone();
+        const chunks = [];
+        for await (const chunk of r.body.pipeThrough(new TextDecoderStream())) chunks.push(chunk);
+        return [chunks.join(""), r.bodyUsed, await copy.text(), new Response(null).body];
+      })()`,
       ["a stream", true, "a stream", null],
     ],
     "CompressionStream and DecompressionStream": [
-      `await (async () => { const all = []; for (const format of ["gzip", "deflate", "deflate-raw"]) { const packed = new Blob(["again ".repeat(1000)]).stream().pipeThrough(new CompressionStream(format)); const bytes = await new Response(packed).bytes(); const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format))).text(); all.push(bytes.length < 200, text.length); } all.push(await new Response(new Blob(["no gzip"]).stream().pipeThrough(new DecompressionStream("gzip"))).text().catch((error) => error.name)); return all; })()`,
+      `await (async () => {
+        const all = [];
+        for (const format of ["gzip", "deflate", "deflate-raw"]) {
+          const packed = new Blob(["again ".repeat(1000)]).stream().pipeThrough(new CompressionStream(format));
+          const bytes = await new Response(packed).bytes();
+          const text = await new Response(
+            new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format)),
+          ).text();
+          all.push(bytes.length < 200, text.length);
+        }
+        all.push(
+          await new Response(new Blob(["no gzip"]).stream().pipeThrough(new DecompressionStream("gzip")))
+            .text()
+            .catch((error) => error.name),
+        );
+        return all;
+      })()`,
       [true, 6000, true, 6000, true, 6000, "TypeError"],
     ],
     "TextEncoderStream keeps characters whole": [
-      `await (async () => { const s = new TextEncoderStream(); const w = s.writable.getWriter(); const done = new Response(s.readable).text(); await w.write("\\ud83d"); await w.write("\\ude00!"); await w.close(); return done; })()`,
+      `await (async () => {
+        const s = new TextEncoderStream();
+        const w = s.writable.getWriter();
+        const done = new Response(s.readable).text();
+        await w.write("\\ud83d");
+        await w.write("\\ude00!");
+        await w.close();
+        return done;
+      })()`,
       "😀!",
     ],
     console: [`typeof console.log + typeof console.table`, "functionfunction"],

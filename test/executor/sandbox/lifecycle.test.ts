@@ -127,11 +127,14 @@ describe("the lifecycle of children", function () {
   }).timeout(count(60_000, 1_200_000));
 
   it("children end with their parent process, also when it is killed during an endless guest", async () => {
+    const built = (file: string): string => JSON.stringify(join(__dirname, "../../../dist", file));
     const program = `
-      const { createSandboxPool } = require(${JSON.stringify(join(__dirname, "../../../dist/executor/sandbox/pool.js"))});
-      const { RUN_LIMITS: limits } = require(${JSON.stringify(join(__dirname, "../../../dist/protocol/limits.js"))});
+      const { createSandboxPool } = require(${built("executor/sandbox/pool.js")});
+      const { RUN_LIMITS: limits } = require(${built("protocol/limits.js")});
       createSandboxPool({ limits, size: 2, logger: { warn() {}, error() {} }, fetcher: {} }).then((pool) => {
-        pool.run({ account: "a", key: "k", code: "for (;;);", cid: "", params: "{}", limits, ops: async () => ({ ok: true, value: "1" }), onStarted: () => setTimeout(() => console.log("looping"), 300) });
+        const ops = async () => ({ ok: true, value: "1" });
+        const onStarted = () => setTimeout(() => console.log("looping"), 300);
+        pool.run({ account: "a", key: "k", code: "for (;;);", cid: "", params: "{}", limits, ops, onStarted });
       });`;
     const parent = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "inherit"] });
     await new Promise((resolve) => parent.stdout.once("data", resolve));

@@ -88,7 +88,13 @@ describe("limits of a run", function () {
   });
 
   it("fetches beyond the limit end the run even when the action catches the error", async () => {
-    const code = `async function main() { for (let i = 0; i < 60; i++) try { await fetch("http://a.test/1"); } catch {} return "survived"; }`;
+    const code = `async function main() {
+      for (let i = 0; i < 60; i++)
+        try {
+          await fetch("http://a.test/1");
+        } catch {}
+      return "survived";
+    }`;
     fails(await here(code), "limit_exceeded", "fetches");
   });
 
@@ -134,17 +140,18 @@ describe("limits of a run", function () {
     let served = 0;
     const ops = () => (served++, answerAll());
     await here(
-      `async function main() { await Promise.all(Array.from({ length: 500 }, () => Actions.getPrivateKey({ pkpId: "0x1" }).catch(() => 0))); }`,
-      {
-        ops,
-      },
+      `async function main() {
+        await Promise.all(Array.from({ length: 500 }, () => Actions.getPrivateKey({ pkpId: "0x1" }).catch(() => 0)));
+      }`,
+      { ops },
     );
     expect(served).to.equal(RUN_LIMITS.privateKeyReads);
   });
 
   it("imports", async () => {
+    const line = (i: number) => `import m${i} from "pkg${i}@1.0.0#${integrity(MODULE)}";`;
     const code = (count: number) =>
-      `${Array.from({ length: count }, (_, i) => `import m${i} from "pkg${i}@1.0.0#${integrity(MODULE)}";`).join("\n")}\nasync function main() { return m0; }`;
+      [...Array.from({ length: count }, (_, i) => line(i)), "async function main() { return m0; }"].join("\n");
     expect((await here(code(RUN_LIMITS.imports))).response).to.equal("1");
     fails(await here(code(RUN_LIMITS.imports + 1)), "limit_exceeded", `more than ${RUN_LIMITS.imports} imports`);
   });

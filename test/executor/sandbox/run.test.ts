@@ -21,7 +21,10 @@ describe("running an action", () => {
     it("may be set instead of returned, and the last one set counts", async () => {
       expect(
         await responseOf(
-          `async function main() { Actions.setResponse({ response: "1" }); Actions.setResponse({ response: { two: 2 } }); }`,
+          `async function main() {
+            Actions.setResponse({ response: "1" });
+            Actions.setResponse({ response: { two: 2 } });
+          }`,
         ),
       ).to.deep.equal({ two: 2 });
     });
@@ -47,16 +50,30 @@ describe("running an action", () => {
       "a function main": `async function main({ n }) { return n + 1; }`,
       "a synchronous main": `function main({ n }) { return n + 1; }`,
       "an arrow main": `const main = async ({ n }) => n + 1;`,
-      "a module with top-level await": `const one = await Promise.resolve(1); async function main({ n }) { return n + one; }`,
+      "a module with top-level await": `const one = await Promise.resolve(1);
+      async function main({ n }) {
+        return n + one;
+      }`,
       "a module that exports main": `export async function main({ n }) { return n + 1; }`,
       "a module with a default export": `export default async ({ n }) => n + 1;`,
       "a default export named main": `export default async function main({ n }) { return n + 1; }`,
       "code that calls main itself": `async function main() { Actions.setResponse({ response: n + 1 }); }\nmain();`,
-      "code that awaits main itself": `async function main() { Actions.setResponse({ response: n + 1 }); }\nawait main();`,
+      "code that awaits main itself": `async function main() {
+        Actions.setResponse({ response: n + 1 });
+      }
+      await main();`,
       "an immediately called function": `(async () => { await null; LitActions.setResponse({ response: n + 1 }); })();`,
-      "a called arrow": `const go = async () => { await null; Lit.Actions.setResponse({ response: jsParams.n + 1 }); }; go();`,
+      "a called arrow": `const go = async () => {
+        await null;
+        Lit.Actions.setResponse({ response: jsParams.n + 1 });
+      };
+      go();`,
       "plain statements": `Actions.setResponse({ response: n + 1 });`,
-      "code that declares names of globals": `const fetch = 1, ethers = 2, crypto = 3, URL = 4; function Actions() {} async function main({ n }) { return n + fetch; }`,
+      "code that declares names of globals": `const fetch = 1, ethers = 2, crypto = 3, URL = 4;
+      function Actions() {}
+      async function main({ n }) {
+        return n + fetch;
+      }`,
     };
     for (const [name, code] of Object.entries(forms)) {
       it(`${name} runs`, async () => {
@@ -80,7 +97,13 @@ describe("running an action", () => {
   describe("errors", () => {
     it("a thrown error keeps its logs, name, message and line", async () => {
       const outcome = await run(
-        `console.log("first");\nasync function main() {\n  console.log("second");\n  throw new TypeError("no good");\n}`,
+        [
+          `console.log("first");`,
+          `async function main() {`,
+          `  console.log("second");`,
+          `  throw new TypeError("no good");`,
+          `}`,
+        ].join("\n"),
       );
       expect(outcome.logs).to.equal("first\nsecond\n");
       expect(outcome.response).to.equal("null");
@@ -93,7 +116,12 @@ describe("running an action", () => {
       "at top level": `throw new Error("here");`,
       "in main": `async function main() { throw new Error("here"); }`,
       "in an awaited promise": `async function main() { await Promise.reject(new Error("here")); }`,
-      "in a timer": `async function main() { setTimeout(() => { throw new Error("here"); }, 1); await new Promise(() => {}); }`,
+      "in a timer": `async function main() {
+        setTimeout(() => {
+          throw new Error("here");
+        }, 1);
+        await new Promise(() => {});
+      }`,
       "in a module": `export const x = 1; throw new Error("here");`,
     };
     for (const [where, code] of Object.entries(thrown)) {
@@ -124,7 +152,11 @@ describe("running an action", () => {
   describe("logs", () => {
     it("are lines, strings unchanged and values readable", async () => {
       const { logs } = await run(
-        `console.log("a", 1, { b: [1n, null] }); console.warn("w"); console.error(new Error("e").message); console.info(undefined); console.debug();`,
+        `console.log("a", 1, { b: [1n, null] });
+        console.warn("w");
+        console.error(new Error("e").message);
+        console.info(undefined);
+        console.debug();`,
       );
       expect(logs).to.equal("a 1 { b: [ 1n, null ] }\nw\ne\nundefined\n\n");
     });
@@ -156,7 +188,12 @@ describe("running an action", () => {
 
   it("ends when main settles: pending timers and ops do not delay it", async () => {
     const started = Date.now();
-    const code = `async function main() { setInterval(() => console.log("tick"), 1); setTimeout(() => {}, 60_000); Actions.signMessage({ pkpId: "0x1", message: "m" }); return "done"; }`;
+    const code = `async function main() {
+      setInterval(() => console.log("tick"), 1);
+      setTimeout(() => {}, 60_000);
+      Actions.signMessage({ pkpId: "0x1", message: "m" });
+      return "done";
+    }`;
     expect(await responseOf(code, { ops: () => new Promise(() => {}) })).to.equal("done");
     expect(Date.now() - started).to.be.below(2_000);
   });
@@ -178,7 +215,12 @@ describe("running an action", () => {
     const ops = answering({ Encrypt: "0x01", Decrypt: "" });
     expect(
       await responseOf(
-        `async function main() { return [await Actions.Encrypt({ pkpId: "0x1", message: "" }), await Actions.Decrypt({ pkpId: "0x1", ciphertext: "c" })]; }`,
+        `async function main() {
+          return [
+            await Actions.Encrypt({ pkpId: "0x1", message: "" }),
+            await Actions.Decrypt({ pkpId: "0x1", ciphertext: "c" }),
+          ];
+        }`,
         { ops },
       ),
     ).to.deep.equal(["0x01", ""]);

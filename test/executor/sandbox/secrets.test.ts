@@ -22,7 +22,11 @@ describe("secrets of an action", function () {
     const ends = [
       `return secret;`,
       `throw new Error(secret);`,
-      `await fetch("http://127.0.0.1/?" + secret, { headers: { authorization: secret }, method: "POST", body: secret });`,
+      `await fetch("http://127.0.0.1/?" + secret, {
+        headers: { authorization: secret },
+        method: "POST",
+        body: secret,
+      });`,
       `await fetch("http://" + secret + ".invalid/").catch(() => 0);`,
       `await Actions.signMessage({ pkpId: secret, message: secret });`,
       `await Actions[secret]();`,

@@ -22,16 +22,22 @@ describe("crypto.subtle", () => {
     const expected = createHmac("sha256", "key").update(text).digest("hex");
     const code = `async function main() {
       const bytes = (t) => new TextEncoder().encode(t);
-      const key = await crypto.subtle.importKey("raw", bytes("key"), { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
+      const algorithm = { name: "HMAC", hash: "SHA-256" };
+      const key = await crypto.subtle.importKey("raw", bytes("key"), algorithm, false, ["sign", "verify"]);
       const mac = await crypto.subtle.sign("HMAC", key, bytes("${text}"));
-      return [(${hex})(mac), await crypto.subtle.verify("HMAC", key, mac, bytes("${text}")), await crypto.subtle.verify("HMAC", key, mac, bytes("other"))];
+      return [
+        (${hex})(mac),
+        await crypto.subtle.verify("HMAC", key, mac, bytes("${text}")),
+        await crypto.subtle.verify("HMAC", key, mac, bytes("other")),
+      ];
     }`;
     expect(JSON.parse((await run(code)).response)).to.deep.equal([expected, true, false]);
   });
 
   it("AES-GCM decrypts in another WebCrypto; a changed byte is refused", async () => {
     const code = `async function main() {
-      const key = await crypto.subtle.importKey("raw", new Uint8Array(32).fill(7), "AES-GCM", false, ["encrypt", "decrypt"]);
+      const uses = ["encrypt", "decrypt"];
+      const key = await crypto.subtle.importKey("raw", new Uint8Array(32).fill(7), "AES-GCM", false, uses);
       const options = { name: "AES-GCM", iv: new Uint8Array(12).fill(1), additionalData: new Uint8Array([9]) };
       const sealed = await crypto.subtle.encrypt(options, key, new TextEncoder().encode("${text}"));
       const opened = new TextDecoder().decode(await crypto.subtle.decrypt(options, key, sealed));
@@ -85,8 +91,13 @@ describe("crypto.subtle", () => {
     const signature = [...sign(null, Buffer.from(text), privateKey)];
     const code = `async function main({ jwk, spki, signature }) {
       const data = new TextEncoder().encode("${text}");
-      const keys = [await crypto.subtle.importKey("jwk", jwk, "Ed25519", true, ["verify"]), await crypto.subtle.importKey("spki", new Uint8Array(spki), "Ed25519", true, ["verify"])];
-      const all = await Promise.all(keys.map((key) => crypto.subtle.verify("Ed25519", key, new Uint8Array(signature), data)));
+      const keys = [
+        await crypto.subtle.importKey("jwk", jwk, "Ed25519", true, ["verify"]),
+        await crypto.subtle.importKey("spki", new Uint8Array(spki), "Ed25519", true, ["verify"]),
+      ];
+      const all = await Promise.all(
+        keys.map((key) => crypto.subtle.verify("Ed25519", key, new Uint8Array(signature), data)),
+      );
       return [...all, await crypto.subtle.verify("Ed25519", keys[0], new Uint8Array(64), data)];
     }`;
     const params = {
@@ -100,18 +111,30 @@ describe("crypto.subtle", () => {
   /** The same code here and in Node's Web Crypto; bytes are compared as hex. */
   const same: Record<string, string> = {
     "HKDF and PBKDF2": `
-      const secret = async (name) => crypto.subtle.importKey("raw", bytes("secret"), name, false, ["deriveBits", "deriveKey"]);
+      const secret = async (name) =>
+        crypto.subtle.importKey("raw", bytes("secret"), name, false, ["deriveBits", "deriveKey"]);
       const [hkdf, pbkdf2] = [await secret("HKDF"), await secret("PBKDF2")];
-      const aes = await crypto.subtle.deriveKey({ name: "HKDF", hash: "SHA-384", salt: bytes("s"), info: bytes("i") }, hkdf, { name: "AES-GCM", length: 256 }, true, ["encrypt"]);
+      const aes = await crypto.subtle.deriveKey(
+        { name: "HKDF", hash: "SHA-384", salt: bytes("s"), info: bytes("i") },
+        hkdf,
+        { name: "AES-GCM", length: 256 },
+        true,
+        ["encrypt"],
+      );
+      const salted = { name: "HKDF", hash: "SHA-256", salt: bytes("s"), info: bytes("i") };
+      const iterated = { name: "PBKDF2", hash: "SHA-512", salt: bytes("s"), iterations: 1000 };
       return [
-        hex(await crypto.subtle.deriveBits({ name: "HKDF", hash: "SHA-256", salt: bytes("s"), info: bytes("i") }, hkdf, 256)),
-        hex(await crypto.subtle.deriveBits({ name: "PBKDF2", hash: "SHA-512", salt: bytes("s"), iterations: 1000 }, pbkdf2, 512)),
+        hex(await crypto.subtle.deriveBits(salted, hkdf, 256)),
+        hex(await crypto.subtle.deriveBits(iterated, pbkdf2, 512)),
         hex(await crypto.subtle.exportKey("raw", aes)),
       ];`,
     "AES-CBC and AES-CTR": `
       const all = [];
-      for (const algorithm of [{ name: "AES-CBC", iv: new Uint8Array(16).fill(3) }, { name: "AES-CTR", counter: new Uint8Array(16).fill(254), length: 64 }]) {
-        const key = await crypto.subtle.importKey("raw", new Uint8Array(32).fill(7), algorithm.name, false, ["encrypt", "decrypt"]);
+      const cbc = { name: "AES-CBC", iv: new Uint8Array(16).fill(3) };
+      const ctr = { name: "AES-CTR", counter: new Uint8Array(16).fill(254), length: 64 };
+      const [bits, uses] = [new Uint8Array(32).fill(7), ["encrypt", "decrypt"]];
+      for (const algorithm of [cbc, ctr]) {
+        const key = await crypto.subtle.importKey("raw", bits, algorithm.name, false, uses);
         const sealed = await crypto.subtle.encrypt(algorithm, key, bytes("a text of more than one block"));
         all.push(hex(sealed), hex(await crypto.subtle.decrypt(algorithm, key, sealed)));
       }
@@ -122,20 +145,40 @@ describe("crypto.subtle", () => {
         const key = await crypto.subtle.importKey("pkcs8", new Uint8Array(mine), algorithm, true, ["deriveBits"]);
         const peer = await crypto.subtle.importKey("spki", new Uint8Array(theirs), algorithm, true, []);
         const { crv, d, x, y } = await crypto.subtle.exportKey("jwk", key);
-        all.push(hex(await crypto.subtle.deriveBits({ name: algorithm.name, public: peer }, key, 256)), crv, d, x, y ?? "");
+        const bits = await crypto.subtle.deriveBits({ name: algorithm.name, public: peer }, key, 256);
+        all.push(hex(bits), crv, d, x, y ?? "");
         all.push(hex(await crypto.subtle.exportKey("raw", peer)), hex(await crypto.subtle.exportKey("spki", peer)));
       }
       return all;`,
     "Ed25519 signs": `
       const key = await crypto.subtle.importKey("pkcs8", new Uint8Array(params.ed25519), "Ed25519", true, ["sign"]);
-      return [hex(await crypto.subtle.sign("Ed25519", key, bytes("m"))), hex(await crypto.subtle.exportKey("pkcs8", key))];`,
+      const signature = await crypto.subtle.sign("Ed25519", key, bytes("m"));
+      return [hex(signature), hex(await crypto.subtle.exportKey("pkcs8", key))];`,
     "RS256, PS256 and their siblings verify": `
       const all = [];
       for (const { name, hash, saltLength, spki, jwk, signature } of params.rsa) {
-        const keys = [await crypto.subtle.importKey("spki", new Uint8Array(spki), { name, hash }, true, ["verify"]), await crypto.subtle.importKey("jwk", jwk, { name, hash }, true, ["verify"])];
-        const check = (key, changed, data) => crypto.subtle.verify({ name, saltLength }, key, new Uint8Array(signature).map((byte, i) => (i === changed ? byte ^ 1 : byte)), bytes(data));
-        for (const key of keys) all.push(await check(key, -1, "m"), await check(key, 5, "m"), await check(key, -1, "n"), key.algorithm.modulusLength);
-        all.push(hex(await crypto.subtle.exportKey("spki", keys[1])), (await crypto.subtle.exportKey("jwk", keys[0])).n);
+        const keys = [
+          await crypto.subtle.importKey("spki", new Uint8Array(spki), { name, hash }, true, ["verify"]),
+          await crypto.subtle.importKey("jwk", jwk, { name, hash }, true, ["verify"]),
+        ];
+        const check = (key, changed, data) =>
+          crypto.subtle.verify(
+            { name, saltLength },
+            key,
+            new Uint8Array(signature).map((byte, i) => (i === changed ? byte ^ 1 : byte)),
+            bytes(data),
+          );
+        for (const key of keys)
+          all.push(
+            await check(key, -1, "m"),
+            await check(key, 5, "m"),
+            await check(key, -1, "n"),
+            key.algorithm.modulusLength,
+          );
+        all.push(
+          hex(await crypto.subtle.exportKey("spki", keys[1])),
+          (await crypto.subtle.exportKey("jwk", keys[0])).n,
+        );
       }
       return all;`,
   };
@@ -181,7 +224,8 @@ describe("crypto.subtle", () => {
       };
       const code = `async function main(params) {
         const bytes = (text) => new TextEncoder().encode(text);
-        const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+        const hex = (buffer) =>
+          Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
         ${body}
       }`;
       const there = runInNewContext(`${code}; main`, { crypto: webcrypto, TextEncoder, Uint8Array }) as (
@@ -197,7 +241,8 @@ describe("crypto.subtle", () => {
   it("an endless key derivation is ended by the run's time limit, and the sandbox survives", async () => {
     const code = `async function main() {
       const key = await crypto.subtle.importKey("raw", new Uint8Array(1), "PBKDF2", false, ["deriveBits"]);
-      await crypto.subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt: new Uint8Array(1), iterations: 2 ** 31 }, key, 256);
+      const algorithm = { name: "PBKDF2", hash: "SHA-256", salt: new Uint8Array(1), iterations: 2 ** 31 };
+      await crypto.subtle.deriveBits(algorithm, key, 256);
     }`;
     expect((await run(code, { limits: { wallMs: 500 } })).error?.code).to.equal("timed_out");
     expect(await valueOf("1")).to.equal(1);
@@ -206,11 +251,13 @@ describe("crypto.subtle", () => {
   const refused: [string, string][] = [
     [`crypto.subtle.importKey("raw", new Uint8Array(1), "HKDF", true, [])`, "never extractable"],
     [
-      `crypto.subtle.importKey("jwk", { kty: "RSA", n: "AQ", e: "AQAB" }, { name: "RSA-PSS", hash: "SHA-256" }, true, [])`,
+      `crypto.subtle.importKey("jwk", { kty: "RSA", n: "AQ", e: "AQAB" }, ` +
+        `{ name: "RSA-PSS", hash: "SHA-256" }, true, [])`,
       "1024 to 8192 bits",
     ],
     [
-      `crypto.subtle.importKey("spki", new Uint8Array([0x30, 0x84, 0xff]), { name: "ECDSA", namedCurve: "P-256" }, true, [])`,
+      `crypto.subtle.importKey("spki", new Uint8Array([0x30, 0x84, 0xff]), ` +
+        `{ name: "ECDSA", namedCurve: "P-256" }, true, [])`,
       "not valid DER",
     ],
     [`crypto.subtle.digest("MD5", new Uint8Array())`, "MD5 is not a hash"],

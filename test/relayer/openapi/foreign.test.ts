@@ -18,7 +18,8 @@ import type { paths } from "./schema.js";
 
 export async function journey(baseUrl: string): Promise<unknown[]> {
   const open = createClient<paths>({ baseUrl });
-  const account = await open.POST("/core/v1/new_account", { body: { account_name: "Stranger", account_description: "" } });
+  const body = { account_name: "Stranger", account_description: "" };
+  const account = await open.POST("/core/v1/new_account", { body });
   const key = account.data?.api_key;
   if (key === undefined) throw new Error("no key");
   const client = createClient<paths>({ baseUrl, headers: { "X-Api-Key": key } });

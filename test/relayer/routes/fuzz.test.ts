@@ -196,7 +196,8 @@ describe("the fuzzer over the OpenAPI document", function () {
       return encodeURIComponent(asText(values[name])) || "_";
     });
     const query = Object.entries(values).filter(([name]) => !used.has(name));
-    return `${filled}${query.length === 0 ? "" : `?${query.map(([name, value]) => `${name}=${encodeURIComponent(asText(value))}`).join("&")}`}`;
+    if (query.length === 0) return filled;
+    return `${filled}?${query.map(([name, value]) => `${name}=${encodeURIComponent(asText(value))}`).join("&")}`;
   }
 
   const credentialHeaders = (kind: Shot["credential"]): Record<string, string> => {

@@ -7,7 +7,9 @@ import type { PublicKeysAnswer } from "../../../protocol/publicKeys";
 import { NO_PERMISSIONS, codeOf, members, newApiAccount, type Api, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
-const KEYS = `async function main({ pkpId, curves }) { return Promise.all(curves.map((curve) => Actions.getPublicKey({ pkpId, curve }))); }`;
+const KEYS = `async function main({ pkpId, curves }) {
+  return Promise.all(curves.map((curve) => Actions.getPublicKey({ pkpId, curve })));
+}`;
 
 describe("the public keys of a PKP", () => {
   const stack = useStack();

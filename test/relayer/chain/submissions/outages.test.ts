@@ -1,4 +1,4 @@
-/** Endpoints that hang, are unreachable or answer with errors during writes: each write takes effect once, or not at all. */
+/** Endpoints hang, are unreachable or answer with errors during writes: each write takes effect once or not at all. */
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { KeywrightError } from "../../../../protocol/errors";
