@@ -152,7 +152,10 @@ export class Writes {
     return verifyTypedData(convert.typed_data, convert.signature, expected);
   }
 
-  /** Derived once per request; the key object makes each tag four times as fast as the key's bytes. */
+  /**
+   * Derived once per request. A key object makes each tag four times as fast as the key's bytes; OpenSSL wipes its copy
+   * when it is freed.
+   */
   #withTagKey<T>(use: (key: KeyObject) => T): T {
     return this.#keyring.withTagKey((key) => use(createSecretKey(key)));
   }
