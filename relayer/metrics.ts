@@ -45,7 +45,7 @@ export class Metrics {
   });
   readonly #rpcSeconds = new Histogram({
     name: "relayer_rpc_seconds",
-    help: "Exchanges with each RPC endpoint, by its place in RPC_URLS: ok, or what counts against the endpoint",
+    help: "Exchanges with each RPC endpoint, by its index in RPC_URLS: ok, or what counts against the endpoint",
     labelNames: ["endpoint", "outcome"],
     buckets: SECONDS,
     registers: [this.#registry],
@@ -94,7 +94,7 @@ export class Metrics {
   /** Lanes, submissions and heads, read on every scrape. */
   watchChain(chain: Pick<Chain, "stats">): void {
     const lanes = {
-      balance: this.#gauge("relayer_payer_balance_ether", "Gas money of each payer", ["payer"]),
+      balance: this.#gauge("relayer_payer_balance_ether", "Balance of each payer", ["payer"]),
       inFlight: this.#gauge("relayer_lane_in_flight", "Transactions under way per lane", ["payer"]),
       nonce: this.#gauge("relayer_lane_next_nonce", "Next nonce of each lane", ["payer"]),
       usable: this.#gauge("relayer_lane_usable", "1 while the payer is registered, has gas and is not draining", [
@@ -138,16 +138,16 @@ export class Metrics {
   watchLedger(audit: () => AuditFigures): void {
     const ledger = this.#gauge(
       "relayer_ledger_cents",
-      "Credit over all accounts, as of the last whole check of the books",
+      "Credit over all accounts, as of the last complete check of the ledger",
       ["kind"],
     );
     const wrong = this.#gauge(
       "relayer_ledger_wrong_accounts",
-      "Accounts whose figures do not follow from their entries, in the last whole check",
+      "Accounts whose balances do not match their entries, in the last complete check",
     );
     const finished = this.#gauge(
       "relayer_ledger_checked_timestamp_seconds",
-      "When the last whole check of the books ended",
+      "When the last complete check of the ledger ended",
     );
     this.#watch("ledger", async () => {
       const { balanceCents, reservedCents, wrong: accounts, finishedAt } = audit();
@@ -166,11 +166,11 @@ export class Metrics {
     );
     const wrong = this.#gauge(
       "relayer_processor_wrong_payments",
-      "Payments on which ledger and processor differ, in the last whole comparison",
+      "Payments on which ledger and processor differ, in the last complete comparison",
     );
     const finished = this.#gauge(
       "relayer_processor_checked_timestamp_seconds",
-      "When the last whole comparison with the processor ended",
+      "When the last complete comparison with the processor ended",
     );
     this.#watch("processor", async () => {
       const figures = check();

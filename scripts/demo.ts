@@ -19,7 +19,7 @@ async function refusal(call: Promise<unknown>): Promise<string> {
     () => undefined,
     (reason: unknown) => reason,
   );
-  if (!(error instanceof ClientError)) throw error ?? new Error("This did not hold: the service refuses.");
+  if (!(error instanceof ClientError)) throw error ?? new Error("The service did not refuse the call.");
   return error.code;
 }
 

@@ -50,7 +50,7 @@ export async function deployAccountManager(
   const contractAddress = await contract.getAddress();
   const keyNamespace = await contract.keyNamespace();
   if (BigInt(keyNamespace) !== BigInt(keyNamespaceOf(chainId, contractAddress as Address)))
-    throw new Error("the contract's key namespace is not the one its address and chain give");
+    throw new Error("the contract's key namespace does not match its address and chain");
   const deployment: Deployment = {
     network,
     chainId: chainId.toString(),

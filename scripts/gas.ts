@@ -82,10 +82,9 @@ function table(rows: Row[], held: Bar[]): string {
   return [
     "# Gas",
     "",
-    "Written by `npm run gas`; CI measures again and fails when a figure moved. Names are 16 bytes, descriptions " +
-      "48; the sender is an API payer on a",
-    "managed account in its steady state; figures are `gasUsed` of receipts, for decisions of the view sent as a " +
-      "transaction, for lists of the call.",
+    "Written by `npm run gas`; CI measures again and fails when a figure has changed. Names have 16 bytes and",
+    "descriptions 48. The sender is an API payer, the account is managed and already has entries. Figures are the",
+    "`gasUsed` of receipts; a decision is measured as a transaction that calls the view, a list as a call.",
     "The baseline is the nearest public contract of this kind, a diamond with enumerable sets.",
     "",
     "| Call | Gas | Baseline | Ratio |",

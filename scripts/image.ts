@@ -41,7 +41,7 @@ async function check(
   const differing = IMAGE_NAMES.filter((name) => committed?.[name].digest !== images[name].digest);
   if (differing.length === 0) return console.log("as committed in image/digests.json");
   console.error(
-    `image/digests.json does not name these digests (${differing.join(", ")}). If the change is meant: npm run ` +
+    `image/digests.json does not name these digests (${differing.join(", ")}). If the change is intended: npm run ` +
       "image -- --write, and commit it.",
   );
   process.exitCode = 1;

@@ -56,7 +56,7 @@ async function tried(wanted: readonly Mutant[], until: number): Promise<Verdict[
       process.stdout.write(`${verdicts.length}/${wanted.length} ${shown(mutant)}: ${killer ?? "LIVES"}\n`);
     }
     for (const title of runner.unsound)
-      process.stdout.write(`counts for nothing, it fails without a mutant: ${title}\n`);
+      process.stdout.write(`not counted, since it fails without a mutant: ${title}\n`);
   }
   return verdicts;
 }

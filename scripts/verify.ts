@@ -42,7 +42,7 @@ const VERDICTS: Readonly<Record<Outcome, { text: string; style: Style }>> = {
   verified: { text: "VERIFIED: every step passed.", style: "green" },
   failed: { text: "FAILED: do not trust this service before every failed step is explained.", style: "red" },
   simulated: {
-    text: "SIMULATED: the service says itself that its quotes are made up. Nothing here is protected by a TEE.",
+    text: "SIMULATED: the service states that its quotes are simulated. Nothing here is protected by a TEE.",
     style: "yellow",
   },
   incomplete: { text: "NOT VERIFIED: some steps could not be checked; what was checked holds.", style: "yellow" },

@@ -27,7 +27,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   runs: "what was run",
   billing: "credit and payments",
   service: "the service itself",
-  api: "operations without words of their own",
+  api: "operations without a command of their own",
 };
 const nounText = (word: string): string => NOUNS[word] ?? word;
 

@@ -50,13 +50,13 @@ export function addPolicy(program: Command, context: Context): void {
   }
   policy
     .command("show")
-    .description("the parameters of a policy's code; exit code 1 when it is no unchanged policy of these templates")
+    .description("the parameters of a policy's code; exit code 1 unless it is an unchanged policy of these templates")
     .argument("<file>")
     .action(async (file: string) => {
       const { readPolicy } = require("../policies") as typeof Policies;
       const found = await readPolicy(readText(context, file));
       if (found === undefined) {
-        context.io.err(`${file} is no unchanged policy of these templates.\n`);
+        context.io.err(`${file} is not an unchanged policy of these templates.\n`);
         throw new Ended(EXIT.refused);
       }
       const { template, parameters, cid } = found;

@@ -101,7 +101,7 @@ function printAnswer({ print, options, io }: Context, spec: CommandSpec, answer:
   if (options().json === true || !spec.paged) {
     print(answer);
     for (const name of spec.secrets)
-      if (options().json !== true && hasMember(answer, name)) io.err(`Keep ${name}: it is shown this once.\n`);
+      if (options().json !== true && hasMember(answer, name)) io.err(`Store ${name}: it is shown only once.\n`);
     return;
   }
   const { items, total } = answer as Page<unknown>;

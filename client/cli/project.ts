@@ -57,8 +57,8 @@ export function addProject(program: Command, context: Context): void {
     .action((args: string[]) => test(context, args));
   program
     .command("deploy")
-    .description("show what the account lacks of keywright.config.ts, and do it")
-    .option("--yes", "do it without asking")
+    .description("show what keywright.config.ts adds to or changes in the account, and apply it")
+    .option("--yes", "apply it without asking")
     .option("--dry-run", "show it only")
     .action((options: { yes?: boolean; dryRun?: boolean }) => deploy(context, options));
 }
@@ -241,9 +241,9 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
     const agreed =
       plan.steps.length > 0 &&
       dryRun !== true &&
-      (yes === true || (await context.io.confirm(`Do ${plan.steps.length} things?`)));
+      (yes === true || (await context.io.confirm(`Make ${plan.steps.length} changes?`)));
     if (plan.steps.length > 0 && dryRun !== true && !agreed)
-      throw new WrongUse("Nothing was done: say --yes, or answer y.");
+      throw new WrongUse("Nothing was done: pass --yes, or answer y.");
     if (agreed) await carryOut(context, project, plan);
     const { pkps, groups } = plan.made;
     if (context.options().json === true)

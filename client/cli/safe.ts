@@ -44,7 +44,7 @@ export function addSafe(program: Command, context: Context): void {
   const safe = program
     .command("safe")
     .description(
-      "write a file for a Safe's Transaction Builder instead of sending; a file that exists grows by the call",
+      "write a file for a Safe's Transaction Builder instead of sending; the call is appended to an existing file",
     )
     .requiredOption("--safe <address>", "the Safe that owns the account")
     .requiredOption("--out <file>", "the batch file")

@@ -150,7 +150,7 @@ async function fetchPinned(url: string, integrity: string | undefined, lock: Loc
   const actual = `sha384-${createHash("sha384").update(bytes).digest("base64")}`;
   for (const expected of [integrity, lock.modules[url]])
     if (expected !== undefined && expected !== actual)
-      throw new Error(`${url} has the hash ${actual}, not ${expected}: it is not what it was`);
+      throw new Error(`${url} has the hash ${actual}, not ${expected}: the module has changed`);
   lock.modules[url] = actual;
   return bytes.toString("utf8");
 }

@@ -118,5 +118,5 @@ Actions for Keywright.
 | \`npx keywright dev sign --params '{"name": "World"}'\` | runs the action in the real sandbox on every save |
 | \`npx keywright test\` | runs the tests, in the same sandbox |
 | \`npx keywright build\` | makes \`build/*.js\`, whose CIDs are what groups list |
-| \`npx keywright deploy\` | shows what the account lacks of \`keywright.config.ts\`, and does it |
+| \`npx keywright deploy\` | shows what \`keywright.config.ts\` adds to or changes in the account, and applies it |
 `;

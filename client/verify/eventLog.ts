@@ -68,11 +68,11 @@ export function replayAgainst(log: readonly LogEvent[], quoted: readonly Buffer[
   const replays = FORMS.map((form) => replay(log, form));
   const found = replays.find(({ registers }) => same(registers[RUNTIME_REGISTER], quoted[RUNTIME_REGISTER]));
   if (found === undefined)
-    throw new Malformed(`register ${RUNTIME_REGISTER} of the quote is not what the event log adds up to`);
+    throw new Malformed(`register ${RUNTIME_REGISTER} of the quote differs from what the event log replays to`);
   const wrong = found.registers.findIndex(
     (register, index) => register !== undefined && !same(register, quoted[index]),
   );
-  if (wrong >= 0) throw new Malformed(`register ${wrong} of the quote is not what the event log adds up to`);
+  if (wrong >= 0) throw new Malformed(`register ${wrong} of the quote differs from what the event log replays to`);
   const mismatch = found.events.find(
     ({ event, digest }) => event.digest !== "" && event.digest.toLowerCase() !== digest.toString("hex"),
   );

@@ -20,7 +20,7 @@ const REVERTED = 3;
  * Returns a call's result as hex. Throws Malformed when the contract reverts, Unavailable when it cannot be queried.
  */
 export async function ethCall(endpoint: Endpoint, to: string, data: string): Promise<string> {
-  return ask(endpoint, "eth_call", [{ to, data }, "latest"], `the contract at ${to} refuses the question`);
+  return ask(endpoint, "eth_call", [{ to, data }, "latest"], `the contract at ${to} refuses the call`);
 }
 
 /** The endpoint's chain id. */

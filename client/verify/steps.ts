@@ -141,7 +141,7 @@ async function checkSignature({ material, options, quote }: Subjects): Promise<s
   if (tee === "simulated" && options.trustedRoot === undefined)
     throw new Unavailable("SIMULATED: the service states that its quotes are simulated; no hardware signed them");
   return (
-    `signed under ${options.trustedRoot === undefined ? "Intel's root" : "the root handed in"}, TCB ` +
+    `signed under ${options.trustedRoot === undefined ? "Intel's root" : "the given root"}, TCB ` +
     `${await verifySignature(facts, options)}`
   );
 }
@@ -306,7 +306,7 @@ function checkTlsLeaf({ material, bound, fresh }: Subjects): string {
     throw new Malformed("the quote covers no certificate: TLS may terminate outside the TEE");
   if (!bound().leaf.equals(leaf))
     throw new Malformed(
-      "the certificate of this connection is not the one the quote covers: something stands in between",
+      "the certificate of this connection is not the one the quote covers: something terminates TLS in between",
     );
   const files = needed(material.files, "sha256sum.txt cannot be read");
   const known = certificatesOf(material).some((name) =>

@@ -34,7 +34,7 @@ const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number)
   ],
   typedDataBytes: ["arguments of one `signTypedData`, as JSON", bytes, "`limit_exceeded`"],
   typedDataTypes: ["its types", String, "`limit_exceeded`"],
-  typedDataPaths: ["ways from one of its types to another, through their fields", String, "`limit_exceeded`"],
+  typedDataPaths: ["paths from one of its types to another, through their fields", String, "`limit_exceeded`"],
   typedDataHashBytes: ["all that is hashed for it, in blocks of 136 bytes", bytes, "`limit_exceeded`"],
   privateKeyReads: ["of these, reads of a private key", String, "`limit_exceeded`"],
   imports: ["imports", String, "`limit_exceeded`"],

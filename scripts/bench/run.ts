@@ -69,7 +69,7 @@ async function measureSandbox(): Promise<Contender[]> {
     const sign = await times(SIGN, { message: "m" });
     const inGuest = await times(SIGN_IN_GUEST, { secret: SECRET, message: "m" });
     return [
-      { name: "(b) our sandbox", hello, sign },
+      { name: "(b) the sandbox", hello, sign },
       { name: "    the same, ethers signs in the guest", hello: [], sign: inGuest },
     ];
   } finally {

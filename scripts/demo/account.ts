@@ -14,7 +14,7 @@ export const ACTION = `async function main({ pkpId, message }) {
 export type Say = (line: string) => void;
 
 export function must(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(`This did not hold: ${what}.`);
+  if (!holds) throw new Error(`Expected, but not true: ${what}.`);
 }
 
 export async function makeAccount(baseUrl: string, say: Say): Promise<{ client: Client; key: string }> {
@@ -22,7 +22,7 @@ export async function makeAccount(baseUrl: string, say: Say): Promise<{ client: 
     { baseUrl },
     { account_name: "Demo", account_description: "made by npm run demo" },
   );
-  say(`account     ${account.api_key_hash} (its key is shown once and kept nowhere)`);
+  say(`account     ${account.api_key_hash} (its key is shown once and not stored)`);
   const { balance_cents, balance_display } = await client.balance();
   say(`credit      ${balance_display}`);
   must(balance_cents > 0, "the account has credit to pay for the demo (SIGNUP_CREDIT_CENTS is 0?)");

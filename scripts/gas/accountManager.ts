@@ -196,7 +196,7 @@ async function decide(bench: Bench, key: bigint): Promise<number> {
     wallet(1),
   ]);
   if (!(await bench.manager.canUseWalletInAction(key, must(actions(1, 1)[0]), wallet(1))))
-    throw new Error("The decision measured must be a yes.");
+    throw new Error("The measured decision must be positive.");
   return measure(bench.payer.sendTransaction({ to: await bench.manager.getAddress(), data }));
 }
 

@@ -114,7 +114,7 @@ async function fromArchive({ name, version, path, seen }: LockedPackage): Promis
 /** Extracts the package with dpkg-deb, which outputs a plain tar. */
 async function filesOf(name: string, file: string): Promise<Entry[]> {
   const wanted = WANTED[name];
-  if (wanted === undefined) throw new Error(`image/packages.lock names ${name}, of which nothing is wanted`);
+  if (wanted === undefined) throw new Error(`image/packages.lock names ${name}, from which no image takes a file`);
   const { stdout } = await run("dpkg-deb", ["--fsys-tarfile", file], { encoding: "buffer", maxBuffer: 2 ** 28 });
   const entries: Entry[] = [];
   const reader = extract();

@@ -28,11 +28,9 @@ export function report(
   const page = [
     "# Mutation testing of the contract",
     "",
-    "Written by `npm run mutation`, for a sample also by `npm run test:deep`: small edits of decisions and " +
-      "writes, found on",
-    "the compiler's syntax tree and drawn by a seed, those that a person thought of, and how many of them the " +
-      "contract's own",
-    "tests notice. Equal mutants compile to the original's code and are not counted.",
+    "Written by `npm run mutation`, for a sample also by `npm run test:deep`. Mutants are small edits of decisions",
+    "and writes: most are generated from the compiler's syntax tree and drawn by a seed, some are written by hand.",
+    "A mutant is killed when a contract test fails. Mutants that compile to the original's code are not counted.",
     "",
     `${new Date().toISOString().slice(0, 10)}, ${availableParallelism()} cores, Node ${process.version}.`,
     "",

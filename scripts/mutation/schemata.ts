@@ -78,7 +78,7 @@ export function findMutants(
   for (const { file, from, to, near } of byHand) {
     const source = Buffer.from(read(file));
     const start = source.indexOf(from);
-    if (start === -1 || source.indexOf(from, start + 1) !== -1) throw new Error(`${file} does not hold once: ${from}`);
+    if (start === -1 || source.indexOf(from, start + 1) !== -1) throw new Error(`not exactly once in ${file}: ${from}`);
     const edit: Edit = {
       kind: "expression",
       start,

@@ -24,7 +24,7 @@ export const listPayers: Command = {
 
 export const registerPayers: Command = {
   args: "<count>",
-  help: "register the first <count> derived payers and the admin payer, as far as they are not",
+  help: "register the first <count> derived payers and the admin payer, unless they are registered",
   run: async (invocation) =>
     withProvider(async (provider) => {
       const { adminPayer, payers } = await derived(countArgument(invocation));
@@ -44,7 +44,7 @@ export const registerPayers: Command = {
 export const addPayer = adminCommand("addApiPayer", "let an address act as API payer");
 export const removePayer = adminCommand(
   "removeApiPayer",
-  "let it act no more, or cancel its scheduled addition; drain its lane first (resize)",
+  "remove an API payer, or cancel its scheduled addition; drain its lane first (resize)",
 );
 export const setAdminPayer = adminCommand("setAdminApiPayer", "name the address that funds the payers");
 
@@ -95,9 +95,9 @@ async function showPayers({ args, print }: Invocation, provider: JsonRpcProvider
   };
   const { adminPayer, payers } = await derived(Number(args[0] ?? registered.size));
   const indexed = [adminPayer, ...payers];
-  const strangers = [...registered].filter((payer) => !indexed.includes(payer));
+  const others = [...registered].filter((payer) => !indexed.includes(payer));
   const rows = await Promise.all(
-    [...indexed.entries(), ...strangers.map((payer): [string, string] => ["-", payer])].map(async ([index, payer]) => {
+    [...indexed.entries(), ...others.map((payer): [string, string] => ["-", payer])].map(async ([index, payer]) => {
       const role =
         index === 0 ? adminRole(payer) : registered.has(payer) ? `registered${since(payer)}` : "not registered";
       return [String(index), payer, formatEther(await provider.getBalance(payer)), role];

@@ -72,25 +72,25 @@ export const showSubmission: Command = {
 
 export const cancelSubmission: Command = {
   args: "<id>",
-  help: "give a submission up: its nonce is filled with a transaction that does nothing",
+  help: "give up a submission: an empty transaction uses its nonce",
   run: async (invocation) =>
     withStore(async ({ db }) => {
       if (!(await cancel(db, idArgument(invocation))))
         throw new Error("It has an outcome already, waits to be sent alone after its batch failed, or does not exist.");
-      invocation.print("Asked for. Either the write or the empty transaction lands; `submission <id>` shows which.");
+      invocation.print("Requested. Either the write or the empty transaction is mined; `submission <id>` shows which.");
     }),
 };
 
 export const resizePool: Command = {
   args: "<count>",
-  help: "use this many payers from now on (set PAYER_COUNT, too: each start sets it again)",
+  help: "use this many payers from now on (also set PAYER_COUNT, which applies at each start)",
   run: async (invocation) =>
     withStore(async ({ db }) => {
       const count = countArgument(invocation);
       await wantPayers(db, count);
       invocation.print(
-        `${count} payers are wanted. New ones are used once they are registered (register-payers) and have gas; ` +
-          "superfluous ones drain.",
+        `The pool has ${count} payers. New ones are used once they are registered (register-payers) and have gas; ` +
+          "surplus ones are drained.",
       );
     }),
 };

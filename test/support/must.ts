@@ -1,5 +1,5 @@
 /** Returns a value that must be present, or throws. */
 export function must<T>(value: T | null | undefined): T {
-  if (value === null || value === undefined) throw new Error("Something this test takes for granted is not there.");
+  if (value === null || value === undefined) throw new Error("A value that this test needs is missing.");
   return value;
 }

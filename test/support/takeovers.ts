@@ -88,7 +88,7 @@ const STEPS: readonly Step[] = [
     arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_getTransactionReceipt", holdBefore(gate)),
   },
   {
-    name: "with the receipt in hand",
+    name: "with the receipt received",
     writtenDown: true,
     arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_getTransactionReceipt", holdAfter(gate)),
   },

@@ -71,7 +71,7 @@ export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
       ends: ["none", "timed_out"],
     },
     {
-      name: "typed data as dense as it may be",
+      name: "typed data at the size limits",
       code:
         `async function main({ pkpId }) { ${DENSE} ` +
         `${hundred("Actions.signTypedData({ pkpId, domain: {}, types, message })")} }`,
@@ -106,7 +106,7 @@ export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
       ends: ["none", "timed_out"],
     },
     {
-      name: "a key in hand, and bodies of 10 MiB to look through",
+      name: "a private key read, then uploads of 10 MiB",
       code: `async function main() {
         await Actions.getActionPrivateKey();
         const body = new Uint8Array(${10 * MIB - 1}).fill(37);

@@ -73,7 +73,7 @@ describe("verification of evidence, connection and key namespace", () => {
       });
       const failures = report.steps.filter(({ status }) => status === "failed");
       expect(note(report)).to.deep.equal(["tlsLeaf"]);
-      expect(failures[0]?.detail).to.contain("something stands in between");
+      expect(failures[0]?.detail).to.contain("something terminates TLS in between");
     } finally {
       await between.stop();
     }
