@@ -1,5 +1,15 @@
 import tseslint from "typescript-eslint";
 
+/** Written by tests: each holds whole programs as strings. */
+const GENERATED = ["client/policyTemplates.ts", "client/standardActions.ts"];
+/** Lines still to be shortened. */
+const TOO_LONG = [
+  "executor/writes/calldata.ts",
+  "relayer/chain/abi/batchProbe.ts",
+  "relayer/chain/events/reorg.ts",
+  "relayer/store/idempotency.ts",
+];
+
 export default tseslint.config(
   {
     ignores: [
@@ -24,6 +34,7 @@ export default tseslint.config(
       "@typescript-eslint/consistent-type-imports": ["error", { fixStyle: "inline-type-imports" }],
       "max-lines-per-function": ["error", { max: 70, skipBlankLines: true, skipComments: true }],
       complexity: ["error", 14],
+      "max-len": ["error", { code: 120 }],
       eqeqeq: "error",
       "prefer-const": "error",
       "no-empty": "error",
@@ -31,11 +42,16 @@ export default tseslint.config(
         "error",
         {
           selector:
-            ":matches(TSParameterProperty, PropertyDefinition, MethodDefinition[kind!='constructor'])[accessibility='private']",
+            ":matches(TSParameterProperty, PropertyDefinition, MethodDefinition[kind!='constructor'])" +
+            "[accessibility='private']",
           message: "Private members are # members.",
         },
       ],
     },
+  },
+  {
+    files: [...GENERATED, ...TOO_LONG],
+    rules: { "max-len": "off" },
   },
   {
     // Only config.ts reads the environment.
