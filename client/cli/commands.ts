@@ -20,7 +20,7 @@ export function commandOf(parent: Command, spec: CommandSpec): Command {
 
 const NOUNS: Readonly<Record<string, string>> = {
   account: "the account",
-  pkp: "key pairs that exist only for moments in a TEE",
+  pkp: "key pairs that a TEE derives only while they are used",
   group: "which actions may use which PKPs",
   action: "names of actions in the account",
   key: "usage keys and their scopes",

@@ -31,7 +31,7 @@ export function addLogin(program: Command, context: Context): void {
   program
     .command("login")
     .description(
-      "keep a key (asked for, or the first line of standard input) or a wallet file for later commands, mode 0600",
+      "store a key (prompted for, or the first line of standard input) or a wallet file for later commands, mode 0600",
     )
     .option("--wallet <file>", "an encrypted JSON wallet instead of a key: its owner's, in ChainSecured mode")
     .option("--rpc <url>", "RPC endpoint of the service's chain, with --wallet")
