@@ -45,7 +45,7 @@ contract AccountLists is AccountRules, IAccountLists {
     uint256 private constant MAX_PAGE = 1000;
     uint256 private constant MAX_KEY_PAGE = 200;
 
-    // -------------------------------------------------------------------------------------------------------------- keys
+    // ------------------------------------------------------------------------------------------------------------ keys
 
     function hasScope(uint256 key, uint8 number, uint256 groupId) external view returns (bool) {
         Subject memory subject = _subject(key);
@@ -75,7 +75,7 @@ contract AccountLists is AccountRules, IAccountLists {
         }
     }
 
-    // ----------------------------------------------------------------------------------------------------------- records
+    // --------------------------------------------------------------------------------------------------------- records
 
     function getAccount(uint256 id) external view returns (AccountInfo memory info) {
         Account storage account = _known(id);
@@ -125,7 +125,7 @@ contract AccountLists is AccountRules, IAccountLists {
         return account.pkpAt[number].wallet;
     }
 
-    // ------------------------------------------------------------------------------------------------------------- lists
+    // ----------------------------------------------------------------------------------------------------------- lists
 
     function listGroups(
         uint256 id,
@@ -196,7 +196,7 @@ contract AccountLists is AccountRules, IAccountLists {
         for (uint256 i = 0; i < items.length; i++) items[i] = getUsageApiKey(keys[offset + i]);
     }
 
-    // ----------------------------------------------------------------------------------------------------------- helpers
+    // --------------------------------------------------------------------------------------------------------- helpers
 
     function _known(uint256 id) private view returns (Account storage account) {
         account = _accounts[id];

@@ -71,7 +71,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         keyNamespace = keccak256(abi.encode("keywright/v1", block.chainid, address(this)));
     }
 
-    // ----------------------------------------------------------------------------------------------------- authorization
+    // --------------------------------------------------------------------------------------------------- authorization
 
     /// @dev Authorizes every write that takes an id. Returns the account that `actor` stands for.
     function _authorize(uint256 actor, Scope scope, uint256 groupId) private view returns (uint256 id) {
@@ -103,7 +103,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         return _authorize(actor, Scope.OwnerOnly, 0);
     }
 
-    // ---------------------------------------------------------------------------------------------------------- accounts
+    // -------------------------------------------------------------------------------------------------------- accounts
 
     function newAccount(
         uint256 apiKeyHash,
@@ -193,7 +193,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         return uint256(keccak256(abi.encodePacked(wallet)));
     }
 
-    // -------------------------------------------------------------------------------------------------------- usage keys
+    // ------------------------------------------------------------------------------------------------------ usage keys
 
     function setUsageApiKey(
         uint256 accountApiKeyHash,
@@ -290,7 +290,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         return value;
     }
 
-    // -------------------------------------------------------------------------------------------------------------- PKPs
+    // ------------------------------------------------------------------------------------------------------------ PKPs
 
     function registerWalletDerivation(
         uint256 apiKeyHash,
@@ -349,7 +349,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         if (number == 0) revert UnknownPkp(pkpId);
     }
 
-    // ------------------------------------------------------------------------------------------------------------ groups
+    // ---------------------------------------------------------------------------------------------------------- groups
 
     function addGroup(
         uint256 apiKeyHash,
@@ -468,7 +468,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         }
     }
 
-    // ----------------------------------------------------------------------------------------------------------- actions
+    // --------------------------------------------------------------------------------------------------------- actions
 
     function addAction(
         uint256 accountApiKeyHash,

@@ -27,7 +27,7 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
         _forwarder = forwarder;
     }
 
-    // ---------------------------------------------------------------------------------------------------------- writes
+    // -------------------------------------------------------------------------------------------------------- writes
 
     function addApiPayer(address payer) external onlyAdmin {
         _requireAddress(payer);
@@ -84,7 +84,7 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
         _payers.nextAdminPayer = address(0);
     }
 
-    // ----------------------------------------------------------------------------------------------------------- views
+    // --------------------------------------------------------------------------------------------------------- views
 
     function apiPayers() external view returns (address[] memory payers) {
         ScheduledPayer[] memory found = _payersThat(true);

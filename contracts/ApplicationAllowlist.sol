@@ -34,7 +34,7 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
         for (uint256 i = 0; i < devices_.length; i++) _addDevice(devices_[i], block.timestamp);
     }
 
-    // ---------------------------------------------------------------------------------------------------------- decision
+    // -------------------------------------------------------------------------------------------------------- decision
 
     /// @dev The application id is not checked: dstack asks the contract at that address. dstack itself judges the TCB
     ///   status.
@@ -64,7 +64,7 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
         return interfaceId == type(IAppAuth).interfaceId || interfaceId == type(IERC165).interfaceId;
     }
 
-    // ------------------------------------------------------------------------------------------------------------ writes
+    // ---------------------------------------------------------------------------------------------------------- writes
 
     function addComposeHash(bytes32 composeHash) external onlyAdmin {
         _addComposeHash(composeHash, block.timestamp + delaySeconds);
@@ -84,7 +84,7 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
         emit DeviceRemoved(deviceId);
     }
 
-    // ------------------------------------------------------------------------------------------------------------- views
+    // ----------------------------------------------------------------------------------------------------------- views
 
     function composeHashes() external view returns (Entry[] memory) {
         return _entries(_composeHashes);
@@ -94,7 +94,7 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
         return _entries(_devices);
     }
 
-    // ----------------------------------------------------------------------------------------------------------- helpers
+    // --------------------------------------------------------------------------------------------------------- helpers
 
     function _addComposeHash(bytes32 composeHash, uint256 activeFrom) private {
         if (composeHash == 0) revert ZeroComposeHash();

@@ -7,7 +7,7 @@ import {IAccountErrors} from "./IAccountErrors.sol";
 /// @title Every write and every decision
 /// @notice Ids, zero and who may write are explained in `IAccountManager`.
 interface IAccountCore is IAccountErrors {
-    // ------------------------------------------------------------------------------------------------------------ events
+    // ---------------------------------------------------------------------------------------------------------- events
 
     /// @notice An account was created. `admin` is its owner.
     event AccountCreated(
@@ -99,7 +99,7 @@ interface IAccountCore is IAccountErrors {
     /// @param reason Its revert data; empty if it ran out of gas.
     event CallFailed(uint256 indexed index, bytes reason);
 
-    // ---------------------------------------------------------------------------------------------------------- accounts
+    // -------------------------------------------------------------------------------------------------------- accounts
 
     /// @notice Creates an account.
     /// @dev Emits {AccountCreated}.
@@ -194,7 +194,7 @@ interface IAccountCore is IAccountErrors {
     /// @param frozen Whether it is frozen from now on.
     function setAccountFrozen(uint256 id, bool frozen) external;
 
-    // -------------------------------------------------------------------------------------------------------- usage keys
+    // ------------------------------------------------------------------------------------------------------ usage keys
 
     /// @notice Sets a usage key: creates it, or replaces everything it had.
     /// @dev Emits {UsageApiKeySet} if the key is new or one of its values changed, {UsageApiKeyScopesSet} if it is new
@@ -283,7 +283,7 @@ interface IAccountCore is IAccountErrors {
     /// @param id The account id.
     function revokeAllUsageApiKeys(uint256 id) external;
 
-    // -------------------------------------------------------------------------------------------------------------- PKPs
+    // ------------------------------------------------------------------------------------------------------------ PKPs
 
     /// @notice Registers a wallet whose key the executor derives: a PKP (path kind 1) or the wallet of a usage key
     ///   (path kind 2).
@@ -347,7 +347,7 @@ interface IAccountCore is IAccountErrors {
     ///   P-256. Others are kept for ops to come. 0 = none denied.
     function setPkpOps(uint256 id, address pkp, uint256 deniedOps) external;
 
-    // ------------------------------------------------------------------------------------------------------------ groups
+    // ---------------------------------------------------------------------------------------------------------- groups
 
     /// @notice Adds a group, with members if any are given.
     /// @dev Emits {GroupAdded}, then {ActionAddedToGroup} and {PkpAddedToGroup} for each member.
@@ -502,7 +502,7 @@ interface IAccountCore is IAccountErrors {
     /// @param pkpId The PKP; address(0) = any PKP of the account.
     function removePkpFromGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external;
 
-    // ----------------------------------------------------------------------------------------------------------- actions
+    // --------------------------------------------------------------------------------------------------------- actions
 
     /// @notice Adds an action to the account, or sets the name and description of one that it has.
     /// @dev Emits {ActionAdded} for a new one, {ActionUpdated} for one that had other strings.
@@ -562,7 +562,7 @@ interface IAccountCore is IAccountErrors {
         string calldata description
     ) external;
 
-    // ----------------------------------------------------------------------------------------------------------- batches
+    // --------------------------------------------------------------------------------------------------------- batches
 
     /// @notice Makes several calls of this contract in one transaction, in order: all succeed, or none has an effect.
     /// @dev Each call is authorized by itself; the first failure reverts the batch with its error.
@@ -584,7 +584,7 @@ interface IAccountCore is IAccountErrors {
     /// @return succeeded Which of them succeeded.
     function tryMulticall(bytes[] calldata data) external returns (bool[] memory succeeded);
 
-    // --------------------------------------------------------------------------------------------------------- decisions
+    // ------------------------------------------------------------------------------------------------------- decisions
 
     /// @notice May this key run this action with some PKP or without any?
     /// @param key A key id or the id of a managed account.

@@ -43,7 +43,7 @@ library Texts {
         requireShort(name, description);
         lengths = TextLengths.wrap(uint24(bytes(name).length | (bytes(description).length << 8)));
         changed = TextLengths.unwrap(lengths) != TextLengths.unwrap(before);
-        bytes memory text = bytes.concat(bytes(name), bytes(description), bytes32(0)); // the last word's padding is zero
+        bytes memory text = bytes.concat(bytes(name), bytes(description), bytes32(0)); // zeros pad the last word
         for (uint256 at = 0; at < text.length - 32; at += 32) {
             bytes32 word;
             assembly ("memory-safe") {

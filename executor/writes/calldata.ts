@@ -1,4 +1,4 @@
-/** Encodes contract writes as calldata. The rules read its words: they check the bytes to be signed, not the request. */
+/** Encodes contract writes as calldata. The rules read its words, so they check the bytes to be signed. */
 import { getAddress, type Interface } from "ethers";
 import { IAccountManager__factory } from "../../typechain-types";
 import { KeywrightError } from "../../protocol/errors";

@@ -67,7 +67,8 @@ interface Claim {
   readonly bodyHash: string;
 }
 
-const EXPIRED = sql<boolean>`idempotent_requests.created_at < now() - ${sql.lit(WIRE_LIMITS.idempotencyHours)} * interval '1 hour'`;
+const EXPIRED = sql<boolean>`
+  idempotent_requests.created_at < now() - ${sql.lit(WIRE_LIMITS.idempotencyHours)} * interval '1 hour'`;
 
 class KeptRequests implements IdempotencyStore {
   /**

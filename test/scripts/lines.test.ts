@@ -6,7 +6,7 @@ import { join } from "node:path";
 const ROOT = join(__dirname, "..", "..");
 const LONGEST = 120;
 const FILES = [
-  "**/*.{css,yaml,sh,cjs}",
+  "**/*.{css,yaml,sh,cjs,sol}",
   "examples/**/*.{js,mjs}",
   ".ci/run",
   ".dependency-cruiser.cjs",
@@ -14,7 +14,7 @@ const FILES = [
 ];
 const FOREIGN = new Set(["node_modules", "dist", "artifacts", "cache", ".git"]);
 
-describe("lines of settings, styles, scripts and examples", () => {
+describe("lines of contracts, settings, styles, scripts and examples", () => {
   it(`have at most ${LONGEST} characters`, () => {
     const files = FILES.flatMap((pattern) => globSync(pattern, { cwd: ROOT, exclude: (name) => FOREIGN.has(name) }));
     expect(files).to.include.members(["compose.yaml", "scripts/run.sh", "examples/hello.js"]);

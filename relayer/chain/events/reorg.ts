@@ -62,7 +62,7 @@ async function reopenSettledAbove(trx: Trx, fork: number): Promise<void> {
 /**
  * Reopens submissions whose block is not canonical although the follower has passed it: a receipt may be ahead of the
  * follower, and its outcome may be stored after the follower has moved on. Runs every second, so it visits nothing but
- * orphans: per block, the two ranges of the index beside its hash (`offset 0` keeps the planner from joining the tables).
+ * orphans: per block, the two ranges of the index beside its hash. `offset 0` keeps the planner from joining them.
  */
 export async function reopenOrphans(db: Db): Promise<void> {
   const beside = (comparison: "<" | ">"): RawBuilder<string> => sql`
