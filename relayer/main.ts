@@ -43,7 +43,7 @@ const CATCH_UP_MS = 500;
 const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
 const TRIMMING_MS = 5 * 60_000;
-const VACUUM_MS = 60_000;
+const VACUUM_MS = 2 * 60_000;
 
 /** Readiness is withdrawn first: load balancers stop sending while everything is still served. */
 const drain = { isOn: false };
