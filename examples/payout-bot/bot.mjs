@@ -8,7 +8,8 @@ const { KEYWRIGHT_URL, KEYWRIGHT_API_KEY, RPC_URL, PKP } = process.env;
 const payouts = JSON.parse(readFileSync(process.argv[2], "utf8"));
 
 const client = createClient({ baseUrl: KEYWRIGHT_URL, apiKey: KEYWRIGHT_API_KEY });
-const provider = new JsonRpcProvider(RPC_URL);
+// Uncached: the provider repeats an answer for 250 ms, and the next payment may ask for its nonce sooner.
+const provider = new JsonRpcProvider(RPC_URL, undefined, { cacheTimeout: -1 });
 const signer = keywrightSigner({
   client,
   pkpId: PKP,
