@@ -27,6 +27,9 @@ export interface CreditsOptions {
   /** Receives errors of background work. */
   readonly onError: (error: unknown) => void;
   readonly sweepMs?: number | undefined;
+  readonly recordMs?: number | undefined;
+  /** Ends of runs that are recorded at once, without waiting for the next turn; default: any number waits. */
+  readonly endsPerBatch?: number | undefined;
   readonly reconcileMs?: number | undefined;
   /** Receives each payment on which the processor and the ledger differ. */
   readonly onProcessorWrong?: ((found: PaymentDiscrepancy) => void) | undefined;
@@ -45,20 +48,31 @@ export class Credits {
   /** The running comparison with the payment processor; undefined where no payment keys are configured. */
   readonly processorCheck: ProcessorCheck | undefined;
   readonly #payments: Payments | undefined;
+  readonly #recording: Repeating;
   readonly #background: readonly Repeating[];
+  #runEnds = 0;
 
   constructor(options: CreditsOptions) {
     const { db, payments, deployment, onError } = options;
     this.accounts = new CreditAccounts(db, options.signup);
-    this.reservations = new Reservations({ ...options, accounts: this.accounts });
+    this.#recording = new Repeating(() => recordEnds(db), options.recordMs ?? RECORD_MS, onError);
+    const onRunEnd = (): void => this.#onRunEnd(options.endsPerBatch);
+    this.reservations = new Reservations({ ...options, accounts: this.accounts, onRunEnd });
     this.runs = new RunRecords(db);
     this.#payments = payments && new Payments(db, payments, deployment);
     this.processorCheck = this.#payments?.check(options.onProcessorWrong ?? (() => undefined));
     this.#background = [
       new Repeating(() => this.reservations.sweep(), options.sweepMs ?? SWEEP_MS, onError),
-      new Repeating(() => recordEnds(db), RECORD_MS, onError),
+      this.#recording,
       ...(this.#payments === undefined ? [] : this.#withProcessor(this.#payments, options)),
     ];
+  }
+
+  #onRunEnd(endsPerBatch = Infinity): void {
+    if (++this.#runEnds < endsPerBatch) return;
+    this.#runEnds = 0;
+    // Respond first, record after.
+    setImmediate(() => this.#recording.hurry());
   }
 
   #withProcessor(payments: Payments, { reconcileMs, checkMs, onError }: CreditsOptions): readonly Repeating[] {

@@ -18,6 +18,8 @@ export interface ReservationsOptions {
   readonly accounts: Pick<CreditAccounts, "ensureSpender">;
   /** Called when the end of a run could not be stored; storing it is retried until it succeeds. */
   readonly onError: (error: unknown) => void;
+  /** Called when the end of a run was stored. */
+  readonly onRunEnd?: () => void;
 }
 
 const ORPHANS_PER_SWEEP = 200;
@@ -210,6 +212,7 @@ export class Reservations {
     const cost =
       (await close(db, closing)) ?? (closing.state === "settled" ? await settleLate(db, closing) : undefined);
     this.#inUse.delete(closing.id);
+    if (closing.record !== undefined) this.#options.onRunEnd?.();
     return cost ?? (await this.#costOf(closing.id, db));
   }
 

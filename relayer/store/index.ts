@@ -35,7 +35,7 @@ export interface Store {
   /** A lock that ends with this process; absent on the embedded store, which only one process uses. */
   readonly lockOf: ((name: string, onLost: () => void) => SessionLock) | undefined;
   /** Frees what updated and deleted rows left; absent on PostgreSQL, which does so by itself. */
-  readonly vacuum: (() => Promise<void>) | undefined;
+  readonly vacuum: ((only?: readonly string[]) => Promise<void>) | undefined;
   pool(): PoolFigures;
   close(): Promise<void>;
 }
@@ -56,7 +56,8 @@ export async function openStore(options: StoreOptions = {}): Promise<Store> {
   }
   const { databaseUrl } = options;
   const own = { db, pool: () => pool.figures(), close: () => db.destroy() };
-  if (databaseUrl === undefined) return { ...own, kind: "pglite", lockOf: undefined, vacuum: () => vacuumTables(db) };
+  if (databaseUrl === undefined)
+    return { ...own, kind: "pglite", lockOf: undefined, vacuum: (only) => vacuumTables(db, only) };
   const lockOf = (name: string, onLost: () => void): SessionLock => new SessionLock(databaseUrl, name, onLost);
   return { ...own, kind: "postgres", lockOf, vacuum: undefined };
 }

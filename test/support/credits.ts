@@ -28,7 +28,8 @@ export interface CreditsBench {
   stop(): Promise<void>;
 }
 
-export interface BenchOptions extends Partial<Pick<CreditsOptions, "signup" | "prices" | "payments" | "deployment">> {
+type Adjustable = "signup" | "prices" | "payments" | "deployment" | "recordMs" | "endsPerBatch";
+export interface BenchOptions extends Partial<Pick<CreditsOptions, Adjustable>> {
   readonly db?: Db;
 }
 

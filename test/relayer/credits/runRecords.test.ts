@@ -7,6 +7,7 @@ import { sql } from "kysely";
 import { actionHashOf, type AccountId, type Cid, type Hash32 } from "../../../protocol/ids";
 import { dropOldRuns } from "../../../relayer/credits/runRecords";
 import type { RunRecord } from "../../../relayer/credits/types";
+import { eventually } from "../../support/chainBed";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, freshKey, fund, openCredits, type CreditsBench } from "../../support/credits";
 
@@ -14,6 +15,30 @@ const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
 const OTHER = "Qmf412jQZiuVUtdgnB36FXFX7xg5V6KEbSJ4dpQuhkLyfD" as Cid;
 const FIRST = { number: 0, size: 50 };
 const ALWAYS = { from: "2000-01-01", to: "2999-12-31" };
+
+function record(accountId: AccountId, given: Partial<RunRecord> = {}): RunRecord {
+  const cid = given.cid ?? CID;
+  const plain = {
+    accountId,
+    keyId: accountId as Hash32,
+    requestId: randomUUID(),
+    cid,
+    durationMs: 10.5,
+    outcome: "succeeded",
+    pkpsUsed: [],
+  } as const;
+  return { ...plain, startedAt: new Date(), ...given, actionHash: actionHashOf(cid) };
+}
+
+async function settled(
+  { credits }: CreditsBench,
+  accountId: AccountId,
+  given: Partial<RunRecord> = {},
+): Promise<string> {
+  const { reservationId } = await credits.reservations.reserveRun({ accountId, limitMs: 5_000 });
+  await credits.reservations.settleRun(reservationId, 10, record(accountId, given));
+  return reservationId;
+}
 
 describe("records of runs", () => {
   let bench: CreditsBench;
@@ -23,24 +48,8 @@ describe("records of runs", () => {
   after(() => bench.stop());
   afterEach(() => expectBalancedBooks(bench.db));
 
-  function record(accountId: AccountId, given: Partial<RunRecord> = {}): RunRecord {
-    const cid = given.cid ?? CID;
-    const plain = {
-      accountId,
-      keyId: accountId as Hash32,
-      requestId: randomUUID(),
-      cid,
-      durationMs: 10.5,
-      outcome: "succeeded",
-      pkpsUsed: [],
-    } as const;
-    return { ...plain, startedAt: new Date(), ...given, actionHash: actionHashOf(cid) };
-  }
-
   async function ran(accountId: AccountId, given: Partial<RunRecord> = {}): Promise<string> {
-    const { reservationId } = await bench.credits.reservations.reserveRun({ accountId, limitMs: 5_000 });
-    await bench.credits.reservations.settleRun(reservationId, 10, record(accountId, given));
-    return reservationId;
+    return settled(bench, accountId, given);
   }
 
   const totalOf = async (accountId: AccountId, filter = {}): Promise<number> =>
@@ -189,6 +198,28 @@ describe("records of runs", () => {
       expect(await plan(where), where)
         .to.match(/Index (Only )?Scan using run_records_by_/)
         .and.not.match(/Sort/);
+    }
+  });
+});
+
+describe("the recording of runs", () => {
+  it("begins after as many ends as a batch has, without waiting for a reader or for its next turn", async () => {
+    const bench = await openCredits({ recordMs: 3_600_000, endsPerBatch: 32 });
+    bench.credits.start();
+    try {
+      const accountId = freshAccount();
+      await fund(bench.db, accountId, 100);
+      const waiting = async (): Promise<number> => {
+        const { rows } = await sql<{ ends: number }>`select count(*) as ends from run_ends`.execute(bench.db);
+        return rows[0]?.ends ?? -1;
+      };
+      for (let run = 1; run < 32; run++) await settled(bench, accountId);
+      expect(await waiting()).to.equal(31);
+      await settled(bench, accountId);
+      await eventually("the ends are recorded", async () => (await waiting()) === 0);
+      expect((await bench.credits.runs.list(accountId, {}, FIRST)).total).to.equal(32);
+    } finally {
+      await bench.stop();
     }
   });
 });
