@@ -28,9 +28,10 @@ import { measureOps } from "./run/ops";
 import { installOthers, measureDeno, measureWorkerd, type Contender } from "./run/others";
 import { rounded } from "./statistics";
 
-const RUNS = 200;
+const RUNS = 1_000;
+const OP_RUNS = 200;
 /** The floor and the stack alternate in rounds, so that temporary load on the machine affects both. */
-const ROUNDS = 5;
+const ROUNDS = 10;
 /** Runs before the first round: measure the running service, not its start. */
 const WARM_UP = 1_000;
 const THROUGHPUT_MS = 4_000;
@@ -316,7 +317,7 @@ async function main(): Promise<void> {
       .join(" ")}`,
   );
   const sandbox = await measureSandbox();
-  const ops = opRows(await measureOps(RUNS));
+  const ops = opRows(await measureOps(OP_RUNS));
   const bed = await startBed();
   const measured = async () => {
     const stack = await measureStack(bed);
