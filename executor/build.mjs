@@ -37,8 +37,7 @@ export default async function buildExecutor({ root, outdir }) {
       globalName: "prelude",
       banner: { js: "(function(){'use strict';" },
       footer: { js: "return prelude.install})()" },
-      plugins: [preludeGlobals],
-      alias: asOneFunction(root),
+      plugins: [preludeGlobals, oneFunctionEach],
     }),
     library(root, "ethers", "ethers6", out),
     library(root, "ethers5", "ethers5", out),
@@ -63,27 +62,30 @@ const preludeGlobals = {
   },
 };
 
+/** Web modules that are large, or that few actions use. */
+const RARE_MODULE = /guest[\\/]web[\\/](clone|crypto[\\/]crypto|files|inspect|streams)\.ts$/;
+
 /**
- * The CommonJS form of libraries is one function, made when it is required; functions of an ES module would all be made
- * at the start of every isolate.
+ * Bundles each of them, with its libraries, as one function that runs when it is required: the functions of its parts
+ * would otherwise be read from V8's cache and made at the start of every isolate. At its first use the module is read
+ * twice, which is why modules that many actions use are not among them.
  */
-function asOneFunction(root) {
-  const at = (path) => join(root, "node_modules", path);
-  return {
-    "web-streams-polyfill": at("web-streams-polyfill/dist/ponyfill.js"),
-    fflate: at("fflate/lib/browser.cjs"),
-    "@noble/curves/nist": at("@noble/curves/nist.js"),
-    "@noble/curves/ed25519": at("@noble/curves/ed25519.js"),
-    "@noble/curves/abstract/modular": at("@noble/curves/abstract/modular.js"),
-    "@noble/ciphers/aes": at("@noble/ciphers/aes.js"),
-    ...Object.fromEntries(
-      ["hkdf", "hmac", "pbkdf2", "sha1", "sha2"].map((name) => [
-        `@noble/hashes/${name}`,
-        at(`@noble/hashes/${name}.js`),
-      ]),
-    ),
-  };
-}
+const oneFunctionEach = {
+  name: "one-function-each",
+  setup({ onLoad }) {
+    onLoad({ filter: RARE_MODULE }, async ({ path }) => {
+      const { outputFiles } = await build({
+        ...GUEST,
+        absWorkingDir: ROOT,
+        entryPoints: [path],
+        format: "cjs",
+        write: false,
+        plugins: [preludeGlobals],
+      });
+      return { contents: outputFiles[0].text, loader: "js" };
+    });
+  },
+};
 
 /** A process that switches its user: one file, so that all code is read before the switch. */
 function program(from, to) {

@@ -78,21 +78,20 @@ export function defineGlobal(name: string, value: unknown): void {
 }
 
 /**
- * A web global, created at its first read (most actions read none) and writable, as libraries that patch globals
- * expect.
+ * Web globals, read from `from` at their first read (most actions read none) and writable, as libraries that patch
+ * globals expect.
  */
-export function defineLazyGlobal(name: string, make: () => unknown): void {
-  const settle = (value: unknown): void => {
-    Object.defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
-  };
-  Object.defineProperty(globalThis, name, {
-    enumerable: false,
-    configurable: true,
-    set: settle,
-    get() {
-      const value = make();
-      settle(value);
-      return value;
-    },
-  });
+export function defineLazyGlobals(names: readonly string[], from: () => object): void {
+  for (const name of names)
+    Object.defineProperty(globalThis, name, {
+      enumerable: false,
+      configurable: true,
+      get: () => settle(name, (from() as Record<string, unknown>)[name]),
+      set: (value: unknown) => settle(name, value),
+    });
+}
+
+function settle(name: string, value: unknown): unknown {
+  Object.defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
+  return value;
 }

@@ -5,7 +5,7 @@
 import { createActions, type ImportDetail } from "./actions";
 import { createBridge, type Bridge, type Host } from "./bridge";
 import { createConsole, show } from "./console";
-import { defineGlobal, defineLazyGlobal, harden } from "./harden";
+import { defineGlobal, defineLazyGlobals, harden } from "./harden";
 import { createTimers } from "./timers";
 import { webGlobals } from "./web/globals";
 
@@ -53,8 +53,8 @@ export function install(
     defineGlobal("Lit", Object.freeze({ Actions: actions, Headers: NO_HEADERS, Auth: NO_AUTH }));
     defineGlobal("LitHeaders", NO_HEADERS);
     defineGlobal("LitAuth", NO_AUTH);
-    for (const [name, value] of Object.entries(timers.globals)) defineLazyGlobal(name, () => value);
-    for (const [name, make] of Object.entries(webGlobals(bridge, random, convert))) defineLazyGlobal(name, make);
+    defineLazyGlobals(Object.keys(timers.globals), () => timers.globals);
+    for (const [names, from] of webGlobals(bridge, random, convert)) defineLazyGlobals(names, from);
     // Library bundles look up the global object by these names.
     for (const name of ["self", "global"]) defineGlobal(name, globalThis);
   }
@@ -96,8 +96,12 @@ function createRun(bridge: Bridge, end: Host["end"]) {
   function begin(given: Setting): void {
     setting = given;
     defineGlobal("jsParams", setting.params);
-    for (const name of setting.paramsAsGlobals)
-      if (!(name in globalThis)) defineLazyGlobal(name, () => setting.params[name]);
+    const { params, paramsAsGlobals } = setting;
+    if (paramsAsGlobals.length > 0)
+      defineLazyGlobals(
+        paramsAsGlobals.filter((name) => !(name in globalThis)),
+        () => params,
+      );
   }
 
   async function finish(main: unknown, topLevel: unknown): Promise<void> {

@@ -14,53 +14,32 @@ import type * as Inspect from "./inspect";
 import type * as Streams from "./streams";
 import type * as Url from "./url";
 
-export function webGlobals(
-  bridge: Bridge,
-  random: Host["random"],
-  convert: Host["convert"],
-): Record<string, () => unknown> {
-  const url = () => require("./url") as typeof Url;
+/** Names of globals, and what has them. */
+type Globals = readonly (readonly [names: readonly string[], from: () => object])[];
+
+export function webGlobals(bridge: Bridge, random: Host["random"], convert: Host["convert"]): Globals {
   const encoding = once(() => (require("./encoding") as typeof Encoding).createEncoding(convert));
   const abort = () => require("./abort") as typeof Abort;
-  const events = () => require("./events") as typeof Events;
   const files = () => require("./files") as typeof Files;
   const streams = () => require("./streams") as typeof Streams;
   const texts = once(() => streams().textStreams(encoding()));
   const http = once(() => (require("./http") as typeof Http).createHttp(bridge, encoding(), abort(), files));
   const crypto = once(() => (require("./crypto/crypto") as typeof Crypto).createCrypto(random, encoding()));
-  return {
-    URL: () => url().URL,
-    URLSearchParams: () => url().URLSearchParams,
-    TextEncoder: () => encoding().TextEncoder,
-    TextDecoder: () => encoding().TextDecoder,
-    atob: () => encoding().atob,
-    btoa: () => encoding().btoa,
-    structuredClone: () => (require("./clone") as typeof Clone).structuredClone,
-    AbortController: () => abort().AbortController,
-    AbortSignal: () => abort().AbortSignal,
-    DOMException: () => abort().DOMException,
-    Event: () => events().Event,
-    EventTarget: () => events().EventTarget,
-    CustomEvent: () => events().CustomEvent,
-    Blob: () => files().Blob,
-    File: () => files().File,
-    FormData: () => files().FormData,
-    ReadableStream: () => streams().ReadableStream,
-    WritableStream: () => streams().WritableStream,
-    TransformStream: () => streams().TransformStream,
-    ByteLengthQueuingStrategy: () => streams().ByteLengthQueuingStrategy,
-    CountQueuingStrategy: () => streams().CountQueuingStrategy,
-    CompressionStream: () => streams().CompressionStream,
-    DecompressionStream: () => streams().DecompressionStream,
-    TextEncoderStream: () => texts().TextEncoderStream,
-    TextDecoderStream: () => texts().TextDecoderStream,
-    Headers: () => http().Headers,
-    Request: () => http().Request,
-    Response: () => http().Response,
-    fetch: () => http().fetch,
-    crypto: () => crypto(),
-    performance: () => clock(),
-  };
+  return [
+    [["URL", "URLSearchParams"], () => require("./url") as typeof Url],
+    [["TextEncoder", "TextDecoder", "atob", "btoa"], encoding],
+    [["structuredClone"], () => require("./clone") as typeof Clone],
+    [["AbortController", "AbortSignal", "DOMException"], abort],
+    [["Event", "EventTarget", "CustomEvent"], () => require("./events") as typeof Events],
+    [["Blob", "File", "FormData"], files],
+    [["ReadableStream", "WritableStream", "TransformStream"], streams],
+    [["ByteLengthQueuingStrategy", "CountQueuingStrategy"], streams],
+    [["CompressionStream", "DecompressionStream"], streams],
+    [["TextEncoderStream", "TextDecoderStream"], texts],
+    [["fetch", "Headers", "Request", "Response"], http],
+    [["crypto"], () => ({ crypto: crypto() })],
+    [["performance"], () => ({ performance: clock() })],
+  ];
 }
 
 /** Formats values that are not strings. */
