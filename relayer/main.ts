@@ -46,8 +46,8 @@ const HOUSEKEEPING_MS = 60 * 60_000;
 const TRIMMING_MS = 5 * 60_000;
 const VACUUM_MS = 2 * 60_000;
 const QUEUE_VACUUM_MS = 10_000;
-/** On the embedded database a statement that records more of them would delay the runs that wait for it. */
-const ENDS_PER_BATCH = 32;
+/** On the embedded database, recording more than these takes longer than the executor needs for a short run. */
+const ENDS_PER_BATCH = 8;
 
 /** Readiness is withdrawn first: load balancers stop sending while everything is still served. */
 const drain = { isOn: false };

@@ -28,7 +28,7 @@ export interface CreditsOptions {
   readonly onError: (error: unknown) => void;
   readonly sweepMs?: number | undefined;
   readonly recordMs?: number | undefined;
-  /** Ends of runs that are recorded at once, without waiting for the next turn; default: any number waits. */
+  /** With this many ends, `recordMeanwhile` begins a turn of recording; default: turns begin by time only. */
   readonly endsPerBatch?: number | undefined;
   readonly reconcileMs?: number | undefined;
   /** Receives each payment on which the processor and the ledger differ. */
@@ -50,13 +50,15 @@ export class Credits {
   readonly #payments: Payments | undefined;
   readonly #recording: Repeating;
   readonly #background: readonly Repeating[];
+  readonly #endsPerBatch: number;
   #runEnds = 0;
 
   constructor(options: CreditsOptions) {
     const { db, payments, deployment, onError } = options;
     this.accounts = new CreditAccounts(db, options.signup);
     this.#recording = new Repeating(() => recordEnds(db), options.recordMs ?? RECORD_MS, onError);
-    const onRunEnd = (): void => this.#onRunEnd(options.endsPerBatch);
+    this.#endsPerBatch = options.endsPerBatch ?? Infinity;
+    const onRunEnd = (): void => void (this.#runEnds += 1);
     this.reservations = new Reservations({ ...options, accounts: this.accounts, onRunEnd });
     this.runs = new RunRecords(db);
     this.#payments = payments && new Payments(db, payments, deployment);
@@ -68,10 +70,14 @@ export class Credits {
     ];
   }
 
-  #onRunEnd(endsPerBatch = Infinity): void {
-    if (++this.#runEnds < endsPerBatch) return;
+  /**
+   * Records runs that have ended, if they are enough for a batch. To be called when this process has to wait for its
+   * executor: no response is later for it.
+   */
+  recordMeanwhile(): void {
+    if (this.#runEnds < this.#endsPerBatch) return;
     this.#runEnds = 0;
-    // Respond first, record after.
+    // What the executor waits for is sent first.
     setImmediate(() => this.#recording.hurry());
   }
 

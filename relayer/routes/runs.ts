@@ -155,7 +155,9 @@ async function paidRun(
   const { reservationId, limitMs } = await (early?.takeFor(call.caller) ?? reserve());
   const startedAt = early?.prepaidAt ?? new Date();
   call.act?.begins();
-  const ran = await asked.start(limitMs).catch(async (error: unknown) => {
+  const outcome = asked.start(limitMs);
+  deps.credits.recordMeanwhile();
+  const ran = await outcome.catch(async (error: unknown) => {
     // Every attempt reserves under the act's id, which succeeds once: no other attempt has run or will run.
     if (!asked.mayHaveRun) call.act?.cameToNothing();
     await deps.credits.reservations.releaseRun(reservationId);

@@ -203,8 +203,8 @@ describe("records of runs", () => {
 });
 
 describe("the recording of runs", () => {
-  it("begins after as many ends as a batch has, without waiting for a reader or for its next turn", async () => {
-    const bench = await openCredits({ recordMs: 3_600_000, endsPerBatch: 32 });
+  it("begins while a run waits for its executor, once as many have ended as a batch has", async () => {
+    const bench = await openCredits({ recordMs: 3_600_000, endsPerBatch: 8 });
     bench.credits.start();
     try {
       const accountId = freshAccount();
@@ -213,11 +213,13 @@ describe("the recording of runs", () => {
         const { rows } = await sql<{ ends: number }>`select count(*) as ends from run_ends`.execute(bench.db);
         return rows[0]?.ends ?? -1;
       };
-      for (let run = 1; run < 32; run++) await settled(bench, accountId);
-      expect(await waiting()).to.equal(31);
+      for (let run = 1; run < 8; run++) await settled(bench, accountId);
+      bench.credits.recordMeanwhile();
       await settled(bench, accountId);
+      expect(await waiting()).to.equal(8);
+      bench.credits.recordMeanwhile();
       await eventually("the ends are recorded", async () => (await waiting()) === 0);
-      expect((await bench.credits.runs.list(accountId, {}, FIRST)).total).to.equal(32);
+      expect((await bench.credits.runs.list(accountId, {}, FIRST)).total).to.equal(8);
     } finally {
       await bench.stop();
     }
