@@ -23,10 +23,13 @@ export async function openPglitePool(dataDir: string | undefined): Promise<Measu
   });
   // Statements are planned once, most of them over empty tables, where reading the whole table is the cheapest plan.
   await lite.exec("set enable_seqscan = off");
-  const statements = new PreparedStatements(lite);
   const line = new WaitingLine();
+  const client = clientOf(new PreparedStatements(lite), line);
   return {
-    connect: async () => clientOf(statements, await line.enter()),
+    connect: async () => {
+      await line.enter();
+      return client;
+    },
     end: async () => {
       await lite.close();
       await unlock?.();
@@ -35,9 +38,10 @@ export async function openPglitePool(dataDir: string | undefined): Promise<Measu
   };
 }
 
-function clientOf(statements: PreparedStatements, leave: () => void): PostgresPoolClient {
+/** One for all callers: the driver keeps what it knows of each client it meets. */
+function clientOf(statements: PreparedStatements, line: WaitingLine): PostgresPoolClient {
   const query = (sql: string, parameters: readonly unknown[]): Promise<unknown> => statements.query(sql, parameters);
-  return { query: query as PostgresPoolClient["query"], release: leave };
+  return { query: query as PostgresPoolClient["query"], release: () => line.leave() };
 }
 
 /** First come, first served, one at a time. */
@@ -49,10 +53,9 @@ class WaitingLine {
     return { busy: this.#busy ? 1 : 0, idle: this.#busy ? 0 : 1, waiting: this.#waiting.length };
   }
 
-  async enter(): Promise<() => void> {
+  async enter(): Promise<void> {
     if (this.#busy) await this.#turn();
     this.#busy = true;
-    return () => this.#leave();
   }
 
   #turn(): Promise<void> {
@@ -77,7 +80,7 @@ class WaitingLine {
   }
 
   /** Hands the connection directly to the next in line, so that no later caller can overtake. */
-  #leave(): void {
+  leave(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#busy = false;
     else next();

@@ -4,9 +4,9 @@
  */
 import { protocol, type messages, type PGlite } from "@electric-sql/pglite";
 import { readAnswer, type StatementAnswer } from "./backendMessages";
+import { executionOf } from "./frontendMessages";
 
 const { serialize } = protocol;
-const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute({}), serialize.sync()]);
 /** More than the relayer's distinct statements; lists of varying lengths can exceed it, then the oldest is evicted. */
 const MOST_STATEMENTS = 400;
 
@@ -35,7 +35,7 @@ export class PreparedStatements {
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryAnswer> {
     const statement = this.#statements.get(sql) ?? (await this.#prepare(sql));
     const values = parameters.map((value, index) => this.#serialized(value, statement.parameterTypes[index] ?? 0));
-    return this.#answer(statement, await this.#execute(serialize.bind({ statement: statement.name, values })));
+    return this.#answer(statement, await this.#execute(executionOf(statement.name, values)));
   }
 
   async #prepare(text: string): Promise<Statement> {
@@ -69,10 +69,10 @@ export class PreparedStatements {
   }
 
   /** One round trip; throws the database's error. */
-  async #execute(bind: Uint8Array): Promise<StatementAnswer> {
+  async #execute(execution: Buffer): Promise<StatementAnswer> {
     const chunks: Buffer[] = [];
     // `syncToFs` is for virtual file systems; here the database writes to the real one.
-    await this.#lite.execProtocolRawStream(Buffer.concat([bind, EXECUTE_AND_SYNC]), {
+    await this.#lite.execProtocolRawStream(execution, {
       syncToFs: false,
       onRawData: (chunk) => void chunks.push(Buffer.from(chunk)),
     });
