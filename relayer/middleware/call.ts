@@ -86,9 +86,15 @@ export interface Deciding {
   as(caller: Caller, work: (act: Act | undefined) => Promise<Answer<"runAction">>): Promise<Answer<"runAction">>;
 }
 
+/** A key, and the id under which the contract knows keys made by this service. */
+export interface PresentedKey {
+  readonly text: ApiKey;
+  readonly id: KeyId;
+}
+
 /** The credentials as sent: well-formed, not yet checked against the chain. */
 export interface Presented {
-  readonly key?: ApiKey;
+  readonly key?: PresentedKey;
   readonly identityToken?: string;
   readonly walletAuth?: string;
   readonly account?: AccountId;

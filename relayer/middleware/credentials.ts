@@ -2,6 +2,7 @@
  * Authenticates the caller. The format of a credential is checked before any hashing; the account behind it is looked
  * up on chain (and, for identity tokens, by the executor). Authorization is up to contract and executor.
  */
+import { LRUCache } from "lru-cache";
 import type { AuthKind } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import {
@@ -12,14 +13,13 @@ import {
   parseHash32,
   type AccountId,
   type Address,
-  type ApiKey,
   type KeyId,
 } from "../../protocol/ids";
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
 import type { KeyState } from "../../protocol/keyState";
 import type { AccountView, Chain } from "../chain/types";
 import type { Executor } from "../executorClient";
-import type { Caller, Presented } from "./call";
+import type { Caller, Presented, PresentedKey } from "./call";
 import type { RelayerContext } from "./context";
 
 export interface CredentialDeps {
@@ -54,7 +54,7 @@ export function presentedCredentials(ctx: RelayerContext, auth: AuthKind): Prese
   if (given === 0 && !OPTIONAL.has(auth))
     throw new KeywrightError("missing_credential", "Send a key as X-Api-Key or Authorization: Bearer.");
   return {
-    ...(key === undefined ? {} : { key: requireKey(key) }),
+    ...(key === undefined ? {} : { key: presentedKey(key) }),
     ...(identityToken === undefined ? {} : { identityToken, ...pickedAccount(ctx) }),
     ...(walletAuth === undefined ? {} : { walletAuth, ...pickedAccount(ctx) }),
   };
@@ -71,11 +71,11 @@ function keyHeader(ctx: RelayerContext): string | undefined {
   return bearer ?? plain;
 }
 
-function requireKey(text: string): ApiKey {
-  const key = parseApiKey(text);
-  if (key === undefined)
+function presentedKey(given: string): PresentedKey {
+  const text = parseApiKey(given);
+  if (text === undefined)
     throw new KeywrightError("malformed_key", "A key is 32 bytes in standard base64: 44 characters ending in =.");
-  return key;
+  return { text, id: keyIdOf(text) };
 }
 
 function pickedAccount(ctx: RelayerContext): { account?: AccountId } {
@@ -86,7 +86,6 @@ function pickedAccount(ctx: RelayerContext): { account?: AccountId } {
   return { account };
 }
 
-/** Size of the key cache; the least recently stored entry is evicted. */
 const MOST_REMEMBERED = 10_000;
 
 export interface Identity {
@@ -101,7 +100,11 @@ export interface Identity {
 /** A caller without its secret. */
 type Role = Omit<Caller, "key" | "credential">;
 
-const withKey = (role: Role, key: ApiKey): Caller => ({ ...role, key, credential: { type: "key", key } });
+const withKey = (role: Role, { text: key }: PresentedKey): Caller => ({
+  ...role,
+  key,
+  credential: { type: "key", key },
+});
 
 function once<T>(ask: () => Promise<T>): () => Promise<T> {
   let asked: Promise<T> | undefined;
@@ -109,7 +112,7 @@ function once<T>(ask: () => Promise<T>): () => Promise<T> {
 }
 
 export class Authentication {
-  readonly #remembered = new Map<KeyId, Role>();
+  readonly #remembered = new LRUCache<KeyId, Role>({ max: MOST_REMEMBERED });
   readonly #deps: CredentialDeps;
 
   constructor(deps: CredentialDeps) {
@@ -119,7 +122,7 @@ export class Authentication {
   /** Nothing was sent, or a key that was valid the last time. */
   isFamiliar(auth: AuthKind, { key, identityToken, walletAuth }: Presented): boolean {
     if (auth === "none" || auth === "stripe") return true;
-    if (key !== undefined) return this.#remembered.has(keyIdOf(key));
+    if (key !== undefined) return this.#remembered.has(key.id);
     return identityToken === undefined && walletAuth === undefined;
   }
 
@@ -128,20 +131,19 @@ export class Authentication {
     const { key } = presented;
     if (key === undefined || NOT_LOOKED_UP.has(auth))
       return { remembered: undefined, caller: once(() => this.#callerOf(auth, presented, requestId)) };
-    const keyId = keyIdOf(key);
-    const role = this.#remembered.get(keyId);
-    return { remembered: role && withKey(role, key), caller: once(() => this.#byKey(key, keyId)) };
+    const role = this.#remembered.get(key.id);
+    return { remembered: role && withKey(role, key), caller: once(() => this.#byKey(key)) };
   }
 
   /** The caller behind a key whose state the executor has just returned. */
-  learn(key: ApiKey, state: KeyState): Caller {
+  learn(key: PresentedKey, state: KeyState): Caller {
     const role = roleOf(state);
-    this.#remember(keyIdOf(key), role);
+    this.#remembered.set(key.id, role);
     return withKey(role, key);
   }
 
-  forget(key: ApiKey): void {
-    this.#remembered.delete(keyIdOf(key));
+  forget(key: PresentedKey): void {
+    this.#remembered.delete(key.id);
   }
 
   async #callerOf(auth: AuthKind, presented: Presented, requestId: string): Promise<Caller | undefined> {
@@ -152,9 +154,9 @@ export class Authentication {
     return undefined;
   }
 
-  async #byKey(key: ApiKey, keyId: KeyId): Promise<Caller> {
-    const state = await this.#stateOf(key, keyId);
-    this.#remembered.delete(keyId);
+  async #byKey(key: PresentedKey): Promise<Caller> {
+    const state = await this.#stateOf(key);
+    this.#remembered.delete(key.id);
     if (state === undefined) throw unknownKey();
     if (!state.isAccountKey && !state.live)
       throw state.expiresAtSeconds > 0n ? new KeywrightError("key_expired", "This key has expired.") : unknownKey();
@@ -165,17 +167,10 @@ export class Authentication {
    * Keys made by this service are identified by the hash of their text; keys identified by their bytes are the
    * exception. Unknown keys cost one round trip.
    */
-  async #stateOf(key: ApiKey, keyId: KeyId): Promise<KeyState | undefined> {
+  async #stateOf({ text, id }: PresentedKey): Promise<KeyState | undefined> {
     const { chain } = this.#deps;
-    if (!this.#remembered.has(keyId)) return chain.key([keyId, decodedKeyIdOf(key)]);
-    return (await chain.key([keyId])) ?? chain.key([decodedKeyIdOf(key)]);
-  }
-
-  #remember(keyId: KeyId, role: Role): void {
-    this.#remembered.delete(keyId);
-    const [oldest] = this.#remembered.keys();
-    if (oldest !== undefined && this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(oldest);
-    this.#remembered.set(keyId, role);
+    if (!this.#remembered.has(id)) return chain.key([id, decodedKeyIdOf(text)]);
+    return (await chain.key([id])) ?? chain.key([decodedKeyIdOf(text)]);
   }
 
   /**

@@ -2,7 +2,6 @@
 import { KeywrightError } from "../../protocol/errors";
 import {
   decodedKeyIdOf,
-  keyIdOf,
   packedAccountId,
   ZERO_HASH,
   type AccountId,
@@ -194,7 +193,7 @@ async function welcome(
 
 async function accountExists({ chain, executor }: RouteDeps, call: Call<"accountExists">): Promise<boolean> {
   const { key, identityToken } = call.presented;
-  if (key !== undefined) return (await chain.key([keyIdOf(key), decodedKeyIdOf(key)]))?.live ?? false;
+  if (key !== undefined) return (await chain.key([key.id, decodedKeyIdOf(key.text)]))?.live ?? false;
   const { walletAddress, accountId } = await executor.call("ownerWallet", { token: identityToken ?? "" }, call);
   const account = await chain.account(accountId as AccountId);
   return account?.owner === walletAddress && account.managed;
