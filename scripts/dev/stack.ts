@@ -12,7 +12,7 @@ import { isSilent } from "../../executor/alive";
 import { freePort, requireFree } from "./ports";
 import { DEVELOPMENT_CHAIN_ID, startChain, type ChainOptions } from "./chain";
 import { startProcess, waitUntil, type ManagedProcess } from "./processes";
-import { KEYHOLDER_OPTIONS } from "../keyholderOptions";
+import { NODE_OPTIONS } from "../nodeOptions";
 import { callExecutor, registerPayers } from "./payers";
 import { ensureDeployment } from "./localDeployment";
 import { startStripeDouble } from "./stripe/server";
@@ -288,7 +288,7 @@ class Services {
     const main = join(DIST, name, "main.js");
     const { env, ready, silent } = this.#plans[name];
     const onLine = (line: string): void => this.#options.onLog?.(name, line);
-    const nodeOptions = ["--enable-source-maps", ...(name === "executor" ? KEYHOLDER_OPTIONS : [])];
+    const nodeOptions = ["--enable-source-maps", ...NODE_OPTIONS[name]];
     const service = startProcess({ name, command: process.execPath, args: [...nodeOptions, main], env, onLine });
     this.#running.set(name, service);
     await waitUntil(`the ${name}`, ready, { timeoutMs: 60_000, died: service.died });

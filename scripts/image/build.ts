@@ -9,7 +9,7 @@ import { layerOf, type Entry, type Layer } from "./layer";
 import { writeLayout, type ImageSettings, type WrittenImage } from "./layout";
 import { sbomEntry } from "./sbom";
 import { buildSource, exportSource, installPackages } from "./source";
-import { KEYHOLDER_OPTIONS } from "../keyholderOptions";
+import { NODE_OPTIONS } from "../nodeOptions";
 
 export const IMAGE_NAMES = ["relayer", "executor", "ingress"] as const;
 export type ImageName = (typeof IMAGE_NAMES)[number];
@@ -39,7 +39,7 @@ const SETTINGS: Readonly<Record<ImageName, ImageSettings>> = {
   relayer: {
     ...COMMON,
     user: "61001:61000",
-    cmd: ["/app/dist/relayer/main.js"],
+    cmd: [...NODE_OPTIONS.relayer, "/app/dist/relayer/main.js"],
     ports: ["8000", "9464"],
     labels: labelsOf("relayer"),
   },
@@ -53,7 +53,7 @@ const SETTINGS: Readonly<Record<ImageName, ImageSettings>> = {
   executor: {
     ...COMMON,
     user: "0:0",
-    cmd: [...KEYHOLDER_OPTIONS, "/app/dist/executor/main.js"],
+    cmd: [...NODE_OPTIONS.executor, "/app/dist/executor/main.js"],
     ports: [],
     labels: labelsOf("executor"),
   },
