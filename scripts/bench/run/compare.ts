@@ -4,13 +4,12 @@
  */
 import type { Baseline } from "./baseline";
 import { cpuOf, perRun, type CpuTimes } from "./cpu";
-import { measureHttp, measureThroughput, type Target } from "./http";
+import { WARM_UP, measureHttp, measureThroughput, type Target } from "./http";
 
 const ROUNDS = 10;
 const RUNS_PER_ROUND = 60;
 const THROUGHPUT_MS = 1_500;
 const CALLERS = 8;
-const WARM_UP = 300;
 
 export interface Side {
   /** Milliseconds of each hello of one caller. */

@@ -35,6 +35,13 @@ export interface Bed extends Target {
   close(): Promise<void>;
 }
 
+/**
+ * Runs before the first measurement: measure the running service, not its start. For about a minute V8 optimises a
+ * service's functions, and again after each thing that happens for the first time, such as the server's check of idle
+ * connections after 30 s. It does so on threads that compete with the service for the cores.
+ */
+export const WARM_UP = 12_000;
+
 export async function startBed(): Promise<Bed> {
   const stack = await startStack({ env: STACK_SETTINGS });
   const accounts: BenchAccount[] = [];
