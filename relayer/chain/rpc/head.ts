@@ -10,6 +10,8 @@ export interface HeadOptions {
 }
 
 const POLLS_PER_BLOCK = 5;
+/** Share of the fastest pause before the first poll for an operation: a chain that mines at once has a head by then. */
+const EARLY = 0.2;
 
 export class Head {
   #number = 0;
@@ -20,6 +22,8 @@ export class Head {
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   #waiting = new Set<() => void>();
+  /** The poll under way or next is the first one for a waiting operation. */
+  #isEarly = false;
   readonly #options: HeadOptions;
 
   constructor(options: HeadOptions) {
@@ -63,12 +67,14 @@ export class Head {
   }
 
   async #poll(): Promise<void> {
+    const wasEarly = this.#isEarly;
+    this.#isEarly = false;
     try {
       this.#take(Number(await this.#options.rpc.call<string>("eth_blockNumber", [])));
     } catch (error) {
       if (!this.#stopped) this.#options.log.warn({ err: error }, "the chain's head cannot be read");
     }
-    if (!this.#stopped) this.#schedule(this.#pause());
+    if (!this.#stopped) this.#schedule(wasEarly ? this.#options.fastestPollMs : this.#pause());
   }
 
   #take(number: number): void {
@@ -97,8 +103,9 @@ export class Head {
 
   /** The first waiter cuts a long pause short. */
   #hurry(): void {
-    if (this.#waiting.size === 0 && this.#timer !== undefined)
-      this.#schedule(Math.min(this.#options.fastestPollMs, this.#pause()));
+    if (this.#waiting.size > 0 || this.#timer === undefined) return;
+    this.#isEarly = true;
+    this.#schedule(EARLY * this.#options.fastestPollMs);
   }
 
   #wake(): void {

@@ -13,6 +13,7 @@ describe("the chain's head", () => {
   let isAway: boolean;
   let asked: number;
   let head: Head;
+  let create: (fastestPollMs: number) => Head;
   beforeEach(() => {
     [number, isAway, asked] = [7, false, 0];
     const call = async (): Promise<string> => {
@@ -20,12 +21,14 @@ describe("the chain's head", () => {
       if (isAway) throw new Error("away");
       return `0x${number.toString(16)}`;
     };
-    head = new Head({
-      rpc: { call } as unknown as RpcClient,
-      log: pino({ level: "silent" }),
-      fastestPollMs: 5,
-      slowestPollMs: 10_000,
-    });
+    create = (fastestPollMs) =>
+      new Head({
+        rpc: { call } as unknown as RpcClient,
+        log: pino({ level: "silent" }),
+        fastestPollMs,
+        slowestPollMs: 10_000,
+      });
+    head = create(5);
   });
   afterEach(() => head.stop());
 
@@ -47,6 +50,20 @@ describe("the chain's head", () => {
     await waiting;
     expect(head.number).to.equal(8);
     expect(asked).to.be.greaterThan(quiet);
+  });
+
+  it("asks early for the first call that waits, and then no sooner than it may", async () => {
+    head = create(1_000);
+    head.start();
+    await head.next(5_000);
+    number = 8;
+    const before = asked;
+    const started = Date.now();
+    await head.next(5_000);
+    expect(Date.now() - started, "a block that was mined at once").to.be.lessThan(900);
+    expect(asked - before).to.equal(1);
+    await head.next(700);
+    expect(asked - before, "an early poll that found nothing is not followed by another").to.equal(2);
   });
 
   it("lets no call wait beyond its deadline, nor beyond its own close", async () => {
