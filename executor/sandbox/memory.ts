@@ -2,7 +2,7 @@
  * Limits the memory of all children together. Each has its own limit, but their sum exceeds the machine: one child may
  * use several times its share while the others are small. So the sum is kept below what the container allows.
  */
-import { readFileSync } from "node:fs";
+import { closeSync, openSync, readSync } from "node:fs";
 import { totalmem } from "node:os";
 
 const MIB = 2 ** 20;
@@ -34,13 +34,48 @@ export function childrenFor(memoryBytes: number, slots: number): number {
   return Math.max(slots + 2, Math.min(Math.floor(memoryBytes / (CHILD_MIB * MIB)), WARM_PER_SLOT * slots));
 }
 
-/** Memory of a process that is not shared with others, in bytes; 0 if unreadable. */
-export function privateBytes(pid: number | undefined): number {
-  try {
-    const [, resident = 0, shared = 0] = readFileSync(`/proc/${pid}/statm`, "latin1").split(" ").map(Number);
-    return (resident - shared) * PAGE_BYTES;
-  } catch {
-    return 0;
+/** In bytes. */
+export interface MemoryUse {
+  readonly resident: number;
+  /** What it shares with no other process. */
+  readonly unshared: number;
+  /** Reserved for data, resident or not. */
+  readonly data: number;
+}
+
+const NOTHING: MemoryUse = { resident: 0, unshared: 0, data: 0 };
+
+/** What the kernel says of a process's memory. Keeps the file open: a run reads it, and opening it costs most. */
+export class ProcessMemory {
+  #file: number | undefined;
+  readonly #text = Buffer.alloc(256);
+
+  constructor(pid: number | undefined) {
+    try {
+      this.#file = openSync(`/proc/${pid}/statm`, "r");
+    } catch {
+      // It has ended already.
+    }
+  }
+
+  /** All 0 when the process has ended. */
+  read(): MemoryUse {
+    if (this.#file === undefined) return NOTHING;
+    try {
+      const length = readSync(this.#file, this.#text, 0, this.#text.length, 0);
+      const [, resident = 0, shared = 0, , , data = 0] = this.#text
+        .toString("latin1", 0, length)
+        .split(" ")
+        .map(Number);
+      return { resident: resident * PAGE_BYTES, unshared: (resident - shared) * PAGE_BYTES, data: data * PAGE_BYTES };
+    } catch {
+      return NOTHING;
+    }
+  }
+
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
   }
 }
 

@@ -10,7 +10,7 @@ import { FairQueue } from "./fairQueue";
 import { FetchBudgets } from "./fetches";
 import { ModuleCache } from "./imports";
 import { DEFAULT_FIRST_UID, residentCapBytes } from "./launch";
-import { memoryOfChildren, privateBytes, toEnd } from "./memory";
+import { memoryOfChildren, toEnd } from "./memory";
 import { RunSession } from "./session";
 import {
   IsolationTooWeak,
@@ -302,8 +302,8 @@ class Pool implements SandboxPool {
 
   #checkMemory(): void {
     if (this.#sessions.size === 0) return;
-    const idle = this.#idle.map((worker) => ({ of: worker, bytes: privateBytes(worker.pid) }));
-    const busy = [...this.#sessions].map(([session, worker]) => ({ of: session, bytes: privateBytes(worker.pid) }));
+    const idle = this.#idle.map((worker) => ({ of: worker, bytes: worker.unsharedBytes() }));
+    const busy = [...this.#sessions].map(([session, worker]) => ({ of: session, bytes: worker.unsharedBytes() }));
     const over = toEnd(idle, busy, this.#memoryBytes, this.#options.size);
     for (const worker of over.idle) worker.kill("memory is needed");
     this.#idle = this.#idle.filter((worker) => worker.isAlive);

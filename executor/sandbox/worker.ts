@@ -1,5 +1,4 @@
 /** The keyholder's interface to one child process: starts it, passes messages, watches its memory, ends it. */
-import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import type { Logger } from "pino";
 import { readFrames, writeFrame, type Frame } from "../frames";
@@ -9,6 +8,7 @@ import { GUEST_PRIORITY, setPriorities } from "../confinement/priority";
 import { redactedStderr } from "../confinement/redactedStderr";
 import type { StartedProcess, Starter } from "../confinement/starter";
 import { dataCapBytes, launchChild, residentCapBytes, type LaunchOptions } from "./launch";
+import { ProcessMemory } from "./memory";
 import { fromChildSchema, type FromChild, type ToChild } from "./messages";
 import { defined } from "../../protocol/defined";
 
@@ -16,7 +16,6 @@ const READY_MS = 10_000;
 const STDERR_TAIL = 8_192;
 /** With memory use above this fraction of a limit, a crash of the engine counts as running out of memory. */
 const NEAR_CAP = 0.75;
-const PAGE_BYTES = 4_096;
 /** Where two names share a number, the first. */
 const SIGNALS = new Map(
   Object.entries(constants.signals)
@@ -51,6 +50,7 @@ export class Worker {
   events: WorkerEvents | undefined;
   readonly #process: StartedProcess;
   #programId: number | undefined;
+  #memory: ProcessMemory | undefined;
   #wasNearCap = false;
   readonly #waiting = new Map<FromChild["type"], (message: FromChild) => void>();
   #stderr = "";
@@ -89,6 +89,8 @@ export class Worker {
     await this.#expect("ready");
     this.#programId = await this.#process.programId();
     setPriorities(this.#programId, GUEST_PRIORITY);
+    this.#memory = new ProcessMemory(this.#programId);
+    if (this.#exit !== undefined) this.#memory.close();
   }
 
   /** Runs the child's self-test. */
@@ -115,16 +117,17 @@ export class Worker {
 
   /** Resident memory in bytes; 0 if unreadable. */
   residentBytes(): number {
-    try {
-      const [, resident = 0, , , , data = 0] = readFileSync(`/proc/${this.pid}/statm`, "latin1")
-        .split(" ")
-        .map((pages) => Number(pages) * PAGE_BYTES);
-      const { heapMiB } = this.#options;
-      this.#wasNearCap = resident > NEAR_CAP * residentCapBytes(heapMiB) || data > NEAR_CAP * dataCapBytes(heapMiB);
-      return resident;
-    } catch {
-      return 0;
-    }
+    const { resident = 0, data = 0 } = this.#memory?.read() ?? {};
+    // A child that has ended keeps what was last known of it.
+    if (resident === 0) return 0;
+    const { heapMiB } = this.#options;
+    this.#wasNearCap = resident > NEAR_CAP * residentCapBytes(heapMiB) || data > NEAR_CAP * dataCapBytes(heapMiB);
+    return resident;
+  }
+
+  /** Memory in bytes that it shares with no other process; 0 if unreadable. */
+  unsharedBytes(): number {
+    return this.#memory?.read().unshared ?? 0;
   }
 
   /** Large frames are scheduled fairly by account; payloads also wait for their budget. */
@@ -158,6 +161,7 @@ export class Worker {
   }
 
   #onEnd(code: number | null, signal: NodeJS.Signals | null, problem = ""): WorkerExit {
+    this.#memory?.close();
     const killedFor = this.#killedFor;
     const wasNearCap = this.#wasNearCap;
     this.#exit = {

@@ -1,11 +1,13 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { totalmem } from "node:os";
 import {
   childrenFor,
   memoryLimitBytes,
   memoryOfChildren,
-  privateBytes,
+  ProcessMemory,
   slotsFor,
   toEnd,
 } from "../../../executor/sandbox/memory";
@@ -63,7 +65,27 @@ describe("the memory of all children", () => {
   });
 
   it("is read from the kernel", () => {
-    expect(privateBytes(process.pid)).to.be.above(2 ** 20);
-    expect(privateBytes(undefined)).to.equal(0);
+    const memory = new ProcessMemory(process.pid);
+    const { resident, unshared, data } = memory.read();
+    expect(unshared).to.be.above(2 ** 20);
+    expect(resident).to.be.above(unshared);
+    expect(data).to.be.above(2 ** 20);
+    const held = Buffer.alloc(64 * 2 ** 20, 1);
+    expect(memory.read().resident, "read anew").to.be.above(resident + held.length / 2);
+    memory.close();
+    memory.close();
+    expect(memory.read()).to.deep.equal({ resident: 0, unshared: 0, data: 0 });
+  });
+
+  it("of a process that has ended is 0, though its number may be another's", async () => {
+    const child = spawn("sleep", ["60"]);
+    await once(child, "spawn");
+    const memory = new ProcessMemory(child.pid ?? 0);
+    expect(memory.read().resident).to.be.above(0);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    expect(memory.read()).to.deep.equal({ resident: 0, unshared: 0, data: 0 });
+    memory.close();
+    expect(new ProcessMemory(child.pid).read().resident).to.equal(0);
   });
 });
