@@ -38,6 +38,14 @@ export type Handlers = {
   ) => ExecutorAnswer<C> | Promise<ExecutorAnswer<C>>;
 };
 
+/** All that is logged of a call. */
+interface CallLine {
+  readonly requestId: string;
+  readonly path: string | undefined;
+  readonly status: number;
+  readonly ms: number;
+}
+
 export interface ServerOptions {
   readonly socketPath: string;
   /** Numeric id of the group that may connect; without it only the owner may. */
@@ -71,9 +79,12 @@ export class ExecutorServer {
   #open = 0;
   #onIdle: (() => void) | undefined;
   readonly #options: ServerOptions;
+  readonly #calls: Logger;
 
   private constructor(options: ServerOptions) {
     this.#options = options;
+    // No member of the line is secret; a search for secrets would cost more than the line.
+    this.#calls = options.logger.child({}, { redact: [] });
     this.#server = createServer({ requestTimeout: BODY_TIMEOUT_MS, keepAliveTimeout: 60_000 }, (request, response) => {
       void this.#serve(request, response);
     });
@@ -129,7 +140,8 @@ export class ExecutorServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();
-    const log = this.#options.logger.child({ requestId: requestIdOf(request) });
+    const requestId = requestIdOf(request);
+    const log = this.#options.logger.child({ requestId });
     const gone = new AbortController();
     response.once("close", () => {
       if (!response.writableFinished) gone.abort();
@@ -151,10 +163,9 @@ export class ExecutorServer {
       status = refusal.status;
       reply.refuse(refusal);
     } finally {
-      log[request.url === EXECUTOR_CALLS.ready.path ? "debug" : "info"](
-        { path: request.url?.slice(0, 64), status, ms: Math.round((performance.now() - startedAt) * 100) / 100 },
-        "call",
-      );
+      const ms = Math.round((performance.now() - startedAt) * 100) / 100;
+      const line: CallLine = { requestId, path: request.url?.slice(0, 64), status, ms };
+      this.#calls[request.url === EXECUTOR_CALLS.ready.path ? "debug" : "info"](line, "call");
       if (--this.#open === 0) this.#onIdle?.();
     }
   }
