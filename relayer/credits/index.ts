@@ -72,7 +72,7 @@ export class Credits {
 
   /**
    * Records runs that have ended, if they are enough for a batch. To be called when this process has to wait for its
-   * executor: no response is later for it.
+   * executor: a response is later for it only when the executor is quicker.
    */
   recordMeanwhile(): void {
     if (this.#runEnds < this.#endsPerBatch) return;
