@@ -3,6 +3,7 @@
  * afterwards; only signatures, addresses and ciphertexts leave.
  */
 import { randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import { KeywrightError } from "../../protocol/errors";
 import type { Curve } from "../../protocol/curves";
 import { PathKind, derivationPath, pathKindFor } from "../../protocol/ids";
@@ -17,10 +18,13 @@ const PATH_KINDS = { [PathKind.pkp]: "pkp", [PathKind.usageKey]: "usage-key" } a
   KeyKind
 >;
 const NO_PATH = Buffer.alloc(0);
+const ADDRESSES_KEPT = 10_000;
 
 export class Keyring {
   readonly #root: Buffer;
   readonly #namespace: Buffer;
+  /** Addresses by path. They are public and never change; computing one takes as long as a signature. */
+  readonly #addresses = new LRUCache<DerivationPath, Address>({ max: ADDRESSES_KEPT });
 
   /** Copies the root key; the caller zero-fills its own buffer. */
   constructor(root: Buffer, namespace: Hash32) {
@@ -35,21 +39,18 @@ export class Keyring {
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`.
    */
   withPkp<T>(account: AccountId, path: DerivationPath, pkpId: PkpId, use: Use<T>): T {
-    requirePkpPath(account, path);
-    return this.#withSecret("pkp", bytesOf(path), (secret) => {
-      if (addressOf(secret) !== pkpId) {
-        throw new KeywrightError(
-          "unknown_pkp",
-          `The key registered as ${pkpId} is not the one its derivation path leads to, so it is not used.`,
-        );
-      }
-      return use(secret);
-    });
+    this.requirePkp(account, path, pkpId);
+    return this.#withSecret("pkp", bytesOf(path), use);
   }
 
   /** Makes the checks of `withPkp`, for operations that use another key on the PKP's behalf. */
   requirePkp(account: AccountId, path: DerivationPath, pkpId: PkpId): void {
-    this.withPkp(account, path, pkpId, () => undefined);
+    requirePkpPath(account, path);
+    if (this.addressAt(account, path) === pkpId) return;
+    throw new KeywrightError(
+      "unknown_pkp",
+      `The key registered as ${pkpId} is not the one its derivation path leads to, so it is not used.`,
+    );
   }
 
   /**
@@ -57,9 +58,8 @@ export class Keyring {
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`.
    */
   withPkpOn<T>(curve: Curve, account: AccountId, path: DerivationPath, pkpId: PkpId, use: Use<T>): T {
-    return this.withPkp(account, path, pkpId, (secret) =>
-      curve === "secp256k1" ? use(secret) : this.#withCurve("pkp", curve, bytesOf(path), use),
-    );
+    this.requirePkp(account, path, pkpId);
+    return this.#withCurve("pkp", curve, bytesOf(path), use);
   }
 
   /** Uses the secret of the payer with this index; 0 is the admin payer. */
@@ -138,7 +138,12 @@ export class Keyring {
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`.
    */
   addressAt(account: AccountId, path: DerivationPath): Address {
-    return this.#withSecret(PATH_KINDS[requirePath(account, path)], bytesOf(path), addressOf);
+    const kind = PATH_KINDS[requirePath(account, path)];
+    const known = this.#addresses.get(path);
+    if (known !== undefined) return known;
+    const address = this.#withSecret(kind, bytesOf(path), addressOf);
+    this.#addresses.set(path, address);
+    return address;
   }
 
   /** Zero-fills the root key. The keyring must not be used afterwards: it would derive from zeros. */
