@@ -12,6 +12,7 @@ import { ModuleCache } from "./imports";
 import { DEFAULT_FIRST_UID, residentCapBytes } from "./launch";
 import { memoryOfChildren, toEnd } from "./memory";
 import { RunSession } from "./session";
+import { Starts } from "./starts";
 import {
   IsolationTooWeak,
   PoolClosed,
@@ -87,6 +88,7 @@ class Pool implements SandboxPool {
   readonly #recycle: { runs: number; ageMs: number };
   readonly #maxChildren: number;
   readonly #starter = new Starter();
+  readonly #starts = new Starts();
   /** Every child process that has not exited. */
   readonly #workers = new Set<Worker>();
   /** Idle children that belong to an owner, longest idle first. */
@@ -188,18 +190,24 @@ class Pool implements SandboxPool {
   }
 
   #dispatch(): void {
-    for (let next = this.#queue.take(); next; next = this.#queue.take()) void this.#serve(next);
+    while (this.#starts.isFree) {
+      const next = this.#queue.take();
+      if (next === undefined) return;
+      void this.#serve(next);
+    }
   }
 
   async #serve({ job, resolve, reject }: Waiting): Promise<void> {
     const startedAt = performance.now();
+    const started = this.#starts.begin(() => this.#dispatch());
     try {
-      resolve(await this.#runOn(await this.#acquire(affinityOf(job)), job));
+      resolve(await this.#runOn(await this.#acquire(affinityOf(job)), job, started));
     } catch (error) {
       if (error instanceof RunCancelled || error instanceof PoolClosed) reject(error);
       else resolve(this.#notStarted(error));
     } finally {
       this.#queue.done(job.account, performance.now() - startedAt);
+      started();
       this.#dispatch();
       if (this.#queue.running + this.#queue.waiting === 0) this.#onIdle?.();
     }
@@ -212,12 +220,13 @@ class Pool implements SandboxPool {
     return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, fault: "service" };
   }
 
-  async #runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {
+  async #runOn(worker: Worker, job: RunJob, onWaits: () => void): Promise<RunOutcome> {
     const session = new RunSession(this.#nextRun++, job, worker, {
       fetcher: this.#options.fetcher,
       budgets: this.#budgets,
       modules: this.#modules,
       logger: this.#options.logger,
+      onWaits,
     });
     this.#sessions.set(session, worker);
     this.#counts.runs++;

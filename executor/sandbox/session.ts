@@ -23,6 +23,8 @@ const MAX_ARGS_CHARS = 1_048_576;
 export interface SessionParts extends FetchParts {
   modules: ModuleCache;
   logger: { error(facts: object, message: string): void };
+  /** Called whenever the run asks for something: it leaves its core to others. */
+  onWaits: () => void;
 }
 
 const MAX_SPECIFIER_CHARS = 2_048;
@@ -158,6 +160,7 @@ export class RunSession {
   }
 
   async #onOp(op: Op, payload: Buffer): Promise<void> {
+    this.#parts.onWaits();
     try {
       const answer = await this.#serve(op, payload);
       const run = this.#run;

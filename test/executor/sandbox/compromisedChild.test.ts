@@ -35,6 +35,7 @@ function session(options: RunOptions = {}): { puppet: Puppet; outcome: RunSessio
     budgets: new FetchBudgets(),
     modules: {} as ModuleCache,
     logger: silent,
+    onWaits: () => undefined,
   });
   running.start();
   return { puppet, outcome: running.outcome };
