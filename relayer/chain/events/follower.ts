@@ -25,8 +25,10 @@ export interface FollowerOptions {
 
 /** Near the head, blocks are read individually, up to this many per step. */
 const NEAR_AT_ONCE = 64;
-/** Old blocks are compared with the chain in batches of this size. */
+/** Old blocks are compared with the chain in batches of this size at most. */
 const COMPARED_AT_ONCE = 64;
+/** Most reorgs take back a block or two. */
+const COMPARED_FIRST = 2;
 
 /** Another instance advanced the follower concurrently. */
 class Overtaken extends Error {
@@ -58,7 +60,9 @@ export class Follower {
     const at = await this.#position();
     const head = await this.#reader.head();
     if (head === undefined) return false;
-    if (at !== undefined && !(await this.#isOnChain(at, head))) return this.#goBack(at, head);
+    const isOnChain = at === undefined || (await this.#isOnChain(at, head));
+    if (isOnChain === undefined) return false;
+    if (at !== undefined && !isOnChain) return this.#goBack(at, head);
     const from = at === undefined ? deploymentBlock : at.number + 1;
     if (head.number < from) return false;
     const final = head.number - finalityDepth;
@@ -76,13 +80,13 @@ export class Follower {
       .executeTakeFirst();
   }
 
-  async #isOnChain(block: Block, head: Block): Promise<boolean> {
+  /** Undefined when the chain below its head cannot be read. */
+  async #isOnChain(block: Block, head: Block): Promise<boolean | undefined> {
     if (block.number === head.number) return block.hash === head.hash;
     const now = await this.#reader.block(block.number);
+    if (now !== undefined) return now.hash === block.hash;
     // A lagging node does not have the block: that is no reorg, there is nothing to do yet.
-    return now === undefined
-      ? head.number < block.number && !(await this.#isShorterChain(head))
-      : now.hash === block.hash;
+    return head.number < block.number ? !(await this.#isShorterChain(head)) : undefined;
   }
 
   /** A head below the follower's block is a reorg only if its hash differs from the one stored at that height. */
@@ -191,7 +195,7 @@ export class Follower {
 
   /**
    * The newest block read that is still canonical: among those whose hashes are kept, else among the blocks of events,
-   * else the one before the contract's. Undefined while the endpoints do not answer.
+   * else the one before the contract's. Undefined while the endpoints do not say.
    */
   async #lastCommonBlock(head: Block): Promise<Block | undefined> {
     const { db, deploymentBlock } = this.#options;
@@ -201,15 +205,31 @@ export class Follower {
       known.length > 0;
       known = await this.#blocksOfEventsBelow(known.at(-1)?.number ?? 0)
     ) {
-      const now = await Promise.all(
-        known.map(async (block) => (block.number > head.number ? undefined : await this.#reader.block(block.number))),
-      );
-      if (now.some((block, index) => block === undefined && (known[index]?.number ?? 0) <= head.number))
-        return undefined;
-      const common = known.find(({ hash }, index) => now[index]?.hash === hash);
-      if (common !== undefined) return common;
+      const { common, isUnread } = await this.#newestCommon(known, head);
+      if (common !== undefined || isUnread) return common;
     }
     return this.#reader.block(Math.max(0, deploymentBlock - 1));
+  }
+
+  /**
+   * Compares from the newest block on, in growing steps. Whether older blocks can be read does not matter: among dozens
+   * of them a weak endpoint fails for one nearly every time.
+   */
+  async #newestCommon(
+    known: readonly Block[],
+    head: Block,
+  ): Promise<{ readonly common?: Block; readonly isUnread: boolean }> {
+    const below = known.filter(({ number }) => number <= head.number);
+    let size = COMPARED_FIRST;
+    for (let start = 0; start < below.length; start += size, size = Math.min(2 * size, COMPARED_AT_ONCE)) {
+      const step = below.slice(start, start + size);
+      const now = await Promise.all(step.map(({ number }) => this.#reader.block(number)));
+      for (const [index, common] of step.entries()) {
+        if (now[index] === undefined) return { isUnread: true };
+        if (now[index].hash === common.hash) return { common, isUnread: false };
+      }
+    }
+    return { isUnread: false };
   }
 
   async #blocksOfEventsBelow(number: number): Promise<readonly Block[]> {

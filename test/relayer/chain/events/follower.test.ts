@@ -5,6 +5,7 @@ import type { AccountId } from "../../../../protocol/ids";
 import type { AccountEvent, Chain } from "../../../../relayer/chain/types";
 import { addGroup, ChainBed, eventually, freshAccountId, newAccount, request } from "../../../support/chainBed";
 import { refusal } from "../../../support/refusal";
+import { refuseWith } from "../../../support/rpcProxy";
 
 describe("reorgs", function () {
   this.timeout(60_000);
@@ -81,6 +82,30 @@ describe("reorgs", function () {
     const now = await chain.submission(submissionId);
     expect(now?.result?.group_id).to.equal("2");
     expect(now?.before?.result?.group_id).to.equal("1");
+  });
+
+  it("are taken back although the blocks below them cannot be read", async () => {
+    const id = await account();
+    await bed.mine(10);
+    const { submissionId } = await chain.submit(addGroup(id, "moves", { reserve }));
+    await bed.followed();
+    const newest = await bed.provider.getBlockNumber();
+    const heal = bed.proxy.inject((call, forward) =>
+      call.method === "eth_getBlockByNumber" && Number(call.params[0]) < newest - 3
+        ? refuseWith("internal error")(call, forward)
+        : undefined,
+    );
+    try {
+      await bed.reorg();
+      await bed.followed();
+      await eventually("the write is on the chain again", async () => (await bed.groupCount(id)) === 1);
+      await eventually(
+        "the submission is mined again",
+        async () => (await chain.submission(submissionId))?.state === "mined",
+      );
+    } finally {
+      heal();
+    }
   });
 
   it("waits for the configured depth before it answers", async () => {
