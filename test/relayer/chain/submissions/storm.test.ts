@@ -100,6 +100,8 @@ describe("all faults at once", function () {
     const next = random(SEED);
     const ids = Array.from({ length: 6 }, freshAccountId);
     await Promise.all(ids.map((id, index) => (relayers[index % 2] as ChainInstance).chain.submit(newAccount(id))));
+    // Deeper than the reorgs below: without its account a write is refused for good.
+    await bed.mine(2);
     for (const line of lines) line.inject(weather(next));
     const writes = count(3, 40);
     let isOver = false;
