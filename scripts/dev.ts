@@ -4,6 +4,7 @@
  */
 import { join } from "node:path";
 import { DEFAULT_PORTS, startStack, type Stack } from "./dev/stack";
+import { VERSION } from "../client/version";
 
 const ROOT = join(__dirname, "..", "..");
 
@@ -52,6 +53,15 @@ function start(): Promise<Stack> {
   });
 }
 
+/** How well the processes that run actions are isolated on this machine, and what is missing. */
+async function isolationOf({ baseUrl }: Stack): Promise<string> {
+  const { sandbox } = (await (await fetch(`${baseUrl}/info`)).json()) as {
+    sandbox: { level: string; missing: readonly string[] };
+  };
+  const [cause] = sandbox.missing;
+  return cause === undefined ? sandbox.level : `${sandbox.level}: ${cause}`;
+}
+
 async function main(): Promise<void> {
   let stopping = false;
   const asked = new Promise<void>((resolve) => {
@@ -66,6 +76,8 @@ async function main(): Promise<void> {
   if (!stopping) {
     console.log(`viewer    ${stack.baseUrl}/core/v1/swagger-ui   metrics ${stack.metricsUrl}`);
     console.log(`dashboard ${stack.baseUrl}`);
+    console.log(`package   npm install ${stack.baseUrl}/packages/keywright-${VERSION}.tgz`);
+    console.log(`isolation ${await isolationOf(stack)}`);
     console.log(
       process.env.DATA_DIR
         ? `data      ${stack.dataDir}`

@@ -2,10 +2,11 @@
 // browser, PostgreSQL and images. Runs as many suites at once as there are cores, of system tests one more, since they
 // often wait; prints their output suite by suite.
 // The deep run (also of the system tests, by `-- --system`) uses the large counts, one suite at a time, and writes its
-// figures to bench/deep.json; without `--system` it also tests the contract's tests with a sample of mutants
-// (scripts/mutation.ts). Suites named after `--` run alone.
+// figures to bench/deep.json; without `--system` it also proves what it can of the contract's libraries
+// (scripts/proofs.ts) and tests the contract's tests with a sample of mutants (scripts/mutation.ts). Suites named after
+// `--` run alone.
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,6 +15,9 @@ import { projectEnvironment } from "./node.mjs";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const deep = process.argv.includes("--deep");
 const figuresFolder = mkdtempSync(join(tmpdir(), "keywright-figures-"));
+// Tests append what they need and lack (test/support/needs.ts).
+const leftOut = join(figuresFolder, "leftOut");
+const totals = { passing: 0, failing: 0, pending: 0 };
 const mocha = [
   ...(deep ? ["--timeout", "1200000", "--reporter", join(root, "scripts", "figuresReporter.cjs")] : []),
   "--color",
@@ -28,22 +32,40 @@ const plain = {
 };
 const MUTANTS = "120"; // about half an hour; `npm run mutation` takes all of them, for hours
 const mutation = ["node", ["-r", "ts-node/register/transpile-only", "scripts/mutation.ts", "--sample", MUTANTS]];
+const proofs = ["node", ["-r", "ts-node/register/transpile-only", "scripts/proofs.ts"]];
 const PACKAGES = "examples|project|sdkInBrowser|sdkPackage|viewer";
+/** Tests that may be left out where something is missing. */
+const needing = readdirSync(join(root, "test"), { recursive: true })
+  .filter((file) => file.endsWith(".test.ts") && !file.startsWith("system"))
+  .map((file) => join("test", file))
+  .filter((file) => readFileSync(join(root, file), "utf8").includes('support/needs"'));
+/** Those, and tests that run otherwise where bubblewrap is. */
+const ISOLATED = [
+  "test/executor/@(sandbox|attacks|fetcher)/**/*.test.ts",
+  "test/executor/@(run|memory).test.ts",
+  "test/e2e/hostileActions.test.ts",
+  ...needing,
+];
 const system = {
   images: ["mocha", [...mocha, "test/system/image.test.ts"]],
   dashboard: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts"]],
   relayers: ["mocha", [...mocha, `test/system/!(image|${PACKAGES}).test.ts`]],
   packages: ["mocha", [...mocha, `test/system/@(${PACKAGES}).test.ts`]],
+  // Run by `npm test` too, where bubblewrap and curl may be missing.
+  isolation: ["mocha", [...mocha, ...ISOLATED]],
 };
 const isSystem = process.argv.includes("--system");
-const suites = isSystem ? system : deep ? { ...plain, mutation } : plain;
+const suites = isSystem ? system : deep ? { ...plain, proofs, mutation } : plain;
 const asked = Object.keys(suites).filter((name) => process.argv.includes(name));
 const waiting = asked.length > 0 ? asked : Object.keys(suites);
 const running = new Map();
+/** Enough for the failures' texts behind mocha's closing lines. */
+const SUMMARY_CHARS = 1_000_000;
 let failed = false;
 
 const atOnce = deep ? 1 : availableParallelism() + (isSystem ? 1 : 0);
 await Promise.all(Array.from({ length: atOnce }, work));
+summarise();
 rmSync(figuresFolder, { recursive: true, force: true });
 process.exit(failed ? 1 : 0);
 
@@ -63,16 +85,24 @@ function run(name) {
     // Mutants are tested with the quick counts.
     KEYWRIGHT_DEEP: deep && name !== "mutation" ? "1" : "",
     KEYWRIGHT_FIGURES: deep && name !== "mutation" ? figures : "",
+    KEYWRIGHT_LEFT_OUT: leftOut,
   };
   const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
   const output = { kept: [`\n── ${name} ──\n`] };
   running.set(name, output);
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output.kept.push(chunk), show()));
+  let tail = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk) => {
+      tail = (tail + chunk).slice(-SUMMARY_CHARS);
+      output.kept.push(chunk);
+      show();
+    });
   show();
   return new Promise((resolve) => {
     child.once("error", (error) => (output.kept.push(`${error.message}\n`), resolve(1)));
     child.once("close", (status) => {
       output.isOver = true;
+      add(tail);
       show();
       if (existsSync(figures)) keep(name, JSON.parse(readFileSync(figures, "utf8")));
       resolve(status ?? 1);
@@ -86,6 +116,31 @@ function show() {
     if (!output.isOver) return;
     running.delete(name);
   }
+}
+
+/** Adds the figures of mocha's closing lines. The last ones count: a failure's text may quote others. */
+function add(tail) {
+  const plain = tail.replace(/\u001b\[[0-9;]*m/g, "");
+  for (const kind of Object.keys(totals))
+    totals[kind] += Number(lastOf(plain, new RegExp(`^ +(\\d+) ${kind}\\b`, "gm")));
+}
+
+function lastOf(text, pattern) {
+  return [...text.matchAll(pattern)].at(-1)?.[1] ?? 0;
+}
+
+/** What was left out and why, in one line, and the totals. */
+function summarise() {
+  const lines = existsSync(leftOut) ? readFileSync(leftOut, "utf8").trim().split("\n") : [];
+  const counts = Map.groupBy(lines, (line) => line);
+  const sentences = [...counts].map(
+    ([need, { length }]) => `${length} test${length === 1 ? " needs" : "s need"} ${need}`,
+  );
+  if (sentences.length > 0) console.log(`\nLeft out: ${sentences.join("; ")}`);
+  console.log(`\n${totals.passing} passed, ${totals.failing} failed, ${totals.pending} skipped`);
+  // A test that is left out in another way has no reason that anyone could read.
+  if (totals.pending !== lines.length) failed = true;
+  if (totals.passing === 0) failed = true;
 }
 
 /** The deep run's last figures, suite by suite; those of suites that no longer exist are dropped. */
