@@ -22,16 +22,19 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
         bool byName;
     }
 
+    /// @inheritdoc IAccountCore
     function canExecuteAction(uint256 key, uint256 cid) external view returns (bool) {
         (DenialReason reason, , ) = _decide(key, cid, address(0));
         return reason == DenialReason.None;
     }
 
+    /// @inheritdoc IAccountCore
     function canUseWalletInAction(uint256 key, uint256 cid, address pkp) external view returns (bool) {
         (DenialReason reason, , ) = _decide(key, cid, pkp);
         return reason == DenialReason.None && pkp != address(0);
     }
 
+    /// @inheritdoc IAccountCore
     function explainExecution(
         uint256 key,
         uint256 cid,
@@ -69,21 +72,21 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
         accountId = subject.accountId;
         if (subject.denial != DenialReason.None) return (subject.denial, false, accountId);
         if (subject.frozen) return (DenialReason.AccountFrozen, false, accountId);
-        bool pkpUnknown = pkp != address(0) && !_isPkp(_accounts[accountId], pkp);
-        Verdict memory verdict = _judge(key, subject, cid, pkpUnknown ? address(0) : pkp);
-        reason = _reason(verdict, cid, pkpUnknown);
+        Account storage account = _accounts[accountId];
+        Verdict memory verdict = _judge(account, key, subject, cid, pkp);
+        reason = _reason(verdict, cid, pkp != address(0) && !_isPkp(account, pkp));
         byName = verdict.byName && reason == DenialReason.None;
     }
 
     /// @dev Scans the account's groups in words of 224. Stops once a group that lists the action by name allows the
     ///   run.
     function _judge(
+        Account storage account,
         uint256 key,
         Subject memory subject,
         uint256 cid,
         address pkp
     ) private view returns (Verdict memory verdict) {
-        Account storage account = _accounts[subject.accountId];
         GroupList storage list = _usageKeys[key].lists[Scope.Execute];
         bool everywhere = subject.isAccountKey || list.has(subject.generation, 0);
         uint256 words = account.groupsThatExist.wordCount();
@@ -91,7 +94,7 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
         Column storage wallet = account.wallets[pkp].column;
         Column storage anyPkp = account.wallets[address(0)].column;
         (uint256 actionIndex, uint256 pkpIndex) = (action.index, wallet.index);
-        for (uint256 i = 0; i < words && !verdict.byName; i++) {
+        for (uint256 i = 0; i < words; i++) {
             uint256 groups = account.groupsThatExist.at(i);
             if (!everywhere) groups &= list.at(subject.generation, i);
             if (groups == 0) continue;
@@ -105,8 +108,10 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
                 if (pkp != address(0)) withPkp |= anyPkp.at(0, i);
             }
             verdict.actionListed = true;
-            if (groups & withPkp != 0) verdict.allowed = true;
-            if (byName & withPkp != 0) verdict.byName = true;
+            if (groups & withPkp == 0) continue;
+            verdict.allowed = true;
+            verdict.byName = byName & withPkp != 0;
+            if (verdict.byName) break;
         }
     }
 

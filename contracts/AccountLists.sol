@@ -47,6 +47,7 @@ contract AccountLists is AccountRules, IAccountLists {
 
     // ------------------------------------------------------------------------------------------------------------ keys
 
+    /// @inheritdoc IAccountLists
     function hasScope(uint256 key, uint8 number, uint256 groupId) external view returns (bool) {
         Subject memory subject = _subject(key);
         if (number > uint8(type(Scope).max) || subject.denial != DenialReason.None || subject.frozen) return false;
@@ -56,10 +57,12 @@ contract AccountLists is AccountRules, IAccountLists {
         return subject.isAccountKey || _holds(_usageKeys[key], scope, groupId);
     }
 
+    /// @inheritdoc IAccountLists
     function accountOf(uint256 key) external view returns (uint256) {
         return _subject(key).accountId;
     }
 
+    /// @inheritdoc IAccountLists
     function getKey(uint256 key) external view returns (KeyInfo memory info) {
         Subject memory subject = _subject(key);
         Account storage account = _accounts[subject.accountId];
@@ -77,6 +80,7 @@ contract AccountLists is AccountRules, IAccountLists {
 
     // --------------------------------------------------------------------------------------------------------- records
 
+    /// @inheritdoc IAccountLists
     function getAccount(uint256 id) external view returns (AccountInfo memory info) {
         Account storage account = _known(id);
         info.id = id;
@@ -91,6 +95,7 @@ contract AccountLists is AccountRules, IAccountLists {
         info.lastGroupId = account.groupsThatExist.lastId;
     }
 
+    /// @inheritdoc IAccountLists
     function getUsageApiKey(uint256 key) public view returns (UsageApiKeyInfo memory info) {
         UsageKey storage stored = _usageKeys[key];
         KeyHead memory head = stored.head;
@@ -109,16 +114,19 @@ contract AccountLists is AccountRules, IAccountLists {
         info.executeInGroups = _listOf(stored, head, Scope.Execute);
     }
 
+    /// @inheritdoc IAccountLists
     function getGroup(uint256 id, uint256 groupId) external view returns (GroupInfo memory) {
         Account storage account = _known(id);
         _requireGroup(account, groupId);
         return _groupInfo(account, groupId);
     }
 
+    /// @inheritdoc IAccountLists
     function getWalletDerivation(uint256 id, address wallet) external view returns (uint256) {
         return _pathOf(id, wallet);
     }
 
+    /// @inheritdoc IAccountLists
     function pkpByNumber(uint256 id, uint256 number) external view returns (address) {
         Account storage account = _known(id);
         if (number == 0 || number > account.lastPkp) revert UnknownPkpNumber(number);
@@ -127,6 +135,7 @@ contract AccountLists is AccountRules, IAccountLists {
 
     // ----------------------------------------------------------------------------------------------------------- lists
 
+    /// @inheritdoc IAccountLists
     function listGroups(
         uint256 id,
         uint256 offset,
@@ -139,6 +148,7 @@ contract AccountLists is AccountRules, IAccountLists {
         for (uint256 i = 0; i < ids.length; i++) items[i] = _groupInfo(account, ids[i]);
     }
 
+    /// @inheritdoc IAccountLists
     function listActions(
         uint256 id,
         uint256 offset,
@@ -148,6 +158,7 @@ contract AccountLists is AccountRules, IAccountLists {
         return _actionPage(account, _actions(account), offset, limit);
     }
 
+    /// @inheritdoc IAccountLists
     function listActionsInGroup(
         uint256 id,
         uint256 groupId,
@@ -159,6 +170,7 @@ contract AccountLists is AccountRules, IAccountLists {
         return _actionPage(account, _actionsIn(account, groupId), offset, limit);
     }
 
+    /// @inheritdoc IAccountLists
     function listPkps(
         uint256 id,
         uint256 offset,
@@ -171,6 +183,7 @@ contract AccountLists is AccountRules, IAccountLists {
         items = _pkpInfos(id, numbers);
     }
 
+    /// @inheritdoc IAccountLists
     function listPkpsInGroup(
         uint256 id,
         uint256 groupId,
@@ -184,6 +197,7 @@ contract AccountLists is AccountRules, IAccountLists {
         items = _pkpInfos(id, numbers);
     }
 
+    /// @inheritdoc IAccountLists
     function listUsageApiKeys(
         uint256 id,
         uint256 offset,

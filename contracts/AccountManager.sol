@@ -7,8 +7,10 @@ import {ApiPayers} from "./ApiPayers.sol";
 import {Batches} from "./Batches.sol";
 import {Delegating} from "./Delegating.sol";
 import {GroupMembers} from "./GroupMembers.sol";
+import {IAccountCore} from "./interfaces/IAccountCore.sol";
 import {IAccountManager} from "./interfaces/IAccountManager.sol"; // what this address answers, for its artifact
 import {ITwoStepAdmin} from "./interfaces/ITwoStepAdmin.sol";
+import {Addresses} from "./libraries/Addresses.sol";
 import {GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
 import {Labels} from "./libraries/Labels.sol";
 import {Scopes} from "./libraries/Scopes.sol";
@@ -37,8 +39,10 @@ import {DenialReason, Scope} from "./types/AccountTypes.sol";
 /// @dev Reading order: `IAccountManager` (ids, zero, who may write), `types/AccountStorage`, `libraries/GroupSets`
 ///   (sets of groups as bitmaps), this file from `_authorize` down with `AccountRules` beside it,
 ///   `libraries/UsageKeys`, `GroupMembers`, `AccountDecisions` (who may run what), `Batches`. Functions that are not
-///   here run the code of `ApiPayers`, and behind that of `AccountLists`, on this contract's storage. In private
-///   functions `id` is the account and `actor` the authenticated account id or usage key id.
+///   here run the code of `ApiPayers`, and behind that of `AccountLists`, on this contract's storage. Each write reads
+///   as guards, effects, event. `id` is always the account; `apiKeyHash` and `accountApiKeyHash`, the specification's
+///   names, and `actor` in private functions are what the caller gave: the account id, or a usage key id where scopes
+///   are asked for (elsewhere the two are equal).
 contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembers, Delegating {
     using GroupSets for GroupRegister;
     using Labels for Account;
@@ -54,6 +58,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
     uint256 private constant KIND_PKP = 1;
     uint256 private constant KIND_USAGE_KEY = 2;
 
+    /// @inheritdoc IAccountCore
     bytes32 public immutable keyNamespace;
 
     /// @param firstAdmin The contract admin, who appoints the API payers.
@@ -64,11 +69,12 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         uint256 delaySeconds,
         address forwarder
     ) ERC2771Context(forwarder) Delegating(address(new ApiPayers(delaySeconds, forwarder))) {
-        if (forwarder == address(0)) revert ITwoStepAdmin.ZeroAddress();
-        _requireAddress(firstAdmin);
+        Addresses.requireSet(forwarder);
+        Addresses.requireRole(firstAdmin, forwarder);
+
         _admin = firstAdmin;
-        emit ITwoStepAdmin.AdminChanged(address(0), firstAdmin);
         keyNamespace = keccak256(abi.encode("keywright/v1", block.chainid, address(this)));
+        emit ITwoStepAdmin.AdminChanged(address(0), firstAdmin);
     }
 
     // --------------------------------------------------------------------------------------------------- authorization
@@ -84,14 +90,14 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
     function _enter(uint256 actor) private view returns (uint256 id, bool asOwner) {
         if (_isOwner(actor)) return (actor, true);
         if (!_isApiPayer(msg.sender)) revert NotAuthorized(_msgSender());
+        if (_isManaged(_accounts[actor])) return (actor, true);
         Subject memory subject = _subject(actor);
         id = subject.accountId;
         if (id == 0) revert UnknownAccount(actor);
         if (!_isManaged(_accounts[id])) revert AccountChainSecured(id);
         if (subject.denial == DenialReason.UnknownKey) revert UnknownUsageKey(actor);
         if (subject.denial == DenialReason.KeyExpired) revert KeyExpired(actor);
-        asOwner = subject.isAccountKey;
-        if (subject.frozen && !asOwner) revert AccountFrozen(id);
+        if (subject.frozen) revert AccountFrozen(id);
     }
 
     function _isOwner(uint256 id) private view returns (bool) {
@@ -105,6 +111,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
 
     // -------------------------------------------------------------------------------------------------------- accounts
 
+    /// @inheritdoc IAccountCore
     function newAccount(
         uint256 apiKeyHash,
         bool managed,
@@ -114,41 +121,56 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
     ) external {
         address caller = _msgSender();
         if (managed ? !_isApiPayer(msg.sender) : caller != adminWalletAddress) revert NotAuthorized(caller);
-        if (!managed && apiKeyHash != _packedId(caller)) revert ForeignAccountId(apiKeyHash, _packedId(caller));
-        if (managed && !_payers.managedAccountExists) _payers.managedAccountExists = true;
+        uint256 expected = _packedId(caller);
+        if (!managed && apiKeyHash != expected) revert ForeignAccountId(apiKeyHash, expected);
+
         _create(apiKeyHash, managed, name, description, adminWalletAddress);
+        if (managed && !_payers.managedAccountExists) _payers.managedAccountExists = true;
     }
 
+    /// @inheritdoc IAccountCore
     function newChainSecuredAccount(string calldata name, string calldata description) external {
-        _create(_packedId(_msgSender()), false, name, description, _msgSender());
+        address owner = _msgSender();
+        _create(_packedId(owner), false, name, description, owner);
     }
 
+    /// @inheritdoc IAccountCore
     function convertToChainSecuredAccount(uint256 apiKeyHash, address newAdminWalletAddress) external {
         uint256 id = _authorizeOwner(apiKeyHash);
         if (!_isManaged(_accounts[id])) revert AccountChainSecured(id);
-        address oldAdmin = _handOver(id, newAdminWalletAddress);
-        emit AccountConvertedToChainSecured(id, oldAdmin, newAdminWalletAddress, apiKeyHash);
+        _requireOwnable(newAdminWalletAddress);
+
+        // An owner can name any wallet; a payer converts only to one whose consent the keyholder has verified.
+        if (_isOwner(id) && newAdminWalletAddress != _msgSender()) _transfer(id, newAdminWalletAddress);
+        else emit AccountConvertedToChainSecured(id, _handOver(id, newAdminWalletAddress), newAdminWalletAddress, id);
     }
 
+    /// @inheritdoc IAccountCore
     function transferOwnership(uint256 apiKeyHash, address newOwner) external {
         uint256 id = _authorizeOwner(apiKeyHash);
-        address oldOwner = _handOver(id, newOwner);
-        if (newOwner == oldOwner) revert SameOwner(newOwner);
-        emit AccountOwnershipTransferred(id, oldOwner, newOwner, apiKeyHash);
+        _requireOwnable(newOwner);
+        if (newOwner == _accounts[id].owner) revert SameOwner(newOwner);
+
+        _transfer(id, newOwner);
     }
 
+    /// @inheritdoc IAccountCore
     function updateAccountMetadata(uint256 apiKeyHash, string calldata name, string calldata description) external {
         uint256 id = _authorizeOwner(apiKeyHash);
-        if (_accounts[id].label(name, description)) emit AccountUpdated(id, name, description, apiKeyHash);
+
+        if (_accounts[id].label(name, description)) emit AccountUpdated(id, name, description, id);
     }
 
+    /// @inheritdoc IAccountCore
     function setAccountFrozen(uint256 id, bool frozen) external {
         Account storage account = _accounts[_authorizeOwner(id)];
         if (_isFrozen(account) == frozen) return;
-        account.flags ^= FROZEN;
+
+        account.flags = frozen ? account.flags | FROZEN : account.flags & ~FROZEN;
         emit AccountFreezeSet(id, frozen, id);
     }
 
+    /// @inheritdoc IAccountCore
     function accountExistsAndIsMutable(uint256 apiKeyHash) external view returns (bool) {
         return _isOwner(apiKeyHash) || (_isManaged(_accounts[apiKeyHash]) && _isApiPayer(msg.sender));
     }
@@ -160,33 +182,32 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         string calldata description,
         address owner
     ) private {
-        Account storage account = _accounts[id];
         if (id == 0) revert ZeroId();
         _requireOwnable(owner);
+        Account storage account = _accounts[id];
         if (account.owner != address(0)) revert AccountIdTaken(id);
+
         account.owner = owner;
         if (managed) account.flags = MANAGED;
         account.label(name, description);
         emit AccountCreated(id, owner, managed, name, description, id);
     }
 
+    function _transfer(uint256 id, address newOwner) private {
+        emit AccountOwnershipTransferred(id, _handOver(id, newOwner), newOwner, id);
+    }
+
     /// @dev Replaces the owner. The account is ChainSecured afterwards.
     function _handOver(uint256 id, address newOwner) private returns (address oldOwner) {
-        _requireOwnable(newOwner);
-        oldOwner = _accounts[id].owner;
-        _accounts[id].owner = newOwner;
-        _accounts[id].flags &= ~MANAGED;
+        Account storage account = _accounts[id];
+        oldOwner = account.owner;
+        account.owner = newOwner;
+        account.flags &= ~MANAGED;
     }
 
     function _requireOwnable(address owner) private view {
-        if (owner == address(this)) revert OwnerIsThisContract();
-        _requireAddress(owner);
-    }
-
-    /// @dev Rejects addresses that cannot hold a role: zero, and the forwarder, through which anyone can call.
-    function _requireAddress(address given) private view {
-        if (given == address(0)) revert ITwoStepAdmin.ZeroAddress();
-        if (given == trustedForwarder()) revert ForwarderNotAllowed(given);
+        if (owner == address(this) || _isDelegate(owner)) revert OwnerIsThisContract();
+        Addresses.requireRole(owner, trustedForwarder());
     }
 
     function _packedId(address wallet) private pure returns (uint256) {
@@ -195,6 +216,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
 
     // ------------------------------------------------------------------------------------------------------ usage keys
 
+    /// @inheritdoc IAccountCore
     function setUsageApiKey(
         uint256 accountApiKeyHash,
         uint256 usageApiKeyHash,
@@ -219,28 +241,21 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
             (createGroups ? CREATE_GROUPS : 0) |
             (deleteGroups ? DELETE_GROUPS : 0) |
             (createPKPs ? CREATE_PKPS : 0);
-
         if (_accounts[usageApiKeyHash].owner != address(0)) revert KeyIdTaken(usageApiKeyHash);
         UsageKey storage key = _usageKeys[usageApiKeyHash];
-        bool isNew = key.claim(_accounts[id], id, usageApiKeyHash);
-        if (key.setValues(wanted, name, description) || isNew) {
-            emit UsageApiKeySet(
-                id,
-                usageApiKeyHash,
-                expiration,
-                balance,
-                name,
-                description,
-                wanted.flags,
-                accountApiKeyHash
-            );
-        }
+        bool isNew = key.isFree(_accounts[id], id, usageApiKeyHash);
+        Texts.requireShort(name, description);
         uint256[][4] memory lists;
         uint256 lastId = _accounts[id].groupsThatExist.lastId;
         lists[0] = GroupSets.fromList(manageIPFSIdsInGroups, lastId);
         lists[1] = GroupSets.fromList(addPkpToGroups, lastId);
         lists[2] = GroupSets.fromList(removePkpFromGroups, lastId);
         lists[3] = GroupSets.fromList(executeInGroups, lastId);
+
+        if (isNew) key.claim(_accounts[id], id, usageApiKeyHash);
+        if (key.setValues(wanted, name, description) || isNew) {
+            emit UsageApiKeySet(id, usageApiKeyHash, expiration, balance, name, description, wanted.flags, id);
+        }
         if (key.setLists(lists) || isNew) {
             emit UsageApiKeyScopesSet(
                 id,
@@ -249,11 +264,12 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
                 addPkpToGroups,
                 removePkpFromGroups,
                 executeInGroups,
-                accountApiKeyHash
+                id
             );
         }
     }
 
+    /// @inheritdoc IAccountCore
     function updateUsageApiKeyMetadata(
         uint256 accountApiKeyHash,
         uint256 usageApiKeyHash,
@@ -261,22 +277,29 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         string calldata description
     ) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
-        if (_usageKeyOf(id, usageApiKeyHash).label(name, description)) {
-            emit UsageApiKeyUpdated(id, usageApiKeyHash, name, description, accountApiKeyHash);
+        UsageKey storage key = _usageKeyOf(id, usageApiKeyHash);
+
+        if (key.label(name, description)) {
+            emit UsageApiKeyUpdated(id, usageApiKeyHash, name, description, id);
         }
     }
 
+    /// @inheritdoc IAccountCore
     function removeUsageApiKey(uint256 accountApiKeyHash, uint256 usageApiKeyHash) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
         _usageKeyOf(id, usageApiKeyHash);
+
         _usageKeys.remove(_accounts[id], usageApiKeyHash);
-        emit UsageApiKeyRemoved(id, usageApiKeyHash, accountApiKeyHash);
+        emit UsageApiKeyRemoved(id, usageApiKeyHash, id);
     }
 
+    /// @inheritdoc IAccountCore
     function revokeAllUsageApiKeys(uint256 id) external {
         Account storage account = _accounts[_authorizeOwner(id)];
         if (account.usageKeys[account.epoch].length == 0) return;
-        account.epoch = uint24(_atMost(account.epoch + 1, type(uint24).max));
+        uint256 epoch = _atMost(uint256(account.epoch) + 1, type(uint16).max);
+
+        account.epoch = uint16(epoch);
         emit AllUsageApiKeysRevoked(id, id);
     }
 
@@ -292,6 +315,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
 
     // ------------------------------------------------------------------------------------------------------------ PKPs
 
+    /// @inheritdoc IAccountCore
     function registerWalletDerivation(
         uint256 apiKeyHash,
         address pkpId,
@@ -300,30 +324,32 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         string calldata description
     ) external {
         uint256 id = _authorize(apiKeyHash, Scope.CreatePkps, 0);
-        if (pkpId == address(0)) revert ITwoStepAdmin.ZeroAddress();
+        Addresses.requireSet(pkpId);
         uint256 kind = derivationPath >> 248;
         if (kind != KIND_PKP && kind != KIND_USAGE_KEY) revert UnknownPathKind(kind);
         if (uint128(derivationPath) != uint128(id)) revert ForeignDerivationPath(derivationPath, id);
         Texts.requireShort(name, description);
-
-        Wallet storage wallet = _accounts[id].wallets[pkpId];
+        Account storage account = _accounts[id];
+        Wallet storage wallet = account.wallets[pkpId];
         if (wallet.pathHead != 0) {
             if (_pathOf(id, pkpId) != derivationPath) revert PkpTaken(pkpId);
-            if (kind == KIND_PKP && _accounts[id].pkpAt[wallet.column.index].label(name, description)) {
-                revert PkpTaken(pkpId);
-            }
-            return;
+            // The strings of a usage key's wallet are not stored: any are the same.
+            if (kind == KIND_USAGE_KEY || account.pkpAt[wallet.column.index].isLabelled(name, description)) return;
+            revert PkpTaken(pkpId);
         }
+
         wallet.pathHead = uint128(derivationPath >> 128);
         if (kind == KIND_PKP) {
-            uint24 number = ++_accounts[id].lastPkp;
+            uint24 number = ++account.lastPkp;
             wallet.column.index = number;
-            _accounts[id].pkpAt[number].wallet = pkpId;
-            _accounts[id].pkpAt[number].label(name, description);
+            Pkp storage pkp = account.pkpAt[number];
+            pkp.wallet = pkpId;
+            pkp.label(name, description);
         }
         emit WalletDerivationRegistered(id, pkpId, derivationPath, name, description, apiKeyHash);
     }
 
+    /// @inheritdoc IAccountCore
     function updatePkpMetadata(
         uint256 apiKeyHash,
         address pkpId,
@@ -331,16 +357,21 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         string calldata description
     ) external {
         uint256 id = _authorizeOwner(apiKeyHash);
-        if (_accounts[id].pkpAt[_pkpNumber(id, pkpId)].label(name, description)) {
-            emit PkpUpdated(id, pkpId, name, description, apiKeyHash);
+        Pkp storage pkp = _accounts[id].pkpAt[_pkpNumber(id, pkpId)];
+
+        if (pkp.label(name, description)) {
+            emit PkpUpdated(id, pkpId, name, description, id);
         }
     }
 
+    /// @inheritdoc IAccountCore
     function setPkpOps(uint256 id, address pkp, uint256 deniedOps) external {
         _pkpNumber(_authorizeOwner(id), pkp);
         Wallet storage wallet = _accounts[id].wallets[pkp];
         if (wallet.deniedOps == deniedOps) return;
-        wallet.deniedOps = uint128(_atMost(deniedOps, type(uint128).max));
+        uint128 ops = uint128(_atMost(deniedOps, type(uint128).max));
+
+        wallet.deniedOps = ops;
         emit PkpOpsSet(id, pkp, deniedOps, id);
     }
 
@@ -351,6 +382,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
 
     // ---------------------------------------------------------------------------------------------------------- groups
 
+    /// @inheritdoc IAccountCore
     function addGroup(
         uint256 apiKeyHash,
         string calldata name,
@@ -362,6 +394,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         // On 0, every group: a key that may only create groups must not gain rights by filling the new one.
         if (cidHashes.length != 0) _authorize(apiKeyHash, Scope.ManageActions.unlessAny(cidHashes), 0);
         if (pkpIds.length != 0) _authorize(apiKeyHash, Scope.AddPkp.unlessAny(pkpIds), 0);
+
         Account storage account = _accounts[id];
         groupId = account.groupsThatExist.add();
         account.groups[groupId].label(name, description);
@@ -370,6 +403,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         _addPkps(id, apiKeyHash, groupId, pkpIds);
     }
 
+    /// @inheritdoc IAccountCore
     function updateGroup(
         uint256 accountApiKeyHash,
         uint256 groupId,
@@ -379,10 +413,11 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         address[] calldata pkpIds
     ) external {
         uint256 id = _setGroupTexts(accountApiKeyHash, groupId, name, description);
-        _dropActionsBut(id, accountApiKeyHash, groupId, _addActions(id, accountApiKeyHash, groupId, cidHashes));
-        _dropPkpsBut(id, accountApiKeyHash, groupId, _addPkps(id, accountApiKeyHash, groupId, pkpIds));
+        _dropActionsBut(id, groupId, _addActions(id, id, groupId, cidHashes));
+        _dropPkpsBut(id, groupId, _addPkps(id, id, groupId, pkpIds));
     }
 
+    /// @inheritdoc IAccountCore
     function updateGroupMetadata(
         uint256 accountApiKeyHash,
         uint256 groupId,
@@ -392,14 +427,17 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         _setGroupTexts(accountApiKeyHash, groupId, name, description);
     }
 
+    /// @inheritdoc IAccountCore
     function removeGroup(uint256 apiKeyHash, uint256 groupId) external {
         uint256 id = _authorize(apiKeyHash, Scope.DeleteGroups, 0);
         Account storage account = _accounts[id];
         _requireGroup(account, groupId);
+
         account.groupsThatExist.remove(groupId); // every read checks this set first: members may stay
         emit GroupRemoved(id, groupId, apiKeyHash);
     }
 
+    /// @inheritdoc IAccountCore
     function changeGroupMembers(
         uint256 apiKeyHash,
         uint256 groupId,
@@ -410,6 +448,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
     ) external {
         uint256 id = _authorizeChange(apiKeyHash, groupId, addActions, removeActions, addPkps, removePkps);
         _requireGroup(_accounts[id], groupId);
+
         _changeActions(id, apiKeyHash, groupId, addActions, removeActions);
         _changePkps(id, apiKeyHash, groupId, addPkps, removePkps);
     }
@@ -430,27 +469,35 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         if (id == 0) id = _authorizeOwner(actor);
     }
 
+    /// @inheritdoc IAccountCore
     function addActionToGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external {
         uint256 id = _authorize(apiKeyHash, Scope.ManageActions.unlessAny(action), groupId);
         _requireGroup(_accounts[id], groupId);
+
         _addAction(id, apiKeyHash, groupId, action);
     }
 
+    /// @inheritdoc IAccountCore
     function removeActionFromGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external {
         uint256 id = _authorize(apiKeyHash, Scope.ManageActions.unlessAny(action), groupId);
         _requireGroup(_accounts[id], groupId);
+
         _removeAction(id, apiKeyHash, groupId, action);
     }
 
+    /// @inheritdoc IAccountCore
     function addPkpToGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external {
         uint256 id = _authorize(apiKeyHash, Scope.AddPkp.unlessAny(pkpId), groupId);
         _requireGroup(_accounts[id], groupId);
+
         _addPkp(id, apiKeyHash, groupId, pkpId);
     }
 
+    /// @inheritdoc IAccountCore
     function removePkpFromGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external {
         uint256 id = _authorize(apiKeyHash, Scope.RemovePkp.unlessAny(pkpId), groupId);
         _requireGroup(_accounts[id], groupId);
+
         _removePkp(id, apiKeyHash, groupId, pkpId);
     }
 
@@ -463,13 +510,15 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         id = _authorizeOwner(actor);
         Account storage account = _accounts[id];
         _requireGroup(account, groupId);
+
         if (account.groups[groupId].label(name, description)) {
-            emit GroupUpdated(id, groupId, name, description, actor);
+            emit GroupUpdated(id, groupId, name, description, id);
         }
     }
 
     // --------------------------------------------------------------------------------------------------------- actions
 
+    /// @inheritdoc IAccountCore
     function addAction(
         uint256 accountApiKeyHash,
         string calldata name,
@@ -478,18 +527,21 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
     ) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
         if (actionHash == 0) revert ActionZero();
+
         (uint256 index, bool isNew) = _know(id, actionHash);
         bool changed = _accounts[id].actionAt[index].label(name, description);
-        if (isNew) emit ActionAdded(id, actionHash, name, description, accountApiKeyHash);
-        else if (changed) emit ActionUpdated(id, actionHash, name, description, accountApiKeyHash);
+        if (isNew) emit ActionAdded(id, actionHash, name, description, id);
+        else if (changed) emit ActionUpdated(id, actionHash, name, description, id);
     }
 
+    /// @inheritdoc IAccountCore
     function removeAction(uint256 accountApiKeyHash, uint256 actionHash) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
         _forget(id, actionHash);
-        emit ActionRemoved(id, actionHash, accountApiKeyHash);
+        emit ActionRemoved(id, actionHash, id);
     }
 
+    /// @inheritdoc IAccountCore
     function updateActionMetadata(
         uint256 accountApiKeyHash,
         uint256 actionHash,
@@ -499,8 +551,10 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
     ) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
         if (groupId != 0) _requireGroup(_accounts[id], groupId);
-        if (_accounts[id].actionAt[_actionIndex(id, actionHash)].label(name, description)) {
-            emit ActionUpdated(id, actionHash, name, description, accountApiKeyHash);
+        Action storage action = _accounts[id].actionAt[_actionIndex(id, actionHash)];
+
+        if (action.label(name, description)) {
+            emit ActionUpdated(id, actionHash, name, description, id);
         }
     }
 }

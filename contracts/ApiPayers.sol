@@ -6,6 +6,7 @@ import {AccountLists} from "./AccountLists.sol";
 import {Delegating} from "./Delegating.sol";
 import {TwoStepAdmin} from "./TwoStepAdmin.sol";
 import {IApiPayers} from "./interfaces/IApiPayers.sol";
+import {Addresses} from "./libraries/Addresses.sol";
 import {AccountStorage} from "./types/AccountStorage.sol";
 import {ScheduledPayer} from "./types/AccountTypes.sol";
 
@@ -18,6 +19,7 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
 
     uint256 private constant MAX_DELAY = 365 days;
 
+    /// @inheritdoc IApiPayers
     uint256 public immutable payerDelaySeconds;
     address private immutable _forwarder;
 
@@ -29,6 +31,7 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
 
     // -------------------------------------------------------------------------------------------------------- writes
 
+    /// @inheritdoc IApiPayers
     function addApiPayer(address payer) external onlyAdmin {
         _requireAddress(payer);
         if (_payers.activeFrom.contains(payer)) return;
@@ -38,11 +41,13 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
         else emit ApiPayerScheduled(payer, activeFrom);
     }
 
+    /// @inheritdoc IApiPayers
     function removeApiPayer(address payer) external onlyAdmin {
         if (!_payers.activeFrom.remove(payer)) revert UnknownApiPayer(payer);
         emit ApiPayerRemoved(payer);
     }
 
+    /// @inheritdoc IApiPayers
     function setAdminApiPayer(address payer) external onlyAdmin {
         _requireAddress(payer);
         _settleAdminPayer();
@@ -58,6 +63,7 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
         }
     }
 
+    /// @inheritdoc IApiPayers
     function cancelAdminApiPayer() external onlyAdmin {
         _settleAdminPayer();
         address scheduled = _payers.nextAdminPayer;
@@ -66,10 +72,8 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
         emit AdminApiPayerCancelled(scheduled);
     }
 
-    /// @dev Anyone could act through the forwarder.
     function _requireAddress(address given) internal view override {
-        super._requireAddress(given);
-        if (given == _forwarder) revert ForwarderNotAllowed(given);
+        Addresses.requireRole(given, _forwarder);
     }
 
     /// @dev When an addition made now takes effect.
@@ -86,20 +90,24 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
 
     // --------------------------------------------------------------------------------------------------------- views
 
+    /// @inheritdoc IApiPayers
     function apiPayers() external view returns (address[] memory payers) {
         ScheduledPayer[] memory found = _payersThat(true);
         payers = new address[](found.length);
         for (uint256 i = 0; i < payers.length; i++) payers[i] = found[i].payer;
     }
 
+    /// @inheritdoc IApiPayers
     function scheduledApiPayers() external view returns (ScheduledPayer[] memory) {
         return _payersThat(false);
     }
 
+    /// @inheritdoc IApiPayers
     function adminApiPayer() external view returns (address) {
         return _nextAdminPayerActs() ? _payers.nextAdminPayer : _payers.adminPayer;
     }
 
+    /// @inheritdoc IApiPayers
     function scheduledAdminApiPayer() external view returns (ScheduledPayer memory scheduled) {
         if (!_nextAdminPayerActs() && _payers.nextAdminPayer != address(0)) {
             scheduled = ScheduledPayer(_payers.nextAdminPayer, _payers.nextActiveFrom);

@@ -15,6 +15,7 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
     bytes32 private constant ANY_DEVICE = 0;
     uint256 private constant MAX_DELAY = 365 days;
 
+    /// @inheritdoc IApplicationAllowlist
     uint256 public immutable delaySeconds;
 
     // value → the second from which it counts
@@ -38,6 +39,7 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
 
     /// @dev The application id is not checked: dstack asks the contract at that address. dstack itself judges the TCB
     ///   status.
+    /// @inheritdoc IAppAuth
     function isAppAllowed(AppBootInfo calldata bootInfo) external view returns (bool isAllowed, string memory reason) {
         if (!isComposeHashAllowed(bootInfo.composeHash)) {
             bool waits = _composeHashes.contains(bootInfo.composeHash);
@@ -52,33 +54,40 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
         return (true, "");
     }
 
+    /// @inheritdoc IApplicationAllowlist
     function isComposeHashAllowed(bytes32 composeHash) public view returns (bool) {
         return _counts(_composeHashes, composeHash);
     }
 
+    /// @inheritdoc IApplicationAllowlist
     function isDeviceAllowed(bytes32 deviceId) public view returns (bool) {
         return _counts(_devices, deviceId) || _counts(_devices, ANY_DEVICE);
     }
 
+    /// @inheritdoc IERC165
     function supportsInterface(bytes4 interfaceId) external pure returns (bool) {
         return interfaceId == type(IAppAuth).interfaceId || interfaceId == type(IERC165).interfaceId;
     }
 
     // ---------------------------------------------------------------------------------------------------------- writes
 
+    /// @inheritdoc IApplicationAllowlist
     function addComposeHash(bytes32 composeHash) external onlyAdmin {
         _addComposeHash(composeHash, block.timestamp + delaySeconds);
     }
 
+    /// @inheritdoc IApplicationAllowlist
     function removeComposeHash(bytes32 composeHash) external onlyAdmin {
         if (!_composeHashes.remove(composeHash)) revert UnknownComposeHash(composeHash);
         emit ComposeHashRemoved(composeHash);
     }
 
+    /// @inheritdoc IApplicationAllowlist
     function addDevice(bytes32 deviceId) external onlyAdmin {
         _addDevice(deviceId, block.timestamp + delaySeconds);
     }
 
+    /// @inheritdoc IApplicationAllowlist
     function removeDevice(bytes32 deviceId) external onlyAdmin {
         if (!_devices.remove(deviceId)) revert UnknownDevice(deviceId);
         emit DeviceRemoved(deviceId);
@@ -86,10 +95,12 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
 
     // ----------------------------------------------------------------------------------------------------------- views
 
+    /// @inheritdoc IApplicationAllowlist
     function composeHashes() external view returns (Entry[] memory) {
         return _entries(_composeHashes);
     }
 
+    /// @inheritdoc IApplicationAllowlist
     function devices() external view returns (Entry[] memory) {
         return _entries(_devices);
     }

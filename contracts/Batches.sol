@@ -13,12 +13,14 @@ abstract contract Batches is ERC2771Context, IAccountCore {
     /// @dev A call gets at most 63/64 of what is left (EIP-150); the rest pays for the loop and the event.
     uint256 private constant GAS_BEFORE_CALL = (CALL_GAS * 64) / 63 + 10_000;
 
+    /// @inheritdoc IAccountCore
     function multicall(bytes[] calldata data) external returns (bytes[] memory results) {
         results = new bytes[](data.length);
         for (uint256 i = 0; i < data.length; i++)
             results[i] = Address.functionDelegateCall(address(this), _fromSender(data[i]));
     }
 
+    /// @inheritdoc IAccountCore
     function tryMulticall(bytes[] calldata data) external returns (bool[] memory succeeded) {
         succeeded = new bool[](data.length);
         for (uint256 i = 0; i < data.length; i++) {

@@ -11,6 +11,12 @@ abstract contract Delegating {
         _delegate = delegate;
     }
 
+    /// @dev Whether this is the delegate or the one behind it, which the delegate deployed as its first contract.
+    function _isDelegate(address account) internal view returns (bool) {
+        bytes32 behind = keccak256(abi.encodePacked(hex"d694", _delegate, hex"01"));
+        return account == _delegate || account == address(uint160(uint256(behind)));
+    }
+
     fallback() external {
         address delegate = _delegate;
         assembly ("memory-safe") {

@@ -21,8 +21,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
     function _addAction(uint256 id, uint256 actor, uint256 groupId, uint256 action) internal returns (uint256 index) {
         Column storage column = _accounts[id].actions[action];
         (index, ) = _know(id, action);
-        if (column.has(groupId)) return index;
-        column.flip(groupId);
+        if (!column.add(groupId)) return index;
         Group storage group = _accounts[id].groups[groupId];
         group.actionPages = group.actionRow.add(group.actionPages, index);
         emit ActionAddedToGroup(id, groupId, action, actor);
@@ -35,8 +34,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         uint256 action
     ) internal returns (uint256 index) {
         Column storage column = _accounts[id].actions[action];
-        if (!column.has(groupId)) revert NotInGroup(groupId, action);
-        column.flip(groupId);
+        if (!column.remove(groupId)) revert NotInGroup(groupId, action);
         index = column.index;
         _accounts[id].groups[groupId].actionRow.remove(index);
         emit ActionRemovedFromGroup(id, groupId, action, actor);
@@ -46,8 +44,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         Column storage column = _accounts[id].wallets[pkpId].column;
         number = column.index;
         if (number == 0 && pkpId != address(0)) revert UnknownPkp(pkpId);
-        if (column.has(groupId)) return number;
-        column.flip(groupId);
+        if (!column.add(groupId)) return number;
         Group storage group = _accounts[id].groups[groupId];
         group.pkpPages = group.pkpRow.add(group.pkpPages, number);
         emit PkpAddedToGroup(id, groupId, pkpId, actor);
@@ -55,8 +52,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
 
     function _removePkp(uint256 id, uint256 actor, uint256 groupId, address pkpId) internal returns (uint256 number) {
         Column storage column = _accounts[id].wallets[pkpId].column;
-        if (!column.has(groupId)) revert NotInGroup(groupId, uint160(pkpId));
-        column.flip(groupId);
+        if (!column.remove(groupId)) revert NotInGroup(groupId, uint160(pkpId));
         number = column.index;
         _accounts[id].groups[groupId].pkpRow.remove(number);
         emit PkpRemovedFromGroup(id, groupId, pkpId, actor);
@@ -110,27 +106,27 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         }
     }
 
-    /// @dev Removes every action that is not in `wanted`, which covers every index of the account.
-    function _dropActionsBut(uint256 id, uint256 actor, uint256 groupId, NumberSet memory wanted) internal {
+    /// @dev For the owner: removes every action that is not in `wanted`, which covers every index of the account.
+    function _dropActionsBut(uint256 id, uint256 groupId, NumberSet memory wanted) internal {
         Account storage account = _accounts[id];
         Group storage group = account.groups[groupId];
         for (uint256 page = 0; page < wanted.words.length; page++) {
             if (!Rows.mayFill(group.actionPages, page)) continue;
             uint256 gone = group.actionRow[page] & _liveWord(account, page) & ~wanted.words[page];
             for (; gone != 0; gone &= gone - 1) {
-                _removeAction(id, actor, groupId, account.actionAt[page * INDEXES_PER_WORD + Bits.lowest(gone)].hash);
+                _removeAction(id, id, groupId, account.actionAt[page * INDEXES_PER_WORD + Bits.lowest(gone)].hash);
             }
         }
     }
 
-    function _dropPkpsBut(uint256 id, uint256 actor, uint256 groupId, NumberSet memory wanted) internal {
+    function _dropPkpsBut(uint256 id, uint256 groupId, NumberSet memory wanted) internal {
         Account storage account = _accounts[id];
         Group storage group = account.groups[groupId];
         for (uint256 page = 0; page < wanted.words.length; page++) {
             if (!Rows.mayFill(group.pkpPages, page)) continue;
             uint256 gone = group.pkpRow[page] & ~wanted.words[page];
             for (; gone != 0; gone &= gone - 1) {
-                _removePkp(id, actor, groupId, account.pkpAt[page * INDEXES_PER_WORD + Bits.lowest(gone)].wallet);
+                _removePkp(id, id, groupId, account.pkpAt[page * INDEXES_PER_WORD + Bits.lowest(gone)].wallet);
             }
         }
     }

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {ITwoStepAdmin} from "./interfaces/ITwoStepAdmin.sol";
+import {Addresses} from "./libraries/Addresses.sol";
 import {AdminStorage} from "./types/AdminStorage.sol";
 
 /// @title An admin that can only be replaced by one who accepts
@@ -13,6 +14,7 @@ abstract contract TwoStepAdmin is AdminStorage, ITwoStepAdmin {
         _;
     }
 
+    /// @inheritdoc ITwoStepAdmin
     function proposeAdmin(address newAdmin) external onlyAdmin {
         _requireAddress(newAdmin);
         if (newAdmin == _pendingAdmin) return;
@@ -20,22 +22,26 @@ abstract contract TwoStepAdmin is AdminStorage, ITwoStepAdmin {
         emit AdminProposed(newAdmin);
     }
 
+    /// @inheritdoc ITwoStepAdmin
     function cancelAdminProposal() external onlyAdmin {
         if (_pendingAdmin == address(0)) revert NothingToCancel();
         emit AdminProposalCancelled(_pendingAdmin);
         _pendingAdmin = address(0);
     }
 
+    /// @inheritdoc ITwoStepAdmin
     function acceptAdmin() external {
         if (msg.sender != _pendingAdmin) revert NotPendingAdmin(msg.sender);
         _pendingAdmin = address(0);
         _appoint(msg.sender);
     }
 
+    /// @inheritdoc ITwoStepAdmin
     function admin() external view returns (address) {
         return _admin;
     }
 
+    /// @inheritdoc ITwoStepAdmin
     function pendingAdmin() external view returns (address) {
         return _pendingAdmin;
     }
@@ -51,6 +57,6 @@ abstract contract TwoStepAdmin is AdminStorage, ITwoStepAdmin {
 
     /// @dev Reverts if this address may not be given a role.
     function _requireAddress(address given) internal view virtual {
-        if (given == address(0)) revert ZeroAddress();
+        Addresses.requireSet(given);
     }
 }

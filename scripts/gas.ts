@@ -24,7 +24,7 @@ const JSON_FILE = join(__dirname, "../bench/gas.json");
 const TABLE_FILE = join(__dirname, "../bench/gas.md");
 const CONTRACTS = ["AccountManager", "ApiPayers", "AccountLists", "ApplicationAllowlist"];
 /** Limit of run-time code: networks accept 24,576 bytes; keep some headroom. */
-const MAX_BYTECODE = 20_000;
+const MAX_BYTECODE = 19_500;
 
 const ratio = (row: Row): number => row.gas / must(row.baseline);
 const compared = (rows: Row[]): Row[] => rows.filter((row) => row.baseline !== undefined);
@@ -39,7 +39,7 @@ function bars(rows: Row[], figures: Figures): Bar[] {
   const perWord = (gasOf(rows, /1000, key naming/) - gasOf(rows, /223, key naming/)) / 4;
   return [
     { what: "largest ratio of any row", figure: Math.max(...compared(rows).map(ratio)), max: 1 },
-    { what: "geometric mean of all rows", figure: geometricMean(inMeans), max: 0.48 },
+    { what: "geometric mean of all rows", figure: geometricMean(inMeans), max: 0.465 },
     {
       what: "geometric mean without deployment and keys with lists",
       figure: geometricMean(inMeans.filter((row) => row.group === "plain")),
@@ -52,7 +52,7 @@ function bars(rows: Row[], figures: Figures): Bar[] {
           .filter((row) => row.name.startsWith("registerWallet"))
           .map(ratio),
       ),
-      max: 0.74,
+      max: 0.73,
     },
     { what: "decision up to 223 groups", figure: gasOf(rows, /decision, last of (1|10|100|223),/), max: 44_500 },
     { what: "decision in 1,000 groups, wildcard key", figure: gasOf(rows, /1000, wildcard/), max: 92_000 },

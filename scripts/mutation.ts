@@ -5,7 +5,7 @@
 //   npm run mutation -- --by-hand          the manual ones only
 //   npm run mutation -- --minutes 30       starts no mutant after that time
 //
-// Fails below 95 % killed, or when a mutant survives that scripts/mutation/plan.ts does not explain. Mutants are found
+// Fails below 97 % killed, or when a mutant survives that scripts/mutation/plan.ts does not explain. Mutants are found
 // on the compiler's syntax tree and compiled together (scripts/mutation/schemata.ts), 200 at a time; the tests
 // run in this process against Hardhat's chain, the likeliest to fail first, until one fails. Survivors are compiled
 // alone: an edit that leaves the compiled code unchanged is no mutant.
@@ -18,7 +18,7 @@ import { compileAlone, compileSchemata, findMutants } from "./mutation/schemata"
 import type { Mutant } from "./mutation/mutants";
 
 const CHUNK = 200;
-const LEAST_KILLED = 0.95;
+const LEAST_KILLED = 0.97;
 
 async function main(): Promise<void> {
   const text = { type: "string" } as const;

@@ -55,7 +55,7 @@ interface IAccountErrors {
     error ActionZero();
     /// @notice The new owner is the present owner.
     error SameOwner(address owner);
-    /// @notice This contract cannot own an account: nobody could ever write to it.
+    /// @notice Neither this contract nor the code it delegates to can own an account: nobody could ever write to it.
     error OwnerIsThisContract();
     /// @notice One call both adds and removes this member.
     error MemberInBothLists(uint256 member);

@@ -47,17 +47,15 @@ library GroupSets {
 
     function add(GroupRegister storage register) internal returns (uint256 groupId) {
         groupId = ++register.lastId;
-        _flip(register, groupId);
+        uint256 word = groupId / GROUPS_PER_WORD;
+        if (word == 0) register.first |= uint224(_mask(groupId));
+        else register.more[word] |= _mask(groupId);
     }
 
     function remove(GroupRegister storage register, uint256 groupId) internal {
-        _flip(register, groupId);
-    }
-
-    function _flip(GroupRegister storage register, uint256 groupId) private {
         uint256 word = groupId / GROUPS_PER_WORD;
-        if (word == 0) register.first ^= uint224(_mask(groupId));
-        else register.more[word] ^= _mask(groupId);
+        if (word == 0) register.first &= ~uint224(_mask(groupId));
+        else register.more[word] &= ~_mask(groupId);
     }
 
     // ---------------------------------------------------------------------------------------- groups that list an item
@@ -67,15 +65,27 @@ library GroupSets {
         return word == 0 ? column.first : column.more[_key(index, word)];
     }
 
-    function has(Column storage column, uint256 groupId) internal view returns (bool) {
-        return _bit(at(column, column.index, groupId / GROUPS_PER_WORD), groupId);
+    /// @dev Adds a group. Returns whether it was missing.
+    function add(Column storage column, uint256 groupId) internal returns (bool added) {
+        uint256 word = groupId / GROUPS_PER_WORD;
+        uint256 index = column.index;
+        uint256 groups = at(column, index, word);
+        added = !_bit(groups, groupId);
+        if (added) _put(column, index, word, groups | _mask(groupId));
     }
 
-    /// @dev Adds or removes a group; the caller has checked which of the two it is.
-    function flip(Column storage column, uint256 groupId) internal {
+    /// @dev Removes a group. Returns whether it was there.
+    function remove(Column storage column, uint256 groupId) internal returns (bool removed) {
         uint256 word = groupId / GROUPS_PER_WORD;
-        if (word == 0) column.first ^= uint224(_mask(groupId));
-        else column.more[_key(column.index, word)] ^= _mask(groupId);
+        uint256 index = column.index;
+        uint256 groups = at(column, index, word);
+        removed = _bit(groups, groupId);
+        if (removed) _put(column, index, word, groups & ~_mask(groupId));
+    }
+
+    function _put(Column storage column, uint256 index, uint256 word, uint256 groups) private {
+        if (word == 0) column.first = uint224(groups);
+        else column.more[_key(index, word)] = groups;
     }
 
     /// @dev Removes the item and all its memberships at once.

@@ -5,7 +5,7 @@ import {Account, Action, Group, Pkp, UsageKey} from "../types/AccountStorage.sol
 import {Text, Texts} from "./Texts.sol";
 
 /// @title Name and description of each kind of record
-/// @notice Every function stores both strings and returns whether anything changed.
+/// @notice `label` stores both strings, whose lengths the caller has checked, and returns whether anything changed.
 library Labels {
     using Texts for Text;
 
@@ -43,5 +43,13 @@ library Labels {
 
     function label(Pkp storage pkp, string calldata name, string calldata description) internal returns (bool changed) {
         (pkp.lengths, changed) = pkp.text.set(pkp.lengths, name, description);
+    }
+
+    function isLabelled(
+        Pkp storage pkp,
+        string calldata name,
+        string calldata description
+    ) internal view returns (bool) {
+        return pkp.text.equals(pkp.lengths, name, description);
     }
 }

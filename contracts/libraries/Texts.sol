@@ -40,20 +40,28 @@ library Texts {
         string calldata name,
         string calldata description
     ) internal returns (TextLengths lengths, bool changed) {
-        requireShort(name, description);
-        lengths = TextLengths.wrap(uint24(bytes(name).length | (bytes(description).length << 8)));
+        bytes32[] memory words;
+        (lengths, words) = _packed(name, description);
         changed = TextLengths.unwrap(lengths) != TextLengths.unwrap(before);
-        bytes memory text = bytes.concat(bytes(name), bytes(description), bytes32(0)); // zeros pad the last word
-        for (uint256 at = 0; at < text.length - 32; at += 32) {
-            bytes32 word;
-            assembly ("memory-safe") {
-                word := mload(add(add(text, 32), at))
-            }
-            Word storage slot = stored.words[at / 32];
-            if (slot.value == word) continue;
-            slot.value = word;
+        for (uint256 i = 0; i < words.length; i++) {
+            Word storage slot = stored.words[i];
+            if (slot.value == words[i]) continue;
+            slot.value = words[i];
             changed = true;
         }
+    }
+
+    /// @dev Whether these are the stored strings.
+    function equals(
+        Text storage stored,
+        TextLengths lengths,
+        string calldata name,
+        string calldata description
+    ) internal view returns (bool) {
+        (TextLengths wanted, bytes32[] memory words) = _packed(name, description);
+        if (TextLengths.unwrap(lengths) != TextLengths.unwrap(wanted)) return false;
+        for (uint256 i = 0; i < words.length; i++) if (stored.words[i].value != words[i]) return false;
+        return true;
     }
 
     /// @dev Reads both strings.
@@ -72,6 +80,20 @@ library Texts {
         }
         name = _slice(text, 0, nameLength);
         description = _slice(text, nameLength, descriptionLength);
+    }
+
+    /// @dev The lengths of both strings, and their bytes as words; zeros pad the last one.
+    function _packed(
+        string calldata name,
+        string calldata description
+    ) private pure returns (TextLengths lengths, bytes32[] memory words) {
+        requireShort(name, description);
+        lengths = TextLengths.wrap(uint24(bytes(name).length | (bytes(description).length << 8)));
+        bytes memory text = bytes.concat(bytes(name), bytes(description), bytes32(0));
+        assembly ("memory-safe") {
+            words := text
+            mstore(words, sub(shr(5, add(mload(words), 31)), 1)) // counts words from here on, without the padding's
+        }
     }
 
     function _slice(bytes memory text, uint256 from, uint256 length) private pure returns (string memory part) {

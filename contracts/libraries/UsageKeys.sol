@@ -19,24 +19,26 @@ library UsageKeys {
         return head.position != 0 && head.epoch == account.epoch;
     }
 
-    /// @dev Lists a new key id in its account. A key id belongs to one account for ever, and a revoked one is never set
-    ///   again.
-    function claim(
+    /// @dev Whether a key id is nobody's yet. It belongs to one account for ever, and a revoked one is never set again:
+    ///   reverts if this account cannot set it.
+    function isFree(
         UsageKey storage key,
         Account storage account,
         uint256 id,
         uint256 keyId
-    ) internal returns (bool isNew) {
-        isNew = key.accountId == 0;
-        if (isNew) {
-            key.accountId = id;
-            uint256[] storage keys = account.usageKeys[account.epoch];
-            keys.push(keyId);
-            (key.head.position, key.head.epoch) = (uint32(keys.length), account.epoch);
-        } else {
-            if (key.accountId != id) revert IAccountErrors.KeyIdTaken(keyId);
-            if (!isSet(key.head, account)) revert IAccountErrors.KeyRevoked(keyId);
-        }
+    ) internal view returns (bool) {
+        if (key.accountId == 0) return true;
+        if (key.accountId != id) revert IAccountErrors.KeyIdTaken(keyId);
+        if (!isSet(key.head, account)) revert IAccountErrors.KeyRevoked(keyId);
+        return false;
+    }
+
+    /// @dev Lists a free key id in its account.
+    function claim(UsageKey storage key, Account storage account, uint256 id, uint256 keyId) internal {
+        key.accountId = id;
+        uint256[] storage keys = account.usageKeys[account.epoch];
+        keys.push(keyId);
+        (key.head.position, key.head.epoch) = (uint32(keys.length), account.epoch);
     }
 
     /// @dev Removes a set key. The last key of the list takes its place.
@@ -99,6 +101,9 @@ library UsageKeys {
 
     /// @dev The order of the lists in `setUsageApiKey`.
     function _scopeOfList(uint256 i) private pure returns (Scope) {
-        return i == 3 ? Scope.Execute : Scope(uint256(Scope.ManageActions) + i);
+        if (i == 0) return Scope.ManageActions;
+        if (i == 1) return Scope.AddPkp;
+        if (i == 2) return Scope.RemovePkp;
+        return Scope.Execute;
     }
 }

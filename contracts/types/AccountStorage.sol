@@ -13,7 +13,7 @@ import {AdminStorage} from "./AdminStorage.sol";
 struct Account {
     address owner; // zero: there is no such account
     uint8 flags; // bit 0 managed, bit 1 frozen
-    uint24 epoch; // usage keys that were set in an earlier one are revoked
+    uint16 epoch; // usage keys that were set in an earlier one are revoked
     TextLengths lengths;
     uint24 lastAction; // index of the newest action
     uint24 lastPkp; // number of the newest PKP
@@ -66,7 +66,7 @@ struct UsageKey {
 /// @dev One slot.
 struct KeyHead {
     uint32 position; // in the account's list of the epoch, from 1
-    uint24 epoch; // of the account when the key was set
+    uint16 epoch; // of the account when the key was set
     uint32 generation; // of the lists; never goes back
     uint32 wordCount; // words that the longest list fills
     uint40 expiration;

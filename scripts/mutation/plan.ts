@@ -12,6 +12,7 @@ export const FILES = [
   "libraries/GroupSets",
   "libraries/UsageKeys",
   "libraries/Scopes",
+  "libraries/Addresses",
   "libraries/Labels",
   "libraries/Bits",
   "libraries/Rows",
@@ -25,8 +26,8 @@ export const FILES = [
 export const BY_HAND = [
   {
     file: "contracts/libraries/GroupSets.sol",
-    from: "column.more[_key(index, word)]",
-    to: "column.more[word]",
+    from: "word == 0 ? column.first : column.more[_key(index, word)]",
+    to: "(word == 0 ? column.first : column.more[word])",
     near: "boundaries",
   },
   {
@@ -67,12 +68,105 @@ export const BY_HAND = [
     to: "uint64(derivationPath) != uint64(id)",
     near: "registerWalletDerivation",
   },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "managed ? !_isApiPayer(msg.sender) : caller != adminWalletAddress",
+    to: "(managed && !_isApiPayer(msg.sender))",
+    near: "newAccount",
+  },
+  { file: "contracts/AccountManager.sol", from: "apiKeyHash != expected", to: "false", near: "newAccount" },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "_isManaged(_accounts[actor])",
+    to: "_accounts[actor].owner != address(0)",
+    near: "matrix",
+  },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "_isOwner(id) && newAdminWalletAddress != _msgSender()",
+    to: "_isOwner(id)",
+    near: "convertToChainSecuredAccount",
+  },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "_isOwner(id) && newAdminWalletAddress != _msgSender()",
+    to: "newAdminWalletAddress != _msgSender()",
+    near: "convertToChainSecuredAccount",
+  },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "_isOwner(id) && newAdminWalletAddress != _msgSender()",
+    to: "false",
+    near: "convertToChainSecuredAccount",
+  },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "_isDelegate(owner)",
+    to: "false",
+    near: "transferOwnership",
+  },
+  {
+    file: "contracts/Delegating.sol",
+    from: "account == address(uint160(uint256(behind)))",
+    to: "false",
+    near: "transferOwnership",
+  },
+  {
+    file: "contracts/Delegating.sol",
+    from: "account == _delegate",
+    to: "false",
+    near: "transferOwnership",
+  },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "_atMost(uint256(account.epoch) + 1, type(uint16).max)",
+    to: "(uint256(account.epoch) + 1)",
+    near: "boundaries",
+  },
+  {
+    file: "contracts/libraries/GroupSets.sol",
+    from: "(index << GROUPS_PER_WORD) | word",
+    to: "index | word",
+    near: "boundaries",
+  },
+  {
+    file: "contracts/libraries/GroupSets.sol",
+    from: "register.lastId / GROUPS_PER_WORD + 1",
+    to: "register.lastId / (GROUPS_PER_WORD + 1) + 1",
+    near: "boundaries",
+  },
+  {
+    file: "contracts/AccountDecisions.sol",
+    from: "(verdict.byName)",
+    to: "(verdict.allowed)",
+    near: "boundaries",
+  },
+  {
+    file: "contracts/libraries/Rows.sol",
+    from: "uint112(1 << _page(index / INDEXES_PER_WORD))",
+    to: "uint112(1 << (index / INDEXES_PER_WORD))",
+    near: "boundaries",
+  },
+  {
+    file: "contracts/Batches.sol",
+    from: "gasleft() < GAS_BEFORE_CALL",
+    to: "gasleft() < CALL_GAS",
+    near: "tryMulticall",
+  },
+  {
+    file: "contracts/libraries/Texts.sol",
+    from: "stored.words[i].value != words[i]",
+    to: "stored.words[0].value != words[0]",
+    near: "registerWalletDerivation",
+  },
 ] as const;
 
 /** `file`, place and text of the mutant as in the report → why no test can detect it. */
 export const EXPLAINED: Readonly<Record<string, string>> = {
   "contracts/AccountDecisions.sol AccountDecisions._judge: byName & withPkp == 0 → true":
     "Costs gas only: where a group lists both by name, reading the wildcards too gives the same verdict.",
+  "contracts/AccountRules.sol AccountRules._holds: scope == Scope.OwnerOnly → false":
+    "Changes nothing: no list is ever stored under OwnerOnly, so that it is empty below.",
   "contracts/GroupMembers.sol GroupMembers._dropActionsBut: continue; → (nothing)":
     "Costs gas only: a page that is not marked is empty, and nothing is dropped from it.",
   "contracts/libraries/Rows.sol Rows._page: LAST_PAGE → (LAST_PAGE + 1)":

@@ -7,7 +7,7 @@ import { count } from "../support/counts";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, executeKey, fullKey, twoAccounts } from "./support/stages";
 import { ANY_PKP } from "./support/state";
 import { expectViews } from "./support/views";
-import { cid, number, pathFor, staged, walletOf, type World } from "./support/world";
+import { accountSlot, cid, number, pathFor, staged, walletOf, type World } from "./support/world";
 import { must } from "../support/must";
 
 const EDGES = [223n, 224n, 225n, 255n, 256n, 257n, 447n, 448n, 449n].slice(0, count(6, 9));
@@ -107,6 +107,54 @@ describe("Boundaries of group words", () => {
     },
   );
 
+  it("memberships in different words are apart, for actions and PKPs of every index", async () => {
+    const { world, payer } = await staged(manyGroups);
+    const { manager } = world;
+    const wallets = [ALICE_PKP, walletOf("second"), walletOf("third"), walletOf("fourth")];
+    const [first, later] = [number("first"), number("later")];
+    await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, first, [224n]));
+    await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, later, [448n]));
+    await world.do(payer, "changeGroupMembers", ALICE_ID, 448n, [0n], [], [ANY_PKP], []);
+    for (const [i, wallet] of wallets.entries()) {
+      const action = cid(i + 1);
+      if (i > 0) await world.do(payer, "registerWalletDerivation", ALICE_ID, wallet, pathFor(ALICE_ID, wallet), "", "");
+      await world.do(payer, "changeGroupMembers", ALICE_ID, 224n, [action], [], [wallet], []);
+      await world.do(payer, "removeActionFromGroup", ALICE_ID, 448n, 0n);
+      // Group 224 is bit 0 of word 1, group 448 bit 0 of word 2.
+      const may = (key: bigint) => manager.canUseWalletInAction(key, action, wallet);
+      expect([await may(first), await may(later)], `index ${i + 1}`).to.deep.equal([true, false]);
+      await world.do(payer, "addActionToGroup", ALICE_ID, 448n, 0n);
+      await world.do(payer, "removePkpFromGroup", ALICE_ID, 448n, ANY_PKP);
+      expect(await may(later), `PKP ${i + 1}`).to.equal(false);
+      await world.do(payer, "addPkpToGroup", ALICE_ID, 448n, ANY_PKP);
+    }
+  });
+
+  it("the newest group counts where it begins a word and where it ends one", async () => {
+    const { world } = await staged(twoAccounts);
+    const { payer } = world.cast;
+    const key = number("newest");
+    for (const newest of [223n, 224n, 225n, 447n, 448n, 449n]) {
+      await growTo(world, newest);
+      await world.do(payer, "changeGroupMembers", ALICE_ID, newest, [cid(9)], [], [ALICE_PKP], []);
+      await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, key, [newest]));
+      expect(await world.manager.canUseWalletInAction(key, cid(9), ALICE_PKP), `group ${newest}`).to.equal(true);
+    }
+  });
+
+  it("a group that names the action is found behind one that allows any", async () => {
+    const { world, payer } = await staged(manyGroups);
+    const byName = async () => {
+      const { allowed, actionByName } = await world.manager.explainExecution(ALICE_ID, cid(5), ALICE_PKP);
+      expect(allowed).to.equal(true);
+      return actionByName;
+    };
+    await world.do(payer, "addActionToGroup", ALICE_ID, 1n, 0n);
+    expect(await byName()).to.equal(false);
+    await world.do(payer, "changeGroupMembers", ALICE_ID, 448n, [cid(5)], [], [ALICE_PKP], []);
+    expect(await byName()).to.equal(true);
+  });
+
   it("replacing a key's lists leaves nothing of the old ones, in any word", async () => {
     const { world, payer } = await staged(manyGroups);
     const { manager } = world;
@@ -188,15 +236,21 @@ describe("Boundaries of member pages", () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     const address = await world.manager.getAddress();
-    const slot = await accountSlot(world);
+    const slot = await accountSlot(world, ALICE_ID);
     const word = BigInt(await ethers.provider.getStorage(address, slot));
-    const at = 216n; // owner 160, flags 8, epoch 24, lengths 24: then lastAction
+    const at = 208n; // owner 160, flags 8, epoch 16, lengths 24: then lastAction
     expect((word >> at) & 0xffffffn).to.equal(1n);
     for (const lastAction of [28_415n, 28_671n, 28_672n, 60_000n]) {
       await setStorageAt(address, slot, (word & ~(0xffffffn << at)) | (lastAction << at));
       const fresh = number(`action after ${lastAction}`);
       await world.do(payer, "addActionToGroup", ALICE_ID, 1n, fresh);
       expect(await world.manager.canUseWalletInAction(ALICE_KEY, fresh, ALICE_PKP)).to.equal(true);
+      // A group with no other member: no earlier one marks its page.
+      await world.do(payer, "addGroup", ALICE_ID, "", "", [fresh], []);
+      const alone = must(world.model.state.accounts.get(ALICE_ID)).lastGroupId;
+      expect((await world.manager.getGroup(ALICE_ID, alone)).actionCount, `after ${lastAction}`).to.equal(1n);
+      const { items: only } = await world.manager.listActionsInGroup(ALICE_ID, alone, 0, 9);
+      expect(only.map(({ actionHash }) => actionHash)).to.deep.equal([fresh]);
     }
     const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
     expect(total).to.equal(5n);
@@ -207,18 +261,25 @@ describe("Boundaries of member pages", () => {
     expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(1n);
   });
 
-  /** The slot of Alice's account record: the only mapping entry whose first word contains her address. */
-  async function accountSlot(world: World): Promise<string> {
+  it("the last epoch of usage keys is reached and not passed", async () => {
+    const { world } = await staged(twoAccounts);
     const address = await world.manager.getAddress();
-    for (let position = 0; position < 20; position++) {
-      const slot = ethers.keccak256(
-        ethers.AbiCoder.defaultAbiCoder().encode(["uint256", "uint256"], [ALICE_ID, position]),
-      );
-      const word = await ethers.provider.getStorage(address, slot);
-      if (word.toLowerCase().endsWith(world.cast.alice.address.slice(2).toLowerCase())) return slot;
-    }
-    throw new Error("The account's record was not found.");
-  }
+    const slot = await accountSlot(world, ALICE_ID);
+    const word = BigInt(await ethers.provider.getStorage(address, slot));
+    const at = 168n; // owner 160, flags 8: then epoch
+    expect((word >> at) & 0xffffn).to.equal(0n);
+    await setStorageAt(address, slot, (word & ~(0xffffn << at)) | (0xfffen << at));
+    const set = (key: bigint): Promise<string | undefined> =>
+      world.call(world.cast.payer, "setUsageApiKey", executeKey(ALICE_ID, key, ALL));
+    const revokeAll = "revokeAllUsageApiKeys";
+    expect(await set(number("one"))).to.equal(undefined);
+    expect(await world.call(world.cast.payer, revokeAll, [ALICE_ID])).to.equal(undefined);
+    expect(await set(number("two"))).to.equal(undefined);
+    await expect(world.manager.connect(world.cast.payer).revokeAllUsageApiKeys(ALICE_ID))
+      .to.be.revertedWithCustomError(world.manager, "ValueTooLarge")
+      .withArgs(65_536n, 65_535n);
+    expect(await world.manager.canExecuteAction(number("two"), cid(1))).to.equal(true);
+  });
 
   /** `expectViews` asks for pages of 200, so larger lists are excluded. */
   async function expectViewsOfSmall(world: World): Promise<void> {

@@ -30,6 +30,17 @@ describe("constructor", () => {
     );
   });
 
+  it("binds the key namespace to version, chain and address", async () => {
+    const { manager } = await deploy(FIRST_ADMIN, 0);
+    const { chainId } = await ethers.provider.getNetwork();
+    const encoded = ethers.AbiCoder.defaultAbiCoder().encode(
+      ["string", "uint256", "address"],
+      ["keywright/v1", chainId, await manager.getAddress()],
+    );
+    const whole = await ethers.getContractAt("IAccountManager", manager);
+    expect(await whole.keyNamespace()).to.equal(ethers.keccak256(encoded));
+  });
+
   it("an admin or a forwarder of zero: ZeroAddress", async () => {
     const { manager } = await deploy(FIRST_ADMIN, 0);
     await expect(deploy(ANY_PKP, 0)).to.be.revertedWithCustomError(manager, "ZeroAddress");

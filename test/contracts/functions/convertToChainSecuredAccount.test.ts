@@ -19,8 +19,21 @@ describeFunction("convertToChainSecuredAccount", {
       await ends("payer", "addGroup", [ALICE_ID, "", "", [], []], "AccountChainSecured");
       await ends("carol", "addGroup", [ALICE_ID, "", "", [], []], "ok");
     },
-    "by the owner, keeping itself": ({ world, ends }) =>
-      ends("alice", "convertToChainSecuredAccount", [ALICE_ID, world.cast.alice.address], "ok"),
+    "by the owner, keeping itself: a conversion": async ({ world, ends }) => {
+      await ends("alice", "convertToChainSecuredAccount", [ALICE_ID, world.cast.alice.address], "ok");
+      expect((await world.allLogs()).at(-1)?.name).to.equal("AccountConvertedToChainSecured");
+    },
+    "by the owner to another wallet: a transfer, since nobody has verified that wallet's consent": async ({
+      world,
+      ends,
+    }) => {
+      await ends("alice", "convertToChainSecuredAccount", [ALICE_ID, world.cast.carol.address], "ok");
+      expect((await world.allLogs()).at(-1)?.name).to.equal("AccountOwnershipTransferred");
+    },
+    "by a payer: a conversion": async ({ world, ends }) => {
+      await ends("payer", "convertToChainSecuredAccount", [ALICE_ID, world.cast.carol.address], "ok");
+      expect((await world.allLogs()).at(-1)?.name).to.equal("AccountConvertedToChainSecured");
+    },
     "new owner zero: ZeroAddress": ({ ends }) =>
       ends("payer", "convertToChainSecuredAccount", [ALICE_ID, ANY_PKP], "ZeroAddress"),
     "new owner is the contract: OwnerIsThisContract": async ({ world, ends }) =>

@@ -48,6 +48,16 @@ describeFunction("registerWalletDerivation", {
       ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp")), "silent"),
     "other strings: PkpTaken": ({ ends }) =>
       ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp"), "other"), "PkpTaken"),
+    "other strings of the same length, in any of their words: PkpTaken": async ({ ends }) => {
+      const long = "d".repeat(100);
+      await ends("payer", "registerWalletDerivation", args(NEW, path(), "n", long), "ok");
+      await ends("payer", "registerWalletDerivation", args(NEW, path(), "n", long), "silent");
+      for (const at of [0, 30, 31, 62, 63, 99]) {
+        const other = `${long.slice(0, at)}e${long.slice(at + 1)}`;
+        await ends("payer", "registerWalletDerivation", args(NEW, path(), "n", other), "PkpTaken");
+      }
+      await ends("payer", "registerWalletDerivation", args(NEW, path(), "nd", long.slice(1)), "PkpTaken");
+    },
     "other path or kind: PkpTaken": async ({ ends }) => {
       await ends("payer", "registerWalletDerivation", args(ALICE_PKP, path()), "PkpTaken");
       await ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp", 2n)), "PkpTaken");

@@ -53,6 +53,13 @@ describeFunction("setUsageApiKey", {
         );
       }
     },
+    "a string that is too long and a group above the last one: StringTooLong": ({ ends }) =>
+      ends(
+        "payer",
+        "setUsageApiKey",
+        executeKey(ALICE_ID, KEY, [9n]).map((value) => (value === "key" ? "x".repeat(129) : value)),
+        "StringTooLong",
+      ),
     "a removed group: accepted, without effect": async ({ world, ends }) => {
       await world.do(world.cast.payer, "removeGroup", ALICE_ID, 1n);
       await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, KEY, [1n]), "ok");

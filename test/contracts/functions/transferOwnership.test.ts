@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { ethers } from "hardhat";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP } from "../support/stages";
 import { ANY_PKP } from "../support/state";
 import { cid } from "../support/world";
@@ -22,6 +23,14 @@ describeFunction("transferOwnership", {
   "to zero: ZeroAddress": ({ bobId, ends }) => ends("bob", "transferOwnership", [bobId, ANY_PKP], "ZeroAddress"),
   "to the contract: OwnerIsThisContract": async ({ world, bobId, ends }) =>
     ends("bob", "transferOwnership", [bobId, await world.manager.getAddress()], "OwnerIsThisContract"),
+  "to a delegate of the contract: OwnerIsThisContract": async ({ world, bobId, ends }) => {
+    const payers = ethers.getCreateAddress({ from: await world.manager.getAddress(), nonce: 1 });
+    const lists = ethers.getCreateAddress({ from: payers, nonce: 1 });
+    for (const delegate of [payers, lists]) {
+      expect(await ethers.provider.getCode(delegate)).to.have.length.greaterThan(1_000);
+      await ends("bob", "transferOwnership", [bobId, delegate], "OwnerIsThisContract");
+    }
+  },
   "to the present owner: SameOwner, managed or not": async ({ world, bobId, ends }) => {
     await ends("bob", "transferOwnership", [bobId, world.cast.bob.address], "SameOwner");
     await ends("payer", "transferOwnership", [ALICE_ID, world.cast.alice.address], "SameOwner");

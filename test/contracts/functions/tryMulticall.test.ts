@@ -65,6 +65,40 @@ describeFunction("tryMulticall", {
     await expect(limited).to.be.revertedWithCustomError(manager, "TooLittleGas");
     await expect(payer.tryMulticall(calls, { gasLimit: enough })).not.to.emit(manager, "CallFailed");
   },
+  "a call that needs all of its share succeeds or reverts the whole transaction, whatever gas is sent": async ({
+    world,
+  }) => {
+    const { manager, cast } = world;
+    const payer = manager.connect(cast.payer);
+    // Thirteen new actions, and one of them again and again, at about 700 gas each.
+    const call = (again: number) =>
+      manager.interface.encodeFunctionData("addGroup", [
+        ALICE_ID,
+        "",
+        "",
+        [...Array.from({ length: 13 }, (_, i) => BigInt(i + 1)), ...Array<bigint>(again).fill(1n)],
+        [],
+      ]);
+    const outcome = async (again: number, gasLimit: number): Promise<boolean | undefined> => {
+      try {
+        return (await payer.tryMulticall.staticCall([call(again)], { gasLimit }))[0];
+      } catch (error) {
+        expect(world.errorName(error)).to.equal("TooLittleGas");
+        return undefined;
+      }
+    };
+    let [fits, tooMuch] = [0, 2_000];
+    while (tooMuch - fits > 1) {
+      const middle = Math.floor((fits + tooMuch) / 2);
+      if ((await outcome(middle, 10_000_000)) === true) fits = middle;
+      else tooMuch = middle;
+    }
+    expect(fits).to.be.greaterThan(0);
+    const seen = new Set<boolean | undefined>();
+    const intrinsic = 21_000 + 40 * fits; // most bytes of the repeated members are zeros
+    for (let more = 0; more < 400_000; more += 4_000) seen.add(await outcome(fits, CALL_GAS + intrinsic + more));
+    expect(seen).to.deep.equal(new Set([undefined, true]));
+  },
   "a call that needs more than its share of gas fails alone, however much is sent": async ({ world }) => {
     const { manager, cast } = world;
     const members = Array.from({ length: 60 }, (_, i) => BigInt(i + 1));

@@ -13,12 +13,13 @@ export const managedIds = [number("managed 1"), number("managed 2")];
 export const keyIds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].map((i) => number(`key ${i}`));
 
 /** The values a call may use: few, so that they coincide often. */
-function vocabulary(cast: Cast) {
+function vocabulary(cast: Cast, more: readonly bigint[]) {
   const people = [cast.alice, cast.bob, cast.carol, cast.stranger, cast.payer].map((signer) => signer.address);
   const packed = [cast.alice, cast.bob].map((signer) => packedId(signer.address));
   const ids = [...managedIds, ...packed];
   const oneOf = <T>(items: T[]) => fc.constantFrom(...items);
   const id = fc.oneof(
+    ...(more.length > 0 ? [{ weight: 12, arbitrary: oneOf([...more]) }] : []),
     { weight: 5, arbitrary: oneOf([must(managedIds[0]), must(packed[1])]) },
     { weight: 3, arbitrary: oneOf(ids) },
     { weight: 1, arbitrary: oneOf([0n, number("nobody")]) },
@@ -67,8 +68,9 @@ function vocabulary(cast: Cast) {
   };
 }
 
-export function anyCall(cast: Cast): fc.Arbitrary<Call> {
-  const v = vocabulary(cast);
+/** @param more Ids that most calls are about. */
+export function anyCall(cast: Cast, more: readonly bigint[] = []): fc.Arbitrary<Call> {
+  const v = vocabulary(cast, more);
   const [actions, pkps] = [fc.array(v.action, { maxLength: 3 }), fc.array(v.pkp, { maxLength: 3 })];
   const [flag, labels] = [fc.boolean(), [v.name, v.description] as const];
   const balance = fc.constantFrom(0n, 500n, 1n << 64n);

@@ -78,7 +78,7 @@ export class World {
 
   async #send(sender: HardhatEthersSigner, name: string, args: readonly unknown[]): Promise<End> {
     try {
-      const data = this.#encoded([name, args]);
+      const data = this.encoded([name, args]);
       const response = await sender.sendTransaction({ to: this.manager, data, gasLimit: 20_000_000 });
       const logs = this.decode(must(await response.wait()));
       return { events: logs.map((log) => this.#emitted(log)) };
@@ -89,8 +89,8 @@ export class World {
   }
 
   /** The bytes of a call, including those of the calls in a batch. */
-  #encoded([name, args]: Inner): string {
-    const values = isBatch(name) ? [(args[0] as Inner[]).map((inner) => this.#encoded(inner))] : args;
+  encoded([name, args]: Inner): string {
+    const values = isBatch(name) ? [(args[0] as Inner[]).map((inner) => this.encoded(inner))] : args;
     return this.manager.interface.encodeFunctionData(name as "multicall", values as [string[]]);
   }
 
@@ -158,4 +158,15 @@ export async function staged<T extends { world: World }>(fixture: () => Promise<
   const stage = await loadFixture(fixture);
   stage.world.rewind();
   return stage;
+}
+
+/** The slot of an account's record: the only mapping entry whose first word contains its owner's address. */
+export async function accountSlot({ manager }: World, id: bigint): Promise<string> {
+  const { adminWalletAddress } = await manager.getAccount(id);
+  for (let position = 0; position < 20; position++) {
+    const slot = ethers.keccak256(ethers.AbiCoder.defaultAbiCoder().encode(["uint256", "uint256"], [id, position]));
+    const word = await ethers.provider.getStorage(manager, slot);
+    if (word.toLowerCase().endsWith(adminWalletAddress.slice(2).toLowerCase())) return slot;
+  }
+  throw new Error("The account's record was not found.");
 }

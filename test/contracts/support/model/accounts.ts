@@ -1,3 +1,4 @@
+import { getCreateAddress } from "ethers";
 import { newAccountState, type Labels } from "../state";
 import { packedId } from "./calls";
 import { Rules } from "./rules";
@@ -25,7 +26,9 @@ export class Accounts extends Rules {
   }
 
   #ownable(owner: string): void {
-    this.require(owner !== this.places.contract, "OwnerIsThisContract");
+    const payers = getCreateAddress({ from: this.places.contract, nonce: 1 });
+    const lists = getCreateAddress({ from: payers, nonce: 1 });
+    this.require(![this.places.contract, payers, lists].includes(owner), "OwnerIsThisContract");
     this.mayHaveRole(owner);
   }
 
@@ -33,7 +36,9 @@ export class Accounts extends Rules {
     const account = this.authorize(id, "ownerOnly");
     this.require(account.managed, "AccountChainSecured", id);
     this.#ownable(newOwner);
-    this.emit("AccountConvertedToChainSecured", id, account.owner, newOwner, id);
+    const isTransfer = this.sender === account.owner && newOwner !== account.owner;
+    const event = isTransfer ? "AccountOwnershipTransferred" : "AccountConvertedToChainSecured";
+    this.emit(event, id, account.owner, newOwner, id);
     Object.assign(account, { owner: newOwner, managed: false });
   }
 
