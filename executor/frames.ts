@@ -54,8 +54,11 @@ const QUICK_BYTES = 16_384;
 
 export interface ReadOptions {
   readonly caps?: FrameCaps;
-  /** Awaited before a large frame is read; the stream is paused meanwhile. */
-  readonly admit?: (payloadBytes: number) => Promise<void>;
+  /**
+   * Reads a large frame by calling `read` when it may be read; the stream is paused meanwhile. Resolves to what `read`
+   * returned.
+   */
+  readonly admit?: (read: () => boolean) => Promise<boolean>;
 }
 
 /**
@@ -94,8 +97,7 @@ export function readFrames(
   const sized = (): FrameSize | undefined => attempt(() => reader.nextSize());
   const waitForAdmission = async (): Promise<void> => {
     stream.pause();
-    do await admit?.(sized()?.payload ?? 0);
-    while (!drain(true));
+    while (!(await admit?.(() => drain(true))));
     stream.resume();
   };
   const attempt = <T>(read: () => T): T | undefined => {

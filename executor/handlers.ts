@@ -2,12 +2,12 @@
 import type { Logger } from "pino";
 import type { AccountId, Hash32 } from "../protocol/ids";
 import type { ExecutorAnswer } from "../protocol/executor";
-import type { Callers } from "./callers";
+import type { Callers } from "./access/callers";
 import type { Chain } from "./chain/chain";
 import type { Config } from "./config";
-import type { LoopWatch } from "./loopWatch";
-import type { Mint } from "./mint";
-import type { PublicKeys } from "./publicKeys";
+import type { LoopWatch } from "./liveness/loopWatch";
+import type { Mint } from "./access/mint";
+import type { PublicKeys } from "./access/publicKeys";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
@@ -41,6 +41,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
+    leaveQueue: ({ requestId }) => runner.leaveQueue(requestId),
     mintAccountKey: (request) => mint.accountKey(request),
     mintApiUsageKey: (request) => mint.apiUsageKey(request),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
@@ -67,7 +68,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
 
 async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
   const { config, pool, tee } = parts;
-  const { level, size, busy, queued } = pool.stats();
+  const { level, size, busy, queued, held } = pool.stats();
   const dstack = await dstackInfo(parts);
   return {
     chainId: config.chainId.toString(),
@@ -79,7 +80,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
     ...defined({ dstack }),
     config: { ...parts.configDocument },
     sandbox: { level: level.level, missing: [...level.missing] },
-    pool: { size, busy, queued },
+    pool: { size, busy, queued, held },
     loop: parts.loop.held,
   };
 }

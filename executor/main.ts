@@ -2,7 +2,8 @@
 import { ConfigError, readConfig, type Config } from "./config";
 import { createLogger } from "../protocol/log";
 import { startService } from "./service";
-import { startWatchdog } from "./watchdog";
+import { startWatchdog } from "./liveness/watchdog";
+import { closePassedOn } from "./confinement/inherited";
 import { protectOwnMemory } from "./confinement/keyholder";
 
 /**
@@ -15,6 +16,7 @@ const OLDEST_NODE_LINE = 24;
 async function main(): Promise<void> {
   if (Number(process.versions.node.split(".")[0]) < OLDEST_NODE_LINE)
     exitWith(`The executor runs on Node ${OLDEST_NODE_LINE}; this is ${process.version}.`);
+  closePassedOn();
   const missingProtections = protectOwnMemory();
   const config = configOrExit();
   const logger = createLogger(config.LOG_LEVEL, "keyholder");

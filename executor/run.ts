@@ -12,35 +12,47 @@ import {
 } from "../protocol/executor";
 import { parseJson } from "../protocol/json";
 import type { RunLimits } from "../protocol/limits";
-import { authorizeRun, isFresh, type Authorization, type Permitted } from "./authorize";
-import type { Callers } from "./callers";
+import { withReceipt } from "../protocol/receipt";
+import { RunDenied, authorizeRun, isFresh, type Authorization, type Permitted } from "./access/authorize";
+import type { Callers } from "./access/callers";
 import type { Code } from "./code/code";
 import { limitsOfRun } from "./limits";
+import { RunUse, type DecidedRun, type Receipts } from "./receipts";
 import { createOps, type OpsParts } from "./ops/ops";
-import { PoolClosed, QueueFull, type OpHandler, type RunJob, type RunOutcome, type SandboxPool } from "./sandbox/types";
+import {
+  PoolClosed,
+  RunCancelled,
+  type OpHandler,
+  type RunJob,
+  type RunOutcome,
+  type SandboxPool,
+} from "./sandbox/types";
 import type { CallContext } from "./server";
+import { defined } from "../protocol/defined";
 
 export interface RunnerParts extends OpsParts {
   readonly callers: Callers;
   readonly code: Code;
   readonly pool: Pick<SandboxPool, "run">;
   readonly limits: RunLimits;
+  readonly receipts: Receipts;
 }
 
 type RunRequest = ExecutorRequest<"run">;
 
 interface QueuedRun {
   readonly code: string;
-  readonly authorization: Authorization;
+  readonly authorization: Permitted;
   /** When the contract was asked, in milliseconds of `performance.now()`. */
   readonly askedAt: number;
-  readonly authorize: () => Promise<Authorization>;
+  readonly authorize: () => Promise<Permitted>;
   readonly pkpId: PkpId | undefined;
   readonly limits: RunLimits;
   readonly params: string;
   readonly signal: AbortSignal;
-  /** Receives the PKPs that the ops use. */
-  readonly used: Set<PkpId>;
+  /** Aborted when the run need not begin any more. */
+  readonly left: AbortSignal;
+  readonly use: RunUse;
 }
 
 /**
@@ -50,12 +62,12 @@ interface QueuedRun {
  */
 class StartPermission {
   readonly #revoked = new AbortController();
-  granted: Promise<Authorization>;
-  readonly #first: Authorization;
+  granted: Promise<Permitted>;
+  readonly #first: Permitted;
   readonly #askedAt: number;
-  readonly #authorize: () => Promise<Authorization>;
+  readonly #authorize: () => Promise<Permitted>;
 
-  constructor(first: Authorization, askedAt: number, authorize: () => Promise<Authorization>) {
+  constructor(first: Permitted, askedAt: number, authorize: () => Promise<Permitted>) {
     this.#first = first;
     this.#askedAt = askedAt;
     this.#authorize = authorize;
@@ -72,7 +84,7 @@ class StartPermission {
     this.granted.catch(() => this.#revoked.abort());
   }
 
-  async #again(): Promise<Authorization> {
+  async #again(): Promise<Permitted> {
     const again = await this.#authorize();
     if (again.decision.accountId === this.#first.decision.accountId) return again;
     throw new KeywrightError("unknown_key", "The key has left the account that pays for this run.");
@@ -80,6 +92,8 @@ class StartPermission {
 }
 
 export class Runner {
+  /** Runs that have not ended, by the id of their request. */
+  readonly #left = new Map<string, AbortController>();
   readonly #parts: RunnerParts;
 
   constructor(parts: RunnerParts) {
@@ -93,6 +107,22 @@ export class Runner {
    * @throws KeywrightError for refusals before any code ran; whatever the code does is an answer, not an error.
    */
   async run(request: RunRequest, context: CallContext): Promise<ExecutorAnswer<"run">> {
+    const left = new AbortController();
+    this.#left.set(context.requestId, left);
+    try {
+      return await this.#run(request, context, left.signal);
+    } finally {
+      if (this.#left.get(context.requestId) === left) this.#left.delete(context.requestId);
+    }
+  }
+
+  /** The client of the request's run has gone: if it has not begun, it will not. */
+  leaveQueue(requestId: string): ExecutorAnswer<"leaveQueue"> {
+    this.#left.get(requestId)?.abort();
+    return {};
+  }
+
+  async #run(request: RunRequest, context: CallContext, left: AbortSignal): Promise<ExecutorAnswer<"run">> {
     const { signal, log } = context;
     const startedAt = performance.now();
     const params = this.#parsedParams(request.params);
@@ -104,8 +134,12 @@ export class Runner {
     const likely = likelyPkp(params);
     const ahead = likely === pkpId ? undefined : likely;
     const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };
-    const authorize = (): Promise<Permitted> => authorizeRun(this.#parts.chain, caller, question);
+    const begun = { requestId: context.requestId, cid: source.cid, params: request.params };
+    const authorize = (): Promise<Permitted> =>
+      authorizeRun(this.#parts.chain, caller, question).catch((error: unknown) => this.#refused(begun, error));
     const authorization = await authorize();
+    const { receipts } = this.#parts;
+    receipts.prepare(authorization.decision);
     const authorizedAt = performance.now();
     const limits = limitsOfRun(
       this.#parts.limits,
@@ -113,8 +147,8 @@ export class Runner {
     );
     // Only after the payment is confirmed: fetching code from a gateway is paid work.
     const code = await this.#parts.code.load(source, authorization.decision.accountId);
-    const used = new Set<PkpId>();
-    const outcome = await this.#runCode({
+    const use = new RunUse();
+    const { outcome, granted } = await this.#runCode({
       code,
       authorization,
       askedAt: startedAt,
@@ -123,7 +157,8 @@ export class Runner {
       limits,
       params: request.params,
       signal,
-      used,
+      left,
+      use,
     });
     log.debug(
       {
@@ -134,15 +169,23 @@ export class Runner {
       },
       "ran",
     );
-    return answerOf(outcome, limits.wallMs, authorization, used);
+    const receipt = await receipts.ofRun({ ...begun, ...granted }, outcome, limits.wallMs, use);
+    return answerOf(outcome, limits.wallMs, authorization, use, receipt);
   }
 
-  async #runCode(run: QueuedRun): Promise<RunOutcome> {
+  async #refused(begun: Omit<DecidedRun, "key" | "decision">, error: unknown): Promise<never> {
+    if (!(error instanceof RunDenied)) throw error;
+    const { key, decision } = error;
+    const receipt = await this.#parts.receipts.ofRefusal({ ...begun, key, decision }, error.code);
+    throw new RunDenied(withReceipt(error, receipt), key, decision);
+  }
+
+  async #runCode(run: QueuedRun): Promise<{ outcome: RunOutcome; granted: Permitted }> {
     const { code, authorization, pkpId, limits, params, signal } = run;
     const { keyId, cid, decision } = authorization;
     const permission = new StartPermission(authorization, run.askedAt, run.authorize);
     const opsOf = (granted: Authorization): OpHandler =>
-      createOps(this.#parts, granted, pkpId, (used) => run.used.add(used));
+      createOps(this.#parts, granted, pkpId, (used) => run.use.pkps.add(used));
     let ops: OpHandler | undefined;
     const job: RunJob = {
       account: decision.accountId,
@@ -153,16 +196,21 @@ export class Runner {
       limits,
       ops: async (call) => {
         const granted = await permission.granted;
-        return (ops ??= opsOf(granted))(call);
+        const answer = await (ops ??= opsOf(granted))(call);
+        if (answer.ok) run.use.count(call.name);
+        return answer;
       },
       permitted: () => permission.granted,
       signal: AbortSignal.any([signal, permission.revoked]),
-      onStarted: () => permission.start(),
+      left: run.left,
+      onStarted: () => {
+        run.use.startedAtMs = Date.now();
+        permission.start();
+      },
     };
     try {
       const outcome = await this.#parts.pool.run(job);
-      await permission.granted;
-      return outcome;
+      return { outcome, granted: await permission.granted };
     } catch (error) {
       await permission.granted;
       throw notRun(error);
@@ -191,6 +239,8 @@ function likelyPkp(params: { pkpId?: unknown }): PkpId | undefined {
 function pkpOf({ pkpId }: RunRequest): PkpId | undefined {
   return pkpId === undefined ? undefined : (parseAddress(pkpId) as PkpId | undefined);
 }
+
+const GONE = { retryAfterSeconds: 1 };
 
 /** How long a permission waits for its payment. */
 const PAYMENT_WAIT_MS = 15_000;
@@ -223,30 +273,27 @@ function answerOf(
   outcome: RunOutcome,
   limitMs: number,
   { cid }: Authorization,
-  used: ReadonlySet<PkpId>,
+  use: RunUse,
+  receipt: string,
 ): ExecutorAnswer<"run"> {
-  const { response, logs, error, durationMs, fault } = outcome;
+  const { response, signatures, logs, error, durationMs, fault } = outcome;
   const failed = error === undefined ? {} : { error };
   return {
     response,
+    ...defined({ signatures }),
     logs,
     ...failed,
     usage: { durationMs, limitMs },
     serviceFault: fault === "service",
     cid,
-    pkpsUsed: [...used],
+    pkpsUsed: [...use.pkps],
+    receipt,
   };
 }
 
 function notRun(error: unknown): unknown {
-  if (error instanceof QueueFull) {
-    return new KeywrightError(
-      "queue_full",
-      "The queue for runs is full at the moment.",
-      {},
-      { retryAfterSeconds: error.retryAfterSeconds },
-    );
-  }
+  if (error instanceof RunCancelled)
+    return new KeywrightError("queue_full", "The run left the queue: its client has gone.", {}, GONE);
   return error instanceof PoolClosed
     ? new KeywrightError("shutting_down", "The service is shutting down.", {}, { retryAfterSeconds: 5 })
     : error;

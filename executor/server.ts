@@ -9,13 +9,16 @@ import { KeywrightError } from "../protocol/errors";
 import {
   EXECUTOR_CALLS,
   REQUEST_ID_HEADER,
+  SHARE_HEADER,
   runKeyOf,
   type ExecutorAnswer,
   type ExecutorCall,
   type ExecutorRequest,
   type RunPermission,
 } from "../protocol/executor";
-import { RunDenied } from "./authorize";
+import { Crowded, FairShare, inScope } from "../protocol/fairShare";
+import { RUN_LIMITS, SHARED_LIMITS } from "../protocol/limits";
+import { RunDenied } from "./access/authorize";
 
 export interface CallContext {
   /** The JSON value of the second part of a two-part request; resolves when it has arrived. */
@@ -29,6 +32,8 @@ export interface CallContext {
   readonly permit: (permission: RunPermission, mayWait: boolean) => void;
   /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
+  /** The relayer's name for the request; also on every log line. */
+  readonly requestId: string;
   readonly log: Logger;
 }
 export type Handlers = {
@@ -60,6 +65,15 @@ const MIB = 2 ** 20;
  */
 const MAX_RUN_BYTES = 24 * MIB;
 const MAX_BODY_BYTES = 4 * MIB;
+/** Runs with larger bodies wait for their share of memory before they are read. */
+const LARGE_BYTES = 64 * 1_024;
+/**
+ * Memory for each byte of a body: as text and as the code in it, both with two bytes a character if one of them needs
+ * it, and as the bytes that go to the child.
+ */
+const MEMORY_PER_BYTE = 8;
+/** Less than the caller waits for the permission. */
+const CODE_WAIT_MS = 20_000;
 const BODY_TIMEOUT_MS = 30_000;
 /** How long a permission may wait for the outcome: well below the caller's own timeout for it. */
 const PERMISSION_HELD_MS = 1_000;
@@ -80,6 +94,11 @@ export class ExecutorServer {
   #onIdle: (() => void) | undefined;
   readonly #options: ServerOptions;
   readonly #calls: Logger;
+  /** By account, as the relayer says. */
+  readonly #codeMemory = new FairShare({
+    total: SHARED_LIMITS.codeMemoryBytes,
+    unit: MEMORY_PER_BYTE * RUN_LIMITS.codeBytes,
+  });
 
   private constructor(options: ServerOptions) {
     this.#options = options;
@@ -150,12 +169,20 @@ export class ExecutorServer {
     let status = 200;
     const reply = new Reply(response);
     try {
+      const context: Omit<CallContext, "rest" | "hasRest"> = {
+        signal: gone.signal,
+        requestId,
+        log,
+        permit: (permission, mayWait) => reply.permit(permission, mayWait),
+      };
+      const { account, bytes } = sizeOf(request);
       reply.answer(
-        await this.#answer(request, {
-          signal: gone.signal,
-          log,
-          permit: (permission, mayWait) => reply.permit(permission, mayWait),
-        }),
+        bytes <= LARGE_BYTES
+          ? await this.#answer(request, context)
+          : await inScope(account, gone.signal, async (scope) => {
+              await scope.take(this.#codeMemory, bytes * MEMORY_PER_BYTE, { withinMs: CODE_WAIT_MS });
+              return this.#answer(request, context);
+            }),
       );
     } catch (error) {
       if (gone.signal.aborted) log.info("the caller disconnected");
@@ -356,12 +383,25 @@ class Reply {
 
 /** Known errors are returned; unknown ones are logged, and the caller only learns that the service failed. */
 function refusalOf(error: unknown, log: Logger): KeywrightError {
+  if (error instanceof Crowded) return crowded(error);
   if (error instanceof KeywrightError) {
     log[error.status >= 500 ? "warn" : "debug"]({ err: error }, "refused");
     return error;
   }
   log.error({ err: error }, "failed");
   return new KeywrightError("internal_error", "The executor failed; its log has the cause under this request's id.");
+}
+
+/** The queue has no room for this run, or had none for too long; nothing of it ran. */
+function crowded({ retryAfterSeconds }: Crowded): KeywrightError {
+  return new KeywrightError("queue_full", "The queue for runs is full at the moment.", {}, { retryAfterSeconds });
+}
+
+/** A body in parts has no length: its header tells, else the most that a run may send is assumed. */
+function sizeOf({ url, headers }: IncomingMessage): { account: string; bytes: number } {
+  const [named = "", account = ""] = String(headers[SHARE_HEADER] ?? "").split(" ");
+  const unnamed = headers["content-length"] ?? (url === EXECUTOR_CALLS.run.path ? LARGE_BYTES : 0);
+  return { account, bytes: Math.min(MAX_RUN_BYTES, Number(named || unnamed)) };
 }
 
 function requestIdOf(request: IncomingMessage): string {

@@ -8,10 +8,11 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import type { ForwardDomain } from "../protocol/forwardShape";
 import { forwarderName } from "../protocol/serviceName";
+import { configDigest } from "../protocol/attestation";
 import { keyNamespaceOf } from "../protocol/namespace";
-import type { Hash32 } from "../protocol/ids";
+import type { AccountId, Hash32, KeyId } from "../protocol/ids";
 import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
-import { Callers } from "./callers";
+import { Callers } from "./access/callers";
 import { Chain, WrongChain } from "./chain/chain";
 import { CidComputer } from "../protocol/cidComputer";
 import { Code } from "./code/code";
@@ -20,19 +21,22 @@ import type { Config } from "./config";
 import { createFetcher, type StartedFetcher } from "./fetcher/client";
 import { FetchFailed, type Fetcher } from "./fetcher/types";
 import { createHandlers } from "./handlers";
-import { IdentityVerifier } from "./identity";
+import { IdentityVerifier } from "./access/identity";
 import { useFastKeccak } from "./keccak";
 import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
-import { LoopWatch } from "./loopWatch";
-import { Mint } from "./mint";
-import { PublicKeys } from "./publicKeys";
+import { StatementKey } from "./keys/statementKey";
+import { LoopWatch } from "./liveness/loopWatch";
+import { Mint } from "./access/mint";
+import { PublicKeys } from "./access/publicKeys";
+import { Receipts, type ReceiptParts } from "./receipts";
 import { Runner } from "./run";
 import { CHILD_MIB, childrenFor, memoryOfChildren, slotsFor } from "./sandbox/memory";
 import { createSandboxPool } from "./sandbox/pool";
 import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
+import { servedPackages } from "./tee/packages";
 import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
@@ -114,8 +118,11 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const loop = new LoopWatch(logger);
   undo.add(() => loop.stop());
   const domain = domainOf(config);
+  const statementKey = new StatementKey(keyring);
+  const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, pool);
   const runner = new Runner({
     chain,
+    receipts: new Receipts({ chain, statementKey, keyNamespace, ...receiptTerms(config, configDocument) }),
     keyring,
     callers,
     code,
@@ -123,8 +130,8 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     limits: config.limits,
     privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
   });
-  const writes = openWrites(config, keyring, callers, domain, gas);
-  const publicKeys = new PublicKeys(keyring, keyNamespace);
+  const writes = openWrites(config, chain, keyring, callers, domain, gas);
+  const publicKeys = new PublicKeys(keyring, keyNamespace, statementKey);
   server.serve(
     createHandlers({
       config,
@@ -139,7 +146,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       runner,
       pool,
       tee,
-      configDocument: configDocumentOf(config, keyNamespace, publicKeys.statementKey, pool),
+      configDocument,
       loop,
       logger,
     }),
@@ -147,6 +154,14 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   // Added last, so it runs first: open calls finish while everything they need is still available.
   undo.add(() => server.close(config.drainMs));
 }
+
+const receiptTerms = (
+  { prices }: Config,
+  document: ConfigDocument,
+): Pick<ReceiptParts, "configSha256" | "runSecondCents"> => ({
+  configSha256: configDigest(document).toString("hex"),
+  runSecondCents: prices.runSecondCents,
+});
 
 async function openCode(config: Config, dataDir: string, fetcher: Fetcher, undo: Undo): Promise<Code> {
   const cids = new CidComputer();
@@ -311,12 +326,14 @@ function gasGuard(config: Config, chain: Chain): GasGuard {
 
 function openWrites(
   config: Config,
+  chain: Chain,
   keyring: Keyring,
   callers: Callers,
   domain: TypedDataDomain,
   gas: GasGuard,
 ): Writes {
   return new Writes(keyring, callers, {
+    accountOf: (id) => chain.accountOf(id as AccountId | KeyId),
     chainId: config.chainId,
     contractAddress: config.contractAddress,
     domain,
@@ -363,6 +380,7 @@ function configDocumentOf(
       ipfsGateways: config.IPFS_GATEWAYS,
       fetchAllowHosts: config.FETCH_ALLOW_HOSTS,
       fetchPorts: config.FETCH_PORTS,
+      packages: servedPackages(),
     }),
   });
 }

@@ -174,6 +174,7 @@ export const RUN_ERROR_CODES = [
   "invalid_code",
   "permission_denied",
   "key_exposed",
+  "preempted",
   "sandbox_crashed",
 ] as const;
 export type RunErrorCode = (typeof RUN_ERROR_CODES)[number];

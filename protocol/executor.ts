@@ -7,6 +7,7 @@ import { z } from "zod";
 import { RUN_ERROR_CODES } from "./errors";
 import type { KeyState } from "./keyState";
 import { publicKeysSchema } from "./publicKeys";
+import { receiptText } from "./receipt";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
 const hash32 = hex(64);
@@ -23,6 +24,9 @@ export type Credential = z.infer<typeof credentialSchema>;
 
 /** A signed envelope as sent by a client. */
 export const signedEnvelopeSchema = z.strictObject({ typed_data: z.unknown(), signature: z.unknown() });
+
+/** How a new owner agreed to a conversion: its signed ConvertAccount envelope, or the token of its identity. */
+export const consentSchema = z.union([signedEnvelopeSchema, z.strictObject({ token: z.string() })]);
 
 /** An argument of a contract function: uints as decimal or 0x strings, addresses and bytes as hex, arrays nested. */
 export type WriteArgument = string | boolean | WriteArgument[];
@@ -114,6 +118,8 @@ export const runStartSchema = z.strictObject({ limitMs, onlyFor: runKeySchema.op
 const runAnswer = z.strictObject({
   /** JSON text of the action's response: "null" when nothing was returned or set. */
   response: z.string(),
+  /** JSON text: signatures by name, made by the functions of older systems. */
+  signatures: z.string().optional(),
   logs: z.string(),
   error: z
     .strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() })
@@ -124,6 +130,7 @@ const runAnswer = z.strictObject({
   cid: z.string(),
   /** PKPs that the run's ops were allowed to use, each once, in the order of first use. */
   pkpsUsed: z.array(address),
+  receipt: receiptText,
 });
 
 /** The first line of the answer: the run is permitted. */
@@ -151,6 +158,12 @@ const mintedWallet = z.strictObject({ walletAddress: address, derivationPath: ha
 /** Every call: path, request and answer. */
 export const EXECUTOR_CALLS = {
   run: { path: "/run", request: runRequest, answer: runAnswer },
+  /** The client of this request's run has gone: it is refused as `queue_full` if it has not begun. */
+  leaveQueue: {
+    path: "/leave-queue",
+    request: z.strictObject({ requestId: z.string() }),
+    answer: z.strictObject({}),
+  },
   mintAccountKey: {
     path: "/mint/account-key",
     request: attempt,
@@ -200,7 +213,7 @@ export const EXECUTOR_CALLS = {
           z.strictObject({
             credential: credentialSchema,
             write: contractWriteSchema,
-            convert: signedEnvelopeSchema.optional(),
+            convert: consentSchema.optional(),
           }),
         )
         .min(1)
@@ -321,7 +334,13 @@ export const EXECUTOR_CALLS = {
       /** The attested config document; absent fields are omitted, never null. */
       config: z.record(z.string(), z.unknown()),
       sandbox: z.strictObject({ level: z.string(), missing: z.array(z.string()) }),
-      pool: z.strictObject({ size: z.number(), busy: z.number(), queued: z.number() }),
+      /** `held`: what is granted at the moment of each thing that accounts share. */
+      pool: z.strictObject({
+        size: z.number(),
+        busy: z.number(),
+        queued: z.number(),
+        held: z.record(z.string(), z.number()),
+      }),
       /**
        * The keyholder's event loop: the longest block and the most CPU time in each of the last sixty seconds, in ms,
        * newest last.
@@ -342,3 +361,8 @@ export type ExecutorAnswer<C extends ExecutorCall> = z.infer<(typeof EXECUTOR_CA
 
 /** Sent with every call and added to the executor's log lines. */
 export const REQUEST_ID_HEADER = "x-request-id";
+/**
+ * Bytes of a large run's code and the account that sends it. Before the body is read, nothing else tells whose share of
+ * the memory it takes; nothing but fairness depends on it.
+ */
+export const SHARE_HEADER = "x-code-share";

@@ -8,7 +8,7 @@ import { ERC2771Forwarder__factory, IAccountManager__factory } from "../typechai
 import { KeywrightError } from "./errors";
 import { FORWARD_TYPES, type ForwardDomain, type ForwardRequest, type SignedForwardRequest } from "./forwardShape";
 import { hash32FromUint, packedAccountId, parseAddress, type AccountId, type Address, type Hash32 } from "./ids";
-import { isLowS } from "./typedData";
+import { isLowS, withUsualV } from "./typedData";
 
 export * from "./forwardShape";
 
@@ -100,9 +100,10 @@ export interface ForwardRules {
  * do not make).
  */
 export function checkForward(
-  request: SignedForwardRequest,
+  given: SignedForwardRequest,
   { contractAddress, domain, nowSeconds }: ForwardRules,
 ): Forwarded {
+  const request = { ...given, signature: withUsualV(given.signature) };
   if (request.to !== contractAddress) throw invalid(`to must be the account contract ${contractAddress}.`);
   if (request.value !== "0") throw invalid("value must be 0: the account contract accepts no coin.");
   if (BigInt(request.gas) > FORWARD_LIMITS.gas) throw invalid(`gas is at most ${FORWARD_LIMITS.gas}.`);
@@ -154,7 +155,7 @@ function requireSignature(request: SignedForwardRequest, domain: ForwardDomain):
   if (!/^0x[0-9a-fA-F]{128}(1b|1c)$/i.test(signature) || !isLowS(signature)) {
     throw new KeywrightError(
       "signature_malformed",
-      "signature must be 65 bytes in hex with v 27 or 28 and s in the lower half of the order.",
+      "signature must be 65 bytes in hex with v 27 or 28 (or 0 or 1) and s in the lower half of the order.",
     );
   }
   const digest = digestOf(message, domain);

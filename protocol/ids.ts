@@ -98,16 +98,22 @@ export function actionHashOf(cid: Cid): ActionHash {
 export const PathKind = { pkp: 1, usageKey: 2 } as const;
 export type PathKind = (typeof PathKind)[keyof typeof PathKind];
 
+/** The low 16 bytes of a path or an account id: a format, which separates no accounts, since payers choose ids. */
+const tailOf = (word: DerivationPath | AccountId): string => word.slice(34);
+
 /** Assembles a derivation path: kind ‖ 15 random bytes ‖ low 16 bytes of the account id. */
 export function derivationPath(kind: PathKind, random: Uint8Array, account: AccountId): DerivationPath {
   if (random.length !== 15) throw new RangeError("a derivation path takes 15 random bytes");
   const kindHex = kind.toString(16).padStart(2, "0");
-  return `0x${kindHex}${Buffer.from(random).toString("hex")}${account.slice(34)}` as DerivationPath;
+  return `0x${kindHex}${Buffer.from(random).toString("hex")}${tailOf(account)}` as DerivationPath;
 }
 
-/** The kind of a path, if it is known and the path's tail belongs to `account`. */
+/** Whether the path has the format of the account's paths. Paths of other accounts may have it, too. */
+export const hasTailOf = (account: AccountId, path: DerivationPath): boolean => tailOf(path) === tailOf(account);
+
+/** The kind of a path, if it is known and the path's tail is that of `account`. */
 export function pathKindFor(path: DerivationPath, account: AccountId): PathKind | undefined {
-  if (path.slice(34) !== account.slice(34)) return undefined;
+  if (!hasTailOf(account, path)) return undefined;
   const kind = Number.parseInt(path.slice(2, 4), 16);
   return kind === PathKind.pkp || kind === PathKind.usageKey ? kind : undefined;
 }

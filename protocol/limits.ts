@@ -39,11 +39,19 @@ export const RUN_LIMITS = {
 };
 export type RunLimits = Readonly<Record<keyof typeof RUN_LIMITS, number>>;
 
-/** Limits shared by all runs; one account holds at most a quarter and waits for more. Enforced by the executor. */
+/** What all runs share, each account fairly (`fairShare.ts`). Enforced by the executor. */
 export const SHARED_LIMITS = {
+  /** How long others wait before what an account holds most of is taken from it. */
+  patienceMs: 1_000,
   fetchesUnderWay: 256,
   /** Bytes of request bodies in transit. */
   fetchBodyBytes: 128 * MIB,
+  /** Memory of ops with arguments longer than 16 KiB, until their answer has left the keyholder. */
+  opMemoryBytes: 128 * MIB,
+  /** Memory of code that waits or runs, in the keyholder, where the run's request is larger than 64 KiB. */
+  codeMemoryBytes: 1_024 * MIB,
+  /** Memory of request bodies larger than 64 KiB, in each relayer, until they are answered. */
+  bodyMemoryBytes: 288 * MIB,
   /** Bytes of answers longer than 256 KiB. */
   fetchAnswerBytes: 128 * MIB,
 } as const;

@@ -119,6 +119,7 @@ function requireMessage(typedData: TypedData, nowSeconds: number): Address {
 }
 
 const SIGNATURE = /^0x[0-9a-fA-F]{130}$/;
+const V_BY_PARITY: Readonly<Record<string, string>> = { "00": "1b", "01": "1c" };
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
 /**
@@ -127,13 +128,18 @@ const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681
  */
 export const isLowS = (signature: string): boolean => BigInt(`0x${signature.slice(66, 130)}`) <= HALF_ORDER;
 
-function requireSignature(typedData: TypedData, primaryType: PrimaryType, signature: unknown, address: Address): void {
-  if (typeof signature !== "string" || !SIGNATURE.test(signature)) {
+/** The signature with v as 27 or 28, as the forwarder's contract needs it; some signers write 0 or 1. */
+export const withUsualV = (signature: string): string =>
+  signature.slice(0, 130) + (V_BY_PARITY[signature.slice(130)] ?? signature.slice(130));
+
+function requireSignature(typedData: TypedData, primaryType: PrimaryType, given: unknown, address: Address): void {
+  if (typeof given !== "string" || !SIGNATURE.test(given)) {
     throw new KeywrightError("signature_malformed", "signature must be 0x and 130 hex digits (65 bytes).");
   }
+  const signature = withUsualV(given);
   const v = Number.parseInt(signature.slice(130), 16);
   if (v !== 27 && v !== 28)
-    throw new KeywrightError("signature_malformed", "the signature's last byte (v) must be 27 or 28.");
+    throw new KeywrightError("signature_malformed", "the signature's last byte (v) must be 27 or 28, or 0 or 1.");
   if (!isLowS(signature))
     throw new KeywrightError("signature_malformed", "the signature's s must be in the lower half of the order.");
   if (recover(typedData, primaryType, signature, address) !== address) {

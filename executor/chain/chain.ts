@@ -57,6 +57,7 @@ export class Chain {
   readonly #options: ChainOptions;
   readonly #nowSeconds: () => number;
   #forwarder: Address | undefined;
+  #hash: { readonly block: string; readonly hash: Promise<Hash32 | undefined> } | undefined;
   #highest = { block: 0n, at: -Infinity };
 
   constructor(options: ChainOptions) {
@@ -91,6 +92,12 @@ export class Chain {
     });
   }
 
+  /** The account of an account id or key id; undefined if the contract never knew it. */
+  async accountOf(id: KeyId | AccountId): Promise<AccountId | undefined> {
+    const { key } = await this.admit(id, ZERO_HASH as ActionHash, { notBefore: 0 });
+    return key?.accountId;
+  }
+
   async #ask<T extends Decided>(question: Question<T>): Promise<T> {
     for (const delayMs of CATCH_UP_DELAYS_MS) {
       const answer = await this.#read(question);
@@ -115,6 +122,25 @@ export class Chain {
   async baseFee(): Promise<bigint> {
     const { wei } = await agreed(this.#endpoints, this.#options.quorum, (endpoint, block) => endpoint.baseFee(block));
     return wei;
+  }
+
+  /**
+   * Hash of a decision's block; undefined when the endpoints do not agree on a block of this number and time, as on
+   * chains where contracts see another block number. Cached for the newest block: most runs share it.
+   */
+  blockHash({ blockNumber, blockTimestamp }: Decision): Promise<Hash32 | undefined> {
+    const block = `${blockNumber}/${blockTimestamp}`;
+    if (this.#hash?.block === block) return this.#hash.hash;
+    const { quorum } = this.#options;
+    const hash = agreed(this.#endpoints, quorum, (endpoint) => endpoint.hashOf(blockNumber, blockTimestamp)).then(
+      (answer) => answer.hash,
+      () => {
+        if (this.#hash?.block === block) this.#hash = undefined;
+        return undefined;
+      },
+    );
+    this.#hash = { block, hash };
+    return hash;
   }
 
   /** The contract's trusted forwarder. Cached: it is immutable. @throws KeywrightError `chain_unavailable`. */
@@ -243,7 +269,7 @@ export class Chain {
 
 function addressOfWord(word: string): Address {
   const address = parseAddress(`0x${word.slice(-40)}`);
-  if (address === undefined || word.length !== 66) throw new RpcFailure("the answer is no address");
+  if (address === undefined || !/^0x0{24}[0-9a-f]{40}$/i.test(word)) throw new RpcFailure("the answer is no address");
   return address;
 }
 

@@ -2,6 +2,7 @@
  * The JSON-RPC calls of the keyholder: contract calls, the chain id, the base fee. Answers that are not hex are errors.
  */
 import { z } from "zod";
+import type { Hash32 } from "../../protocol/ids";
 import { Endpoint } from "../../protocol/rpc/endpoint";
 import { RpcError } from "../../protocol/rpc/errors";
 
@@ -16,7 +17,12 @@ export class RpcFailure extends Error {
 const MAX_ANSWER_BYTES = 1 << 20;
 
 const quantity = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
-const blockSchema = z.object({ number: quantity, baseFeePerGas: quantity.optional() });
+const blockSchema = z.object({
+  number: quantity,
+  hash: z.string().regex(/^0x[0-9a-f]{64}$/),
+  timestamp: quantity,
+  baseFeePerGas: quantity.optional(),
+});
 
 /** `latest`, or a block number. */
 export type BlockTag = "latest" | bigint;
@@ -40,10 +46,22 @@ export class RpcEndpoint {
 
   /** Number and base fee of a block; the fee is 0 on chains without one. Throws RpcFailure. */
   async baseFee(block: BlockTag): Promise<{ blockNumber: bigint; wei: bigint }> {
-    const answer = await this.#send("eth_getBlockByNumber", [tagOf(block), false]);
-    const parsed = blockSchema.safeParse(answer);
-    if (!parsed.success) throw new RpcFailure("the endpoint's answer to eth_getBlockByNumber is no block");
-    return { blockNumber: BigInt(parsed.data.number), wei: BigInt(parsed.data.baseFeePerGas ?? 0) };
+    const { number, baseFeePerGas } = await this.#block(block);
+    return { blockNumber: BigInt(number), wei: BigInt(baseFeePerGas ?? 0) };
+  }
+
+  /** Hash of the block with this number and time (Unix seconds). Throws RpcFailure, also without such a block. */
+  async hashOf(block: bigint, timestamp: bigint): Promise<{ blockNumber: bigint; hash: Hash32 }> {
+    const { number, hash, timestamp: actual } = await this.#block(block);
+    if (BigInt(number) !== block || BigInt(actual) !== timestamp)
+      throw new RpcFailure("the endpoint has another block of this number");
+    return { blockNumber: block, hash: hash as Hash32 };
+  }
+
+  async #block(block: BlockTag): Promise<z.infer<typeof blockSchema>> {
+    const parsed = blockSchema.safeParse(await this.#send("eth_getBlockByNumber", [tagOf(block), false]));
+    if (parsed.success) return parsed.data;
+    throw new RpcFailure("the endpoint's answer to eth_getBlockByNumber is no block");
   }
 
   close(): Promise<void> {

@@ -5,6 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { passedOn } from "./inherited";
 
 /** Completes a sentence that starts with "children …" or "the fetcher …". */
 export interface Barrier {
@@ -37,6 +38,7 @@ export const COMMON_BARRIERS: readonly Barrier[] = [
     holds: () => refuses(() => closeSync(openSync(`/proc/${process.ppid}/mem`, "r"))),
   },
   { isMissing: "can write files", holds: () => refuses(writeSomething) },
+  { isMissing: "have descriptors that the keyholder was started with", holds: () => passedOn().length === 0 },
   {
     isMissing: "can leave core dumps",
     holds: () => /^Max core file size\s+0\s+0\s/m.test(readFileSync("/proc/self/limits", "utf8")),
@@ -77,8 +79,12 @@ function refuses(attempt: () => void): boolean {
 
 function writeSomething(): void {
   const path = `/tmp/.sandbox-self-test-${process.pid}`;
-  writeFileSync(path, "x");
-  rmSync(path, { force: true });
+  try {
+    writeFileSync(path, "x");
+  } finally {
+    // A limit of the file's size refuses the write after the file was made.
+    rmSync(path, { force: true });
+  }
 }
 
 /** Whether the path opens neither as a file nor as a socket. */

@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname } from "node:path";
 import { detectConfinement, startConfined, type Confined } from "./confine";
+import { closePassedOn } from "./inherited";
 import { GUEST_PRIORITY, setOwnOutOfMemoryScore } from "./priority";
 import type { FromStarter, StartRequest, ToStarter } from "./starter";
 
@@ -71,6 +72,7 @@ async function main(): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
   process.on("disconnect", endAll);
   process.on("message", onMessage);
+  closePassedOn();
   setOwnOutOfMemoryScore(GUEST_PRIORITY.outOfMemoryScore);
   await detectConfinement();
   const server = createServer((socket) => readRequest(socket, (request) => start(socket, request)));

@@ -44,6 +44,8 @@ const FOLDER = dirname(PROGRAM);
 const NODE_OPTIONS = ["--disallow-code-generation-from-strings"];
 /** Node's permission model, in addition to the kernel's restrictions. */
 const PERMISSION_MODEL = ["--permission", `--allow-fs-read=${FOLDER}/*`, "--allow-fs-read=/etc/hosts"];
+/** More than all bodies that may be under way need, with the code ranges that V8 reserves. */
+const DATA_BYTES = 2 * 2 ** 30;
 /** Below the processes that serve all accounts, above the children. */
 const PRIORITY = { niceness: 5, outOfMemoryScore: 500 };
 
@@ -103,6 +105,7 @@ class FetcherClient implements Fetcher {
       filter: "fetcher",
       withoutNetwork: false,
       reads: [FOLDER],
+      dataBytes: DATA_BYTES,
       priority: PRIORITY,
     });
     const { process: child, channel } = confined;

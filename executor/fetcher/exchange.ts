@@ -6,7 +6,7 @@
 import { lookup as dnsLookup } from "node:dns/promises";
 import type { LookupAddress } from "node:dns";
 import { isIP } from "node:net";
-import { Agent, fetch, type Response } from "undici";
+import { Agent, DecoratorHandler, fetch, type Dispatcher, type Response } from "undici";
 import { isGlobalUnicast } from "./addresses";
 import type { Lookup } from "./names";
 import { FetchFailed, type GuestRequest, type GuestResponse } from "./types";
@@ -28,6 +28,9 @@ export interface Exchanged {
 
 /** Answer size up to which a fetch does not count against the memory shared by all fetches. */
 export const FREE_ANSWER_BYTES = 256 * 1_024;
+/** Each piece of an answer costs memory and time, however short it is: so many, and one more for each 64 bytes. */
+const FREE_PIECES = 4_096;
+const BYTES_PER_PIECE = 64;
 const MAX_REDIRECTS = 10;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_URL_CHARS = 16_384;
@@ -47,21 +50,28 @@ export async function exchange(
   rules: Rules,
   signal?: AbortSignal,
 ): Promise<Exchanged> {
-  const timeout = new AbortController();
+  const host = hostOf(request.url);
+  const ended = new AbortController();
+  const end = (code: FetchFailed["code"], message: string): void => ended.abort(new FetchFailed(code, message));
   // Cleared with the fetch: `AbortSignal.timeout` would stay in memory until the full time-out has passed.
-  const timer = setTimeout(() => timeout.abort(), request.timeoutMs);
-  const either = signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal;
+  const timer = setTimeout(
+    () => end("timed_out", `no answer from ${host} within ${request.timeoutMs} ms`),
+    request.timeoutMs,
+  );
+  const onTooManyPieces = (): void => end("limit_exceeded", `the answer of ${host} comes in too many pieces`);
+  const either = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal;
   try {
-    return await Promise.race([follow(request, body, rules, either), rejectOn(either)]);
+    return await Promise.race([follow(request, body, { ...rules, onTooManyPieces }, either), rejectOn(either)]);
   } catch (error) {
     if (error instanceof FetchFailed) throw error;
-    if (timeout.signal.aborted)
-      throw new FetchFailed("timed_out", `no answer from ${hostOf(request.url)} within ${request.timeoutMs} ms`);
-    throw new FetchFailed("failed", `${hostOf(request.url)}: ${reasonOf(error)}`);
+    if (ended.signal.aborted) throw ended.signal.reason;
+    throw new FetchFailed("failed", `${host}: ${reasonOf(error)}`);
   } finally {
     clearTimeout(timer);
   }
 }
+
+type ExchangeRules = Rules & { readonly onTooManyPieces: () => void };
 
 interface Hop {
   url: URL;
@@ -70,7 +80,12 @@ interface Hop {
   body: Buffer;
 }
 
-async function follow(request: GuestRequest, body: Buffer, rules: Rules, signal: AbortSignal): Promise<Exchanged> {
+async function follow(
+  request: GuestRequest,
+  body: Buffer,
+  rules: ExchangeRules,
+  signal: AbortSignal,
+): Promise<Exchanged> {
   let hop: Hop = {
     url: parseUrl(request.url),
     method: request.method,
@@ -125,10 +140,10 @@ function parseUrl(text: string, base?: URL): URL {
 }
 
 /** An agent that connects this URL's host only to the checked addresses. */
-async function pinnedAgent(url: URL, rules: Rules, signal: AbortSignal): Promise<Agent> {
+async function pinnedAgent(url: URL, rules: ExchangeRules, signal: AbortSignal): Promise<Dispatcher> {
   const addresses = await checkedAddresses(url, rules, signal);
   signal.throwIfAborted();
-  return new Agent({
+  const agent = new Agent({
     connect: {
       timeout: 10_000,
       lookup: (_host, options, callback) => {
@@ -140,6 +155,32 @@ async function pinnedAgent(url: URL, rules: Rules, signal: AbortSignal): Promise
     maxHeaderSize: MAX_HEADER_BYTES,
     pipelining: 0,
   });
+  return agent.compose(
+    (dispatch) => (options, handler) => dispatch(options, new PieceCounter(handler, rules.onTooManyPieces)),
+  );
+}
+
+interface Decorating {
+  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void;
+}
+/** The library's types leave its methods out. */
+const Decorator = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => Decorating;
+
+/** Counts the pieces as they leave the parser: later, those that arrived together are one. */
+class PieceCounter extends Decorator {
+  #left = FREE_PIECES;
+  readonly #onTooMany: () => void;
+
+  constructor(handler: Dispatcher.DispatchHandler, onTooMany: () => void) {
+    super(handler);
+    this.#onTooMany = onTooMany;
+  }
+
+  override onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+    this.#left += piece.length / BYTES_PER_PIECE - 1;
+    if (this.#left < 0) this.#onTooMany();
+    else super.onResponseData(controller, piece);
+  }
 }
 
 /** Throws FetchFailed when a guest may not reach the URL because of its port or an address of its host. */

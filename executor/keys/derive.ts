@@ -1,6 +1,7 @@
 /**
  * The one derivation of all keys of the service: HKDF-SHA256 over the root key, separated by version, key namespace,
- * kind and path.
+ * kind, and what names the key within its kind. The names of an account's keys begin with the whole account id: nothing
+ * shorter separates accounts, since whoever creates an account chooses its id.
  * Source: test/vectors/keys.json.
  */
 import { hkdfSync } from "node:crypto";
@@ -24,6 +25,9 @@ export type KeyKind =
   | "account-key"
   | "api-usage-key";
 
+/** What distinguishes the keys of a kind. Every kind has a fixed number of parts. */
+export type KeyName = readonly Buffer[];
+
 export const ROOT_KEY_BYTES = 32;
 const OKM_BYTES = 48;
 const SYMMETRIC_BYTES = 32;
@@ -31,8 +35,8 @@ const VERSION = Buffer.from("v1", "ascii");
 const NO_SALT = Buffer.alloc(0);
 
 /** 48 bytes of key material. The caller zero-fills them. */
-function deriveMaterial(root: Buffer, namespace: Buffer, kind: KeyKind, path: Buffer): Buffer {
-  const info = Buffer.concat([VERSION, namespace, Buffer.from(kind, "ascii"), path].map(lengthPrefixed));
+function deriveMaterial(root: Buffer, namespace: Buffer, kind: KeyKind, name: KeyName): Buffer {
+  const info = Buffer.concat([VERSION, namespace, Buffer.from(kind, "ascii"), ...name].map(lengthPrefixed));
   return Buffer.from(hkdfSync("sha256", root, NO_SALT, info, OKM_BYTES));
 }
 
@@ -40,23 +44,23 @@ function deriveMaterial(root: Buffer, namespace: Buffer, kind: KeyKind, path: Bu
  * A secret scalar of 32 bytes, 1 + (okm mod (n − 1)), with n the order of P-256 for its kinds and of secp256k1 for all
  * others. The caller zero-fills it.
  */
-export function deriveSecret(root: Buffer, namespace: Buffer, kind: KeyKind, path: Buffer): Buffer {
-  const material = deriveMaterial(root, namespace, kind, path);
+export function deriveSecret(root: Buffer, namespace: Buffer, kind: KeyKind, name: KeyName): Buffer {
+  const material = deriveMaterial(root, namespace, kind, name);
   const secret = reduceToSecret(material, kind.endsWith("/p256") ? ORDERS_MINUS_ONE.p256 : ORDERS_MINUS_ONE.secp256k1);
   material.fill(0);
   return secret;
 }
 
 /** A symmetric key or an Ed25519 seed: the first 32 bytes of the material. The caller zero-fills it. */
-export function deriveSymmetric(root: Buffer, namespace: Buffer, kind: KeyKind, path: Buffer): Buffer {
-  const material = deriveMaterial(root, namespace, kind, path);
+export function deriveSymmetric(root: Buffer, namespace: Buffer, kind: KeyKind, name: KeyName): Buffer {
+  const material = deriveMaterial(root, namespace, kind, name);
   // Buffer.alloc, not Buffer.from: the latter takes small buffers from a shared pool.
   const key = Buffer.alloc(SYMMETRIC_BYTES, material.subarray(0, SYMMETRIC_BYTES));
   material.fill(0);
   return key;
 }
 
-/** The kind of an owner's key on a curve. secp256k1 has no suffix, so that existing addresses stay the same. */
+/** The kind of an owner's key on a curve. secp256k1 has no suffix, as the PKP's id is its address. */
 export function kindOf(owner: "pkp" | "action", curve: Curve): KeyKind {
   return curve === "secp256k1" ? owner : `${owner}/${curve}`;
 }
@@ -67,14 +71,14 @@ export function deriveForCurve(
   namespace: Buffer,
   owner: "pkp" | "action",
   curve: Curve,
-  path: Buffer,
+  name: KeyName,
 ): Buffer {
   const derive = curve === "ed25519" ? deriveSymmetric : deriveSecret;
-  return derive(root, namespace, kindOf(owner, curve), path);
+  return derive(root, namespace, kindOf(owner, curve), name);
 }
 
 /** u16 big-endian length, then the bytes, so that different lists of parts never encode the same. */
-export function lengthPrefixed(part: Buffer): Buffer {
+function lengthPrefixed(part: Buffer): Buffer {
   if (part.length > 0xffff) throw new RangeError("a derivation part is at most 65,535 bytes");
   const length = Buffer.alloc(2);
   length.writeUInt16BE(part.length);

@@ -21,7 +21,8 @@ export function ed25519PublicKey(seed: Uint8Array): Buffer {
   return spki.subarray(-SEED_BYTES);
 }
 
-function withPkcs8<T>(seed: Uint8Array, use: (der: Buffer) => T): T {
+/** Passes the key as PKCS #8 (DER), in a buffer that is zero-filled afterwards. */
+export function withPkcs8<T>(seed: Uint8Array, use: (der: Buffer) => T): T {
   // Buffer.alloc, not Buffer.concat: the latter takes small buffers from a shared pool.
   const der = Buffer.alloc(PKCS8_HEAD.length + SEED_BYTES);
   der.set(PKCS8_HEAD);

@@ -6,9 +6,9 @@ import { randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { KeywrightError } from "../../protocol/errors";
 import type { Curve } from "../../protocol/curves";
-import { PathKind, derivationPath, pathKindFor } from "../../protocol/ids";
+import { PathKind, derivationPath, hasTailOf, pathKindFor } from "../../protocol/ids";
 import type { AccountId, Address, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";
-import { ROOT_KEY_BYTES, deriveForCurve, deriveSecret, deriveSymmetric, lengthPrefixed, type KeyKind } from "./derive";
+import { ROOT_KEY_BYTES, deriveForCurve, deriveSecret, deriveSymmetric, type KeyKind, type KeyName } from "./derive";
 import { addressOf } from "./secp256k1";
 
 type Use<T> = (key: Buffer) => T;
@@ -17,14 +17,15 @@ const PATH_KINDS = { [PathKind.pkp]: "pkp", [PathKind.usageKey]: "usage-key" } a
   PathKind,
   KeyKind
 >;
-const NO_PATH = Buffer.alloc(0);
+/** The only key of its kind. */
+const ONLY: KeyName = [Buffer.alloc(0)];
 const ADDRESSES_KEPT = 10_000;
 
 export class Keyring {
   readonly #root: Buffer;
   readonly #namespace: Buffer;
-  /** Addresses by path. They are public and never change; computing one takes as long as a signature. */
-  readonly #addresses = new LRUCache<DerivationPath, Address>({ max: ADDRESSES_KEPT });
+  /** By account and path. They are public and never change; computing one takes as long as a signature. */
+  readonly #addresses = new LRUCache<string, Address>({ max: ADDRESSES_KEPT });
 
   /** Copies the root key; the caller zero-fills its own buffer. */
   constructor(root: Buffer, namespace: Hash32) {
@@ -40,7 +41,7 @@ export class Keyring {
    */
   withPkp<T>(account: AccountId, path: DerivationPath, pkpId: PkpId, use: Use<T>): T {
     this.requirePkp(account, path, pkpId);
-    return this.#withSecret("pkp", bytesOf(path), use);
+    return this.#withSecret("pkp", nameOf(account, path), use);
   }
 
   /** Makes the checks of `withPkp`, for operations that use another key on the PKP's behalf. */
@@ -59,24 +60,24 @@ export class Keyring {
    */
   withPkpOn<T>(curve: Curve, account: AccountId, path: DerivationPath, pkpId: PkpId, use: Use<T>): T {
     this.requirePkp(account, path, pkpId);
-    return this.#withCurve("pkp", curve, bytesOf(path), use);
+    return this.#withCurve("pkp", curve, nameOf(account, path), use);
   }
 
   /** Uses the secret of the payer with this index; 0 is the admin payer. */
   withPayer<T>(index: number, use: Use<T>): T {
-    const path = Buffer.alloc(4);
-    path.writeUInt32BE(index);
-    return this.#withSecret("payer", path, use);
+    const number = Buffer.alloc(4);
+    number.writeUInt32BE(index);
+    return this.#withSecret("payer", [number], use);
   }
 
   /** Uses the identity key of an action, derived from the CID of its code alone. */
   withAction<T>(cid: Cid, use: Use<T>): T {
-    return this.#withSecret("action", Buffer.from(cid, "utf8"), use);
+    return this.#withSecret("action", [Buffer.from(cid, "utf8")], use);
   }
 
   /** Uses the identity key of an action on a curve. */
   withActionOn<T>(curve: Curve, cid: Cid, use: Use<T>): T {
-    return this.#withCurve("action", curve, Buffer.from(cid, "utf8"), use);
+    return this.#withCurve("action", curve, [Buffer.from(cid, "utf8")], use);
   }
 
   /**
@@ -84,26 +85,22 @@ export class Keyring {
    * contains its public key.
    */
   withStatementKey<T>(use: Use<T>): T {
-    return this.#withSymmetric("statement", NO_PATH, use);
+    return this.#withSymmetric("statement", ONLY, use);
   }
 
   /** Uses the key with which actions encrypt for a PKP of an account. */
   withEncryptionKey<T>(account: AccountId, pkpId: PkpId, use: Use<T>): T {
-    return this.#withSymmetric("encryption", Buffer.concat([bytesOf(account), bytesOf(pkpId)]), use);
+    return this.#withSymmetric("encryption", nameOf(account, pkpId), use);
   }
 
   /** Uses the key that authenticates calldata between authorisation and signature. */
   withTagKey<T>(use: Use<T>): T {
-    return this.#withSymmetric("write-tag", NO_PATH, use);
+    return this.#withSymmetric("write-tag", ONLY, use);
   }
 
   /** Uses the wallet secret of an identity (OIDC issuer and subject). */
   withOwner<T>(issuer: string, subject: string, use: Use<T>): T {
-    const path = Buffer.concat([
-      lengthPrefixed(Buffer.from(issuer, "utf8")),
-      lengthPrefixed(Buffer.from(subject, "utf8")),
-    ]);
-    return this.#withSecret("owner", path, use);
+    return this.#withSecret("owner", [Buffer.from(issuer, "utf8"), Buffer.from(subject, "utf8")], use);
   }
 
   ownerWallet(issuer: string, subject: string): Address {
@@ -123,14 +120,14 @@ export class Keyring {
   /** A fresh derivation path of a usage key for an account; `use` gets the 32 secret bytes. */
   mintUsageKey<T>(account: AccountId, use: Use<T>): { path: DerivationPath; value: T } {
     const path = derivationPath(PathKind.usageKey, randomBytes(15), account);
-    return { path, value: this.#withSecret("usage-key", bytesOf(path), use) };
+    return { path, value: this.#withSecret("usage-key", nameOf(account, path), use) };
   }
 
   /**
    * Uses the secret of a key that a request creates, the same for every retry of the request. `use` gets its 32 bytes.
    */
   withAttempt<T>(kind: "account-key" | "api-usage-key", attempt: Buffer, use: Use<T>): T {
-    return this.#withSecret(kind, attempt, use);
+    return this.#withSecret(kind, [attempt], use);
   }
 
   /**
@@ -139,10 +136,11 @@ export class Keyring {
    */
   addressAt(account: AccountId, path: DerivationPath): Address {
     const kind = PATH_KINDS[requirePath(account, path)];
-    const known = this.#addresses.get(path);
+    const place = `${account}${path}`;
+    const known = this.#addresses.get(place);
     if (known !== undefined) return known;
-    const address = this.#withSecret(kind, bytesOf(path), addressOf);
-    this.#addresses.set(path, address);
+    const address = this.#withSecret(kind, nameOf(account, path), addressOf);
+    this.#addresses.set(place, address);
     return address;
   }
 
@@ -151,18 +149,21 @@ export class Keyring {
     this.#root.fill(0);
   }
 
-  #withCurve<T>(owner: "pkp" | "action", curve: Curve, path: Buffer, use: Use<T>): T {
-    return useOnce(deriveForCurve(this.#root, this.#namespace, owner, curve, path), use);
+  #withCurve<T>(owner: "pkp" | "action", curve: Curve, name: KeyName, use: Use<T>): T {
+    return useOnce(deriveForCurve(this.#root, this.#namespace, owner, curve, name), use);
   }
 
-  #withSecret<T>(kind: KeyKind, path: Buffer, use: Use<T>): T {
-    return useOnce(deriveSecret(this.#root, this.#namespace, kind, path), use);
+  #withSecret<T>(kind: KeyKind, name: KeyName, use: Use<T>): T {
+    return useOnce(deriveSecret(this.#root, this.#namespace, kind, name), use);
   }
 
-  #withSymmetric<T>(kind: KeyKind, path: Buffer, use: Use<T>): T {
-    return useOnce(deriveSymmetric(this.#root, this.#namespace, kind, path), use);
+  #withSymmetric<T>(kind: KeyKind, name: KeyName, use: Use<T>): T {
+    return useOnce(deriveSymmetric(this.#root, this.#namespace, kind, name), use);
   }
 }
+
+/** Names a key of an account: by the whole account id, of which a path has only half, and by a path or PKP. */
+const nameOf = (account: AccountId, key: DerivationPath | PkpId): KeyName => [bytesOf(account), bytesOf(key)];
 
 function useOnce<T>(key: Buffer, use: Use<T>): T {
   try {
@@ -175,7 +176,7 @@ function useOnce<T>(key: Buffer, use: Use<T>): T {
 function requirePath(account: AccountId, path: DerivationPath): PathKind {
   const kind = pathKindFor(path, account);
   if (kind !== undefined) return kind;
-  if (path.slice(34) !== account.slice(34)) {
+  if (!hasTailOf(account, path)) {
     throw new KeywrightError("foreign_derivation_path", `Derivation path ${path} is not one of account ${account}.`);
   }
   throw new KeywrightError(

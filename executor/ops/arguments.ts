@@ -1,11 +1,21 @@
 /** Validates the arguments of every op before use. Bigints and bytes arrive as decimal text and hex. */
+import { computeAddress } from "ethers";
 import { z } from "zod";
 import { parseCid } from "../../protocol/cid";
 import { CURVES } from "../../protocol/curves";
 import { parseAddress, type Address, type Cid, type PkpId } from "../../protocol/ids";
 
+const PUBLIC_KEY = /^0x(04[0-9a-fA-F]{128}|0[23][0-9a-fA-F]{64})$/;
+/** Older programs name a PKP by its public key. */
+function addressOfKey(text: string): Address | undefined {
+  try {
+    return PUBLIC_KEY.test(text) ? (computeAddress(text) as Address) : undefined;
+  } catch {
+    return undefined;
+  }
+}
 const pkpId = z.string().transform((text, context): PkpId => {
-  const address = parseAddress(text);
+  const address = parseAddress(text) ?? addressOfKey(text);
   if (address !== undefined) return address as Address as PkpId;
   context.addIssue({ code: "custom", message: "must be a PKP's wallet address: 0x and 40 hex digits" });
   return z.NEVER;

@@ -6,7 +6,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { isDenied, type PkpOp } from "../../protocol/pkpOps";
 import type { AccountId, Cid, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
-import { authorizePkp, type Authorization } from "../authorize";
+import { authorizePkp, type Authorization } from "../access/authorize";
 import type { Chain } from "../chain/chain";
 import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
@@ -14,7 +14,7 @@ import type { Curve } from "../../protocol/curves";
 import { publicKeyOn } from "../keys/publicKeys";
 import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
-import { loopScheduler } from "../loopScheduler";
+import { inTurn } from "../loop";
 import { OP_ARGUMENTS, whatIsWrong, type OpArguments, type OpName } from "./arguments";
 import { ed25519Signature, p256Signature, schnorrSignature } from "./curves";
 import { decrypt, encrypt } from "./encryption";
@@ -56,6 +56,13 @@ const HASHED: ReadonlySet<OpName> = new Set<OpName>([
   "signP256",
   "signP256AsAction",
 ]);
+
+/** Ops whose arguments may be as large as a child's message: one text that is neither parsed further nor hashed. */
+const ENCRYPTED: ReadonlySet<OpName> = new Set<OpName>(["Encrypt", "Decrypt"]);
+/** More than the arguments of any other op need. */
+const SHORT_ARGUMENTS_BYTES = 4_096;
+/** More fields than any op has. An unknown one is named in the refusal; thousands are not even looked at. */
+const MOST_FIELDS = 32;
 
 /** The use of a PKP; reading its public key cannot be denied. */
 type PkpUse = PkpOp | "getPublicKey";
@@ -123,7 +130,7 @@ class RunOps {
       const { value, exposes } = await this.#perform(call);
       return { ok: true, value: JSON.stringify(value), ...defined({ exposes }) };
     } catch (error) {
-      const refusal = asRefusal(error);
+      const refusal = call.over?.aborted === true ? RUN_IS_OVER : asRefusal(error);
       if (refusal === undefined) throw error;
       return { ok: false, code: refusal.code, message: refusal.message };
     }
@@ -132,28 +139,21 @@ class RunOps {
   async #perform({ name, args, over }: OpCall): Promise<Exposed> {
     if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
     this.#requireSize(name, args);
-    await this.#slot(over);
-    const parsed = OP_ARGUMENTS[name].safeParse(parseJson(args));
+    const account = this.#run.decision.accountId;
+    const parsed = await inTurn(account, () => OP_ARGUMENTS[name].safeParse(fieldsOf(args)), over);
     if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
     const work = await (this.#ops[name] as (args: unknown) => Promise<Work> | Work)(parsed.data);
-    await this.#slot(over);
-    return work();
+    return inTurn(account, work, over);
   }
 
-  async #slot(over: AbortSignal | undefined): Promise<void> {
-    await loopScheduler.slot(this.#run.decision.accountId);
-    if (over?.aborted) throw new OpRefusal("limit_exceeded", "the run is over");
-  }
-
-  /** Hashing blocks the thread shared by all ops, so the size per op is limited. */
+  /** Parsing and hashing block the thread shared by all ops, so the size per op is limited. */
   #requireSize(name: OpName, args: string): void {
     const { signBytes, typedDataBytes } = this.#parts.limits;
-    const most = name === "signTypedData" ? typedDataBytes : signBytes;
-    if (!HASHED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
-    throw new OpRefusal(
-      "limit_exceeded",
-      `the arguments of ${name} are larger than ${most} bytes; sign a digest of them instead`,
-    );
+    const isHashed = HASHED.has(name);
+    const most = name === "signTypedData" ? typedDataBytes : isHashed ? signBytes : SHORT_ARGUMENTS_BYTES;
+    if (ENCRYPTED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
+    const advice = isHashed ? "; sign a digest of them instead" : "";
+    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes${advice}`);
   }
 
   async #withPkp(op: PkpUse, curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
@@ -217,6 +217,8 @@ function exposedKey(secret: Buffer): Exposed {
   return { value, exposes: [value] };
 }
 
+const RUN_IS_OVER = new OpRefusal("limit_exceeded", "the run is over");
+
 /** A denial by the contract (or the keyring's checks) ends the run; a retryable failure is the service's. */
 function asRefusal(error: unknown): OpRefusal | undefined {
   if (error instanceof OpRefusal) return error;
@@ -225,6 +227,13 @@ function asRefusal(error: unknown): OpRefusal | undefined {
 
 function denied(message: string): OpRefusal {
   return new OpRefusal("permission_denied", message);
+}
+
+function fieldsOf(args: string): unknown {
+  const fields = parseJson(args);
+  if (typeof fields === "object" && fields !== null && Object.keys(fields).length > MOST_FIELDS)
+    throw new OpRefusal("invalid_arguments", `the arguments have more than ${MOST_FIELDS} fields`);
+  return fields;
 }
 
 function isOpName(name: string): name is OpName {

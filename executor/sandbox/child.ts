@@ -68,8 +68,10 @@ async function startRun(run: number, code: string, paramsText: string, limits: R
     };
     await guest.run({ code, analysis, setting, modules, wallMs: limits.wallMs }, eventsOf(run, limits, analysis));
   } catch (error) {
-    if (!(error instanceof Unparsable) && !(error instanceof ImportRefused)) throw error;
-    send({ type: "end", run, error: { code: "invalid_code", message: error.message } });
+    const isInvalid = error instanceof Unparsable || error instanceof ImportRefused;
+    const message = error instanceof Error ? error.message : "the action made its sandbox fail";
+    // Whatever else fails here fails because of the action: the run ends in order, and is charged.
+    send({ type: "end", run, error: { code: isInvalid ? "invalid_code" : "sandbox_crashed", message } });
   }
 }
 
@@ -99,10 +101,11 @@ function blockUntilEnded(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, END_WITHIN_MS);
 }
 
-function sendEnd(run: number, { response, error }: GuestEnd, { responseBytes }: RunLimits): void {
+function sendEnd(run: number, { response, signatures, error }: GuestEnd, { responseBytes }: RunLimits): void {
   if (error) return send({ type: "end", run, error });
   const bytes = Buffer.from(response);
-  if (bytes.length <= responseBytes) return send({ type: "end", run }, bytes);
+  if (bytes.length <= responseBytes)
+    return send({ type: "end", run, ...(signatures !== undefined && { signatures }) }, bytes);
   send({
     type: "end",
     run,

@@ -1,30 +1,59 @@
 /**
- * The fetches of one run on the keyholder's side: counted, limited by budgets that all runs share, searched for private
- * keys, passed to the fetcher. Request bodies and answers pass through the keyholder's memory, so both are charged to
- * budgets before they are accepted.
+ * The fetches of one run on the keyholder's side: counted, shared fairly with those of all other runs, searched for
+ * private keys, passed to the fetcher. Request bodies and answers pass through the keyholder's memory: both need room
+ * there before they are accepted.
  */
 import { z } from "zod";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
+import { FairShare, inScope, Preempted, type Scope } from "../../protocol/fairShare";
 import { SHARED_LIMITS } from "../../protocol/limits";
-import { loopScheduler } from "../loopScheduler";
-import { Budget, type Release } from "./budget";
+import { inTurn } from "../loop";
+import type { ServiceTime } from "./serviceTime";
 import type { Tripwire } from "./tripwire";
 import type { RunJob } from "./types";
 
-/** Limits of all runs' fetches together; one account holds at most a quarter. */
-export class FetchBudgets {
-  readonly open = quartered(SHARED_LIMITS.fetchesUnderWay);
-  readonly bodies = quartered(SHARED_LIMITS.fetchBodyBytes);
-  readonly answers = quartered(SHARED_LIMITS.fetchAnswerBytes);
+/** What all runs' fetches and ops share. */
+export class RunShares {
+  readonly open: FairShare;
+  readonly bodies: FairShare;
+  readonly answers: FairShare;
+  readonly ops = new FairShare({
+    total: SHARED_LIMITS.opMemoryBytes,
+    unit: OP_MEMORY_PER_CHAR * 2 ** 20,
+    patienceMs: SHARED_LIMITS.patienceMs,
+  });
+
+  /** `fetchBytes` is the size of the largest body. */
+  constructor(fetchBytes: number) {
+    const { fetchesUnderWay, fetchBodyBytes, fetchAnswerBytes, patienceMs } = SHARED_LIMITS;
+    this.open = new FairShare({ total: fetchesUnderWay, patienceMs });
+    this.bodies = new FairShare({ total: fetchBodyBytes, unit: fetchBytes, patienceMs });
+    this.answers = new FairShare({ total: fetchAnswerBytes, unit: fetchBytes, patienceMs });
+  }
+
+  get taken(): Record<string, number> {
+    const { open, bodies, answers, ops } = this;
+    return { fetches: open.taken, bodyBytes: bodies.taken, answerBytes: answers.taken, opBytes: ops.taken };
+  }
 }
+
+/**
+ * Memory for each character of an op's arguments: as text twice and as the value in it, with two bytes a character, as
+ * bytes, and the answer likewise.
+ */
+export const OP_MEMORY_PER_CHAR = 12;
 
 export interface FetchParts {
   readonly fetcher: Pick<Fetcher, "fetchGuest" | "checkGuest">;
-  readonly budgets: FetchBudgets;
+  readonly shares: RunShares;
+}
+interface OwnParts extends FetchParts {
+  readonly time: Pick<ServiceTime, "begin">;
 }
 
-export type FetchAnswer =
-  { ok: true; value: string; body: Buffer; sent: Release } | { ok: false; code: string; message: string };
+export type FetchAnswer = { ok: true; value: string; body: Buffer } | { ok: false; code: string; message: string };
+/** Passes the answer to the child; resolves when it has left the keyholder's memory. */
+export type Deliver = (answer: FetchAnswer) => Promise<void>;
 
 const guestFetchSchema = z.strictObject({
   url: z.string(),
@@ -42,14 +71,14 @@ export class RunFetches {
   bodiesAdmitted: Promise<unknown> = Promise.resolve();
   readonly #run: number;
   readonly #job: Pick<RunJob, "account" | "limits" | "permitted">;
-  readonly #parts: FetchParts;
+  readonly #parts: OwnParts;
   readonly #tripwire: Tripwire;
   readonly #over: AbortSignal;
 
   constructor(
     run: number,
     job: Pick<RunJob, "account" | "limits" | "permitted">,
-    parts: FetchParts,
+    parts: OwnParts,
     tripwire: Tripwire,
     over: AbortSignal,
   ) {
@@ -60,54 +89,88 @@ export class RunFetches {
     this.#over = over;
   }
 
-  /** `args` is untrusted JSON from a child. @throws KeyInRequest */
-  async serve(args: unknown, body: Buffer): Promise<FetchAnswer> {
+  /**
+   * `args` is untrusted JSON from a child. What the fetch takes of the shares it holds until its answer is delivered.
+   * @throws KeyInRequest; Preempted when others needed the memory of an answer that the child did not read.
+   */
+  async serve(args: unknown, body: Buffer, deliver: Deliver): Promise<void> {
     const parsed = guestFetchSchema.safeParse(args);
-    if (!parsed.success) return refused("fetch_failed", parsed.error.issues[0]?.message ?? "bad request");
+    if (!parsed.success) return deliver(refused("fetch_failed", parsed.error.issues[0]?.message ?? "bad request"));
     const { fetchBytes } = this.#job.limits;
-    if (body.length > fetchBytes) return refused("limit_exceeded", `the body is larger than ${fetchBytes} bytes`);
-    const held: Release[] = [];
-    const release = (): void => held.forEach((each) => each());
-    try {
-      const answer = await this.#exchange(parsed.data, body, held);
-      return { ok: true, value: JSON.stringify(answer.response), body: answer.body, sent: release };
-    } catch (error) {
-      release();
-      if (!(error instanceof FetchFailed)) throw error;
-      const isLimit = error.code === "too_large" || error.code === "timed_out" || error.code === "limit_exceeded";
-      return refused(isLimit ? "limit_exceeded" : "fetch_failed", error.message);
-    }
+    if (body.length > fetchBytes)
+      return deliver(refused("limit_exceeded", `the body is larger than ${fetchBytes} bytes`));
+    const refusal = await inScope(this.#job.account, this.#over, async (scope) => {
+      const answer = await this.#exchange(parsed.data, body, scope).catch((error: unknown) =>
+        refusalOf(error, scope.over),
+      );
+      if (!answer.ok) return answer;
+      return Promise.race([deliver(answer), aborted(scope.over)]);
+    });
+    if (refusal !== undefined) await deliver(refusal);
   }
 
-  async #exchange(request: GuestFetch, body: Buffer, held: Release[]): ReturnType<Fetcher["fetchGuest"]> {
-    const { fetchTimeoutMs: timeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
-    const { fetcher, budgets } = this.#parts;
-    const take = async (budget: Budget, amount: number): Promise<void> =>
-      void held.push(await budget.take(this.#job.account, amount, this.#over));
-    const admitted = take(budgets.open, 1).then(() =>
-      body.length > 0 ? take(budgets.bodies, body.length) : undefined,
-    );
+  async #exchange(request: GuestFetch, body: Buffer, scope: Scope): Promise<FetchAnswer> {
+    const { fetchTimeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
+    const { fetcher, shares } = this.#parts;
+    const startedAt = performance.now();
+    const admitted = this.#unbilled(this.#admit(body, scope));
     this.bodiesAdmitted = Promise.allSettled([this.bodiesAdmitted, admitted]);
     await admitted;
-    await this.#job.permitted?.();
-    const options = { signal: this.#over, run: this.#run, lookups, grow: () => take(budgets.answers, maxBytes) };
+    await this.#unbilled(this.#job.permitted?.());
+    const grow = async (): Promise<void> => void (await this.#unbilled(scope.take(shares.answers, maxBytes)));
+    const options = { signal: scope.over, run: this.#run, lookups, grow };
     // Checked first: requests that are refused anyway need no search.
     if (this.#tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
     await this.#requireNoKey([request.url, ...request.headers.flat(), body]);
-    return fetcher.fetchGuest({ ...request, timeoutMs, maxBytes }, body, options);
+    const timeoutMs = Math.max(1, Math.ceil(fetchTimeoutMs - (performance.now() - startedAt)));
+    const { response, body: answer } = await fetcher.fetchGuest({ ...request, timeoutMs, maxBytes }, body, options);
+    return { ok: true, value: JSON.stringify(response), body: answer };
+  }
+
+  /** The run waits for the service, not for the outside. */
+  async #unbilled<T>(granted: Promise<T> | undefined): Promise<T | undefined> {
+    const onGranted = this.#parts.time.begin();
+    return Promise.resolve(granted).finally(onGranted);
+  }
+
+  /** Waits for its place and for room for the body, no longer than a fetch may take. */
+  async #admit(body: Buffer, scope: Scope): Promise<void> {
+    const { open, bodies } = this.#parts.shares;
+    const within = async (): Promise<void> => {
+      await scope.take(open);
+      if (body.length > 0) await scope.take(bodies, body.length);
+    };
+    const { fetchTimeoutMs } = this.#job.limits;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const failed = new FetchFailed("timed_out", `it could not begin within ${fetchTimeoutMs} ms`);
+      timer = setTimeout(() => reject(failed), fetchTimeoutMs);
+    });
+    await Promise.race([within(), late]).finally(() => clearTimeout(timer));
   }
 
   async #requireNoKey(parts: readonly (string | Buffer)[]): Promise<void> {
-    const slot = async (): Promise<void> => {
-      await loopScheduler.slot(this.#job.account);
-      this.#over.throwIfAborted();
-    };
-    if (await this.#tripwire.isIn(parts, slot)) throw new KeyInRequest();
+    const isIn = await this.#tripwire.isIn(parts, (search) => inTurn(this.#job.account, search, this.#over));
+    if (isIn) throw new KeyInRequest();
   }
 }
 
-function quartered(total: number): Budget {
-  return new Budget({ total, share: total / 4 });
+/** Rejects when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+}
+
+const CROWDED = "other accounts needed what this one's fetches held; make fewer or shorter ones at once";
+
+/** What the guest is told, which it can catch. */
+function refusalOf(error: unknown, over: AbortSignal): FetchAnswer {
+  if (over.aborted && over.reason instanceof Preempted) return refused("limit_exceeded", CROWDED);
+  if (!(error instanceof FetchFailed)) throw error;
+  const isLimit = error.code === "too_large" || error.code === "timed_out" || error.code === "limit_exceeded";
+  return refused(isLimit ? "limit_exceeded" : "fetch_failed", error.message);
 }
 
 function refused(code: string, message: string): FetchAnswer {

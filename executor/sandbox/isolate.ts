@@ -15,6 +15,8 @@ import type { Setting } from "./guest/prelude";
 
 export interface GuestEnd {
   response: string;
+  /** JSON text: signatures by name, made by the functions of older systems. */
+  signatures?: string;
   error?: { code: RunErrorCode; message: string; stack?: string };
 }
 
@@ -250,7 +252,8 @@ export class Guest {
 
   #onEnd(outcome: unknown, text: unknown, stack: unknown): void {
     if (typeof outcome !== "string" || typeof text !== "string") return;
-    if (outcome === "ok") return this.#finish({ response: text });
+    if (outcome === "ok")
+      return this.#finish({ response: text, ...(typeof stack === "string" && { signatures: stack }) });
     if (outcome === "response_too_large")
       return this.#finish(failure(outcome, `the response has ${text} characters of JSON`));
     if (outcome === "logs_too_large")

@@ -23,7 +23,7 @@ export function memoryLimitBytes(): number {
 
 export const memoryOfChildren = (limitBytes = memoryLimitBytes()): number => Math.floor(limitBytes * SHARE_OF_CHILDREN);
 
-/** Concurrent runs: as many as fit with their whole heap, limited by the number of cores. */
+/** Runs that compute at once: as many as fit with their whole heap, limited by the number of cores. */
 export function slotsFor(memoryBytes: number, heapMiB: number, cores: number): number {
   const fitting = Math.floor(memoryBytes / ((heapMiB + CHILD_MIB) * MIB));
   return Math.max(2, Math.min(fitting, cores * 4, MAX_SLOTS));
@@ -43,33 +43,42 @@ export interface MemoryUse {
   readonly data: number;
 }
 
+/** Fields of `/proc/pid/stat`, counted from the one after the state. */
+const USER_TICKS = 10;
+const SYSTEM_TICKS = 11;
+/** Of 10 ms each, between two calls. */
+const BUSY_TICKS = 2;
+
+/** Of the thread that runs the guest, since it began, in milliseconds. */
+export interface Scheduled {
+  readonly ranMs: number;
+  /** It would have run if it had had a core. */
+  readonly waitedMs: number;
+}
+
+const NANOSECONDS_PER_MS = 1e6;
 const NOTHING: MemoryUse = { resident: 0, unshared: 0, data: 0 };
 
-/** What the kernel says of a process's memory. Keeps the file open: a run reads it, and opening it costs most. */
-export class ProcessMemory {
+/** A file of the kernel about a process. Stays open: it is read often, and opening it costs most. */
+class ProcessFile {
   #file: number | undefined;
-  readonly #text = Buffer.alloc(256);
+  readonly #text = Buffer.alloc(512);
 
-  constructor(pid: number | undefined) {
+  constructor(pid: number | undefined, name: string) {
     try {
-      this.#file = openSync(`/proc/${pid}/statm`, "r");
+      this.#file = openSync(`/proc/${pid}/${name}`, "r");
     } catch {
       // It has ended already.
     }
   }
 
-  /** All 0 when the process has ended. */
-  read(): MemoryUse {
-    if (this.#file === undefined) return NOTHING;
+  /** Empty when the process has ended. */
+  read(): string {
+    if (this.#file === undefined) return "";
     try {
-      const length = readSync(this.#file, this.#text, 0, this.#text.length, 0);
-      const [, resident = 0, shared = 0, , , data = 0] = this.#text
-        .toString("latin1", 0, length)
-        .split(" ")
-        .map(Number);
-      return { resident: resident * PAGE_BYTES, unshared: (resident - shared) * PAGE_BYTES, data: data * PAGE_BYTES };
+      return this.#text.toString("latin1", 0, readSync(this.#file, this.#text, 0, this.#text.length, 0));
     } catch {
-      return NOTHING;
+      return "";
     }
   }
 
@@ -79,18 +88,72 @@ export class ProcessMemory {
   }
 }
 
+/** What the kernel says of a process's memory and work. */
+export class ProcessUse {
+  readonly #statm: ProcessFile;
+  readonly #stat: ProcessFile;
+  readonly #schedstat: ProcessFile;
+  #ticks = 0;
+  #scheduled: Scheduled = { ranMs: 0, waitedMs: 0 };
+
+  constructor(pid: number | undefined) {
+    this.#statm = new ProcessFile(pid, "statm");
+    this.#stat = new ProcessFile(pid, "stat");
+    this.#schedstat = new ProcessFile(pid, "schedstat");
+  }
+
+  /** All 0 when the process has ended. */
+  memory(): MemoryUse {
+    const text = this.#statm.read();
+    if (text === "") return NOTHING;
+    const [, resident = 0, shared = 0, , , data = 0] = text.split(" ").map(Number);
+    return { resident: resident * PAGE_BYTES, unshared: (resident - shared) * PAGE_BYTES, data: data * PAGE_BYTES };
+  }
+
+  /**
+   * Whether it computes or would if it had a core: not while it sleeps or waits for an answer. Also when a thread of it
+   * has computed since the last call.
+   */
+  isComputing(): boolean {
+    // The second field is the program's name in parentheses, which may contain spaces.
+    const [state, ...fields] = this.#stat.read().split(") ").at(-1)?.split(" ") ?? [];
+    const ticks = Number(fields[USER_TICKS] ?? 0) + Number(fields[SYSTEM_TICKS] ?? 0);
+    const since = ticks - this.#ticks;
+    this.#ticks = ticks;
+    return state === "R" || since >= BUSY_TICKS;
+  }
+
+  /** As last known, when the process has ended. */
+  scheduled(): Scheduled {
+    const text = this.#schedstat.read();
+    if (text === "") return this.#scheduled;
+    const [ranMs = 0, waitedMs = 0] = text.split(" ").map((nanoseconds) => Number(nanoseconds) / NANOSECONDS_PER_MS);
+    return (this.#scheduled = { ranMs, waitedMs });
+  }
+
+  close(): void {
+    this.#statm.close();
+    this.#stat.close();
+    this.#schedstat.close();
+  }
+}
+
 export interface Kept<T> {
   readonly of: T;
   readonly bytes: number;
 }
 
+export interface KeptRun<T> extends Kept<T> {
+  readonly account: string;
+}
+
 /**
- * What to end so that the rest fits: idle children, longest idle first, then the run that uses most, if that is more
- * than an equal share. A run within its share is never ended because of others.
+ * What to end so that the rest fits: idle children, longest idle first, then a run. The largest one if it has more than
+ * an equal share of a run, else the largest one of the account whose runs have most together.
  */
 export function toEnd<I, B>(
   idle: readonly Kept<I>[],
-  busy: readonly Kept<B>[],
+  busy: readonly KeptRun<B>[],
   budgetBytes: number,
   slots: number,
 ): { idle: I[]; busy: B | undefined } {
@@ -101,9 +164,16 @@ export function toEnd<I, B>(
     ended.push(of);
     excess -= bytes;
   }
-  const [first] = [...busy].sort((a, b) => b.bytes - a.bytes);
-  return {
-    idle: ended,
-    busy: excess > 0 && first !== undefined && first.bytes > budgetBytes / slots ? first.of : undefined,
-  };
+  if (excess <= 0) return { idle: ended, busy: undefined };
+  const largest = [...busy].sort((a, b) => b.bytes - a.bytes);
+  const [first] = largest;
+  if (first === undefined || first.bytes > budgetBytes / slots) return { idle: ended, busy: first?.of };
+  const most = accountWithMost(busy);
+  return { idle: ended, busy: largest.find(({ account }) => account === most)?.of };
+}
+
+function accountWithMost(busy: readonly KeptRun<unknown>[]): string | undefined {
+  const sums = new Map<string, number>();
+  for (const { account, bytes } of busy) sums.set(account, (sums.get(account) ?? 0) + bytes);
+  return [...sums].sort(([, a], [, b]) => b - a)[0]?.[0];
 }

@@ -30,6 +30,8 @@ export const fromChildSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("end"),
     run,
+    /** JSON text. */
+    signatures: z.string().optional(),
     error: z
       .strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() })
       .optional(),

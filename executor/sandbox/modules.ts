@@ -28,7 +28,8 @@ export async function loadModules(
     const { source, url, integrity } = await ask(specifier);
     modules.set(specifier, source);
     details.push({ specifier, url, integrity, bytes: Buffer.byteLength(source) });
-    open.push(...nestedImports(specifier, source));
+    // Not `push(...all)`: a module may name more than fit on the stack.
+    for (const nested of nestedImports(specifier, source)) open.push(nested);
   }
   return { modules, details };
 }

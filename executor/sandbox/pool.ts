@@ -2,17 +2,18 @@
  * The pool of child processes: assigns runs to children, keeps warm children for their owner, replaces children that
  * ended.
  */
+import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
 import { detectConfinement } from "../confinement/confine";
 import { Starter } from "../confinement/starter";
-import { FairQueue } from "./fairQueue";
-import { FetchBudgets } from "./fetches";
+import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
+import { SHARED_LIMITS } from "../../protocol/limits";
+import { RunShares } from "./fetches";
 import { ModuleCache } from "./imports";
 import { DEFAULT_FIRST_UID, residentCapBytes } from "./launch";
-import { memoryOfChildren, toEnd } from "./memory";
+import { CHILD_MIB, memoryOfChildren, toEnd } from "./memory";
 import { RunSession } from "./session";
-import { Starts } from "./starts";
 import {
   IsolationTooWeak,
   PoolClosed,
@@ -29,7 +30,7 @@ import { Worker } from "./worker";
 export interface PoolOptions {
   /** The deployment's limits, for which children are prepared; a job's own may be lower. */
   limits: RunLimits;
-  /** Concurrent runs. */
+  /** Runs that compute at once. More are under way while some of them sleep or wait. */
   size: number;
   logger: Logger;
   fetcher: Fetcher;
@@ -56,14 +57,25 @@ export const DEFAULT_MODULE_ORIGIN = "https://cdn.jsdelivr.net/npm/";
 /** A young child is slow: V8 has compiled little of it. One that holds much memory is recycled earlier. */
 const RECYCLE = { runs: 10_000, ageMs: 10 * 60_000 };
 const SWEEP_MS = 15_000;
-const MEMORY_CHECK_MS = 100;
+const CHECK_MS = 100;
+/** Children that are prepared for the next runs. */
+const UNUSED_CHILDREN = 2;
 const START_ATTEMPTS = 3;
 const DRAIN_MS = 8_000;
+const MIB = 2 ** 20;
+/** A run that has computed for this long no longer keeps others from starting. */
+const LONGEST_START_MS = 10;
+/** A run that is ended costs its child: starting new ones must not take the cores from everybody. */
+const REVOKE_EVERY_MS = 250;
 
-interface Waiting {
-  job: RunJob;
-  resolve(outcome: RunOutcome): void;
-  reject(error: Error): void;
+/** A run in a child. */
+interface Placed {
+  readonly worker: Worker;
+  readonly account: string;
+  /** Among the runs under way. */
+  readonly underWay: Grant;
+  /** Its place among those that compute. */
+  readonly place: Grant;
 }
 
 /**
@@ -81,14 +93,20 @@ export async function createSandboxPool(options: PoolOptions): Promise<SandboxPo
   return pool;
 }
 
+const WITHOUT_BUBBLEWRAP = "without bubblewrap children may make any system call: apt-get install bubblewrap";
+
 class Pool implements SandboxPool {
-  readonly #queue: FairQueue<Waiting>;
+  /** Runs under way: as many as there is memory for. */
+  readonly #runs: FairShare;
+  /** Those of them that compute. */
+  readonly #places: FairShare;
+  /** More starts at once than cores would only push each other out of the caches. */
+  readonly #starts = new FairShare({ total: availableParallelism(), unit: 0 });
   readonly #modules: ModuleCache;
-  readonly #budgets = new FetchBudgets();
+  readonly #shares: RunShares;
   readonly #recycle: { runs: number; ageMs: number };
   readonly #maxChildren: number;
   readonly #starter = new Starter();
-  readonly #starts = new Starts();
   /** Every child process that has not exited. */
   readonly #workers = new Set<Worker>();
   /** Idle children that belong to an owner, longest idle first. */
@@ -96,7 +114,12 @@ class Pool implements SandboxPool {
   /** Children that have not served a run. */
   #unused: Promise<Worker>[] = [];
   readonly #freeUids: number[] = [];
-  readonly #sessions = new Map<RunSession, Worker>();
+  readonly #sessions = new Map<RunSession, Placed>();
+  /** Runs that wait, to be removed from the queue by an abort. */
+  readonly #queued = new Set<AbortController>();
+  #running = 0;
+  /** Memory of the children with runs at the last check, in bytes, and how many there were. */
+  #measured = { bytes: 0, runs: 0 };
   #level: SandboxLevel = { level: "none", missing: ["the sandbox has not been tested"] };
   #isClosing = false;
   /** The pool closes and no run may start any more. */
@@ -105,23 +128,32 @@ class Pool implements SandboxPool {
   #counts = { runs: 0, crashes: 0 };
   readonly #sweeper: NodeJS.Timeout;
   readonly #memoryBytes: number;
-  readonly #memoryWatch: NodeJS.Timeout;
+  readonly #childWatch: NodeJS.Timeout;
   #onIdle: (() => void) | undefined;
   readonly #options: PoolOptions;
 
   constructor(options: PoolOptions) {
     this.#options = options;
     const { size, fetcher } = options;
-    this.#queue = new FairQueue({ slots: size, capacity: options.queueCapacity ?? size * 16 });
+    const { patienceMs } = SHARED_LIMITS;
     this.#modules = new ModuleCache(fetcher, options.moduleOrigin ?? DEFAULT_MODULE_ORIGIN);
     this.#recycle = options.recycle ?? RECYCLE;
     this.#maxChildren = Math.max(options.maxChildren ?? size * 2 + 2, size + 1);
+    this.#runs = new FairShare({
+      total: Math.max(size, this.#maxChildren - UNUSED_CHILDREN),
+      mostWaiting: options.queueCapacity ?? size * 16,
+      patienceMs,
+      revokeEveryMs: REVOKE_EVERY_MS,
+      mayGrant: () => this.#hasMemory(),
+    });
+    this.#places = new FairShare({ total: size, patienceMs, revokeEveryMs: REVOKE_EVERY_MS });
+    this.#shares = new RunShares(options.limits.fetchBytes);
     const firstUid = options.firstUid ?? DEFAULT_FIRST_UID;
     // More ids than children: an id is reused only after its last child has exited.
     for (let i = this.#maxChildren * 2; i > 0; i--) this.#freeUids.push(firstUid + i - 1);
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS).unref();
     this.#memoryBytes = options.memoryBytes ?? memoryOfChildren();
-    this.#memoryWatch = setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS).unref();
+    this.#childWatch = setInterval(() => this.#checkChildren(), CHECK_MS).unref();
   }
 
   async start(): Promise<void> {
@@ -133,7 +165,13 @@ class Pool implements SandboxPool {
     probe.kill("the self-test is over");
     const first = await this.#startWorker();
     const permissions = await first.selfTest([]);
-    const missing = [...barriers.missing, ...permissions.missing, ...(this.#options.missingElsewhere ?? [])];
+    const missing = [
+      // The cause of most others, and what helps, come first.
+      ...(problem === undefined ? [] : [WITHOUT_BUBBLEWRAP]),
+      ...barriers.missing,
+      ...permissions.missing,
+      ...(this.#options.missingElsewhere ?? []),
+    ];
     const held = barriers.held + permissions.held;
     this.#level = { level: missing.length === 0 ? "full" : held > 0 ? "partial" : "none", missing };
     if (this.#options.requireFullIsolation && this.#level.level !== "full") throw new IsolationTooWeak(missing);
@@ -144,17 +182,22 @@ class Pool implements SandboxPool {
 
   async run(job: RunJob): Promise<RunOutcome> {
     if (this.#isClosing) throw new PoolClosed();
-    if (job.signal?.aborted) throw new RunCancelled();
-    const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
-    const waiting: Waiting = { job, resolve, reject };
-    const onAbort = () => {
-      if (this.#queue.remove(job.account, waiting)) reject(new RunCancelled());
-    };
-    this.#queue.add(job.account, waiting);
-    job.signal?.addEventListener("abort", onAbort, { once: true });
-    this.#dispatch();
-    // The listener would keep the whole run in memory as long as the signal lives.
-    return promise.finally(() => job.signal?.removeEventListener("abort", onAbort));
+    if (job.signal?.aborted || job.left?.aborted) throw new RunCancelled();
+    const queued = new AbortController();
+    const onAbort = (): void => queued.abort(new RunCancelled());
+    for (const signal of [job.signal, job.left]) signal?.addEventListener("abort", onAbort, { once: true });
+    this.#queued.add(queued);
+    try {
+      return await inScope(job.account, queued.signal, (scope) => this.#serve(job, scope, queued));
+    } catch (error) {
+      // Preempted before any code ran.
+      throw error instanceof Preempted ? new Crowded(1) : error;
+    } finally {
+      // The listener would keep the whole run in memory as long as the signal lives.
+      for (const signal of [job.signal, job.left]) signal?.removeEventListener("abort", onAbort);
+      this.#queued.delete(queued);
+      if (this.#running + this.#queued.size === 0) this.#onIdle?.();
+    }
   }
 
   stats(): PoolStats {
@@ -162,8 +205,9 @@ class Pool implements SandboxPool {
       level: this.#level,
       size: this.#options.size,
       children: this.#workers.size,
-      busy: this.#queue.running,
-      queued: this.#queue.waiting,
+      busy: this.#running,
+      queued: this.#queued.size,
+      held: { runs: this.#runs.taken, places: this.#places.taken, ...this.#shares.taken },
       ...this.#counts,
     };
   }
@@ -171,10 +215,10 @@ class Pool implements SandboxPool {
   async close(drainMs = DRAIN_MS): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#sweeper);
-    clearInterval(this.#memoryWatch);
-    if (this.#queue.running + this.#queue.waiting > 0 && drainMs > 0) await this.#untilIdle(drainMs);
+    clearInterval(this.#childWatch);
+    if (this.#running + this.#queued.size > 0 && drainMs > 0) await this.#untilIdle(drainMs);
     this.#isDrained = true;
-    for (const { reject } of this.#queue.drain()) reject(new PoolClosed());
+    for (const queued of this.#queued) queued.abort(new PoolClosed());
     for (const session of this.#sessions.keys()) session.abandon("the service is shutting down");
     const ends = [...this.#workers].map((worker) => worker.exited);
     for (const worker of this.#workers) worker.kill("the pool closed");
@@ -189,28 +233,35 @@ class Pool implements SandboxPool {
     });
   }
 
-  #dispatch(): void {
-    while (this.#starts.isFree) {
-      const next = this.#queue.take();
-      if (next === undefined) return;
-      void this.#serve(next);
+  async #serve(job: RunJob, scope: Scope, queued: AbortController): Promise<RunOutcome> {
+    const underWay = await scope.take(this.#runs);
+    underWay.keep();
+    const place = await scope.take(this.#places);
+    place.keep();
+    const start = await scope.take(this.#starts);
+    if (scope.over.aborted) throw scope.over.reason;
+    this.#queued.delete(queued);
+    this.#running++;
+    const timer = setTimeout(() => start.rest(), LONGEST_START_MS);
+    try {
+      const worker = await this.#acquire(affinityOf(job));
+      const placed = { worker, account: job.account, underWay, place };
+      return await this.#runOn(placed, job, scope, () => (start.rest(), place.rest()));
+    } catch (error) {
+      if (error instanceof RunCancelled || error instanceof PoolClosed || error instanceof Crowded) throw error;
+      return this.#notStarted(error);
+    } finally {
+      clearTimeout(timer);
+      this.#running--;
     }
   }
 
-  async #serve({ job, resolve, reject }: Waiting): Promise<void> {
-    const startedAt = performance.now();
-    const started = this.#starts.begin(() => this.#dispatch());
-    try {
-      resolve(await this.#runOn(await this.#acquire(affinityOf(job)), job, started));
-    } catch (error) {
-      if (error instanceof RunCancelled || error instanceof PoolClosed) reject(error);
-      else resolve(this.#notStarted(error));
-    } finally {
-      this.#queue.done(job.account, performance.now() - startedAt);
-      started();
-      this.#dispatch();
-      if (this.#queue.running + this.#queue.waiting === 0) this.#onIdle?.();
-    }
+  /** Whether another run may use as much as its limit, beside what those use that have a child. */
+  #hasMemory(): boolean {
+    const { limits, size } = this.#options;
+    if (this.#running < size) return true;
+    const unmeasured = this.#running - this.#measured.runs + 1;
+    return this.#measured.bytes + unmeasured * (limits.heapMiB + CHILD_MIB) * MIB <= this.#memoryBytes;
   }
 
   /** No child could be started: the service's fault, and no code ran. */
@@ -220,24 +271,30 @@ class Pool implements SandboxPool {
     return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, fault: "service" };
   }
 
-  async #runOn(worker: Worker, job: RunJob, onWaits: () => void): Promise<RunOutcome> {
+  async #runOn(placed: Placed, job: RunJob, scope: Scope, onWaits: () => void): Promise<RunOutcome> {
+    const { worker, underWay, place } = placed;
     const session = new RunSession(this.#nextRun++, job, worker, {
       fetcher: this.#options.fetcher,
-      budgets: this.#budgets,
+      shares: this.#shares,
       modules: this.#modules,
       logger: this.#options.logger,
       onWaits,
     });
-    this.#sessions.set(session, worker);
+    const onOver = (): void => void (scope.over.reason instanceof Preempted && session.preempt());
+    this.#sessions.set(session, placed);
     this.#counts.runs++;
     worker.runs++;
     worker.affinity = affinityOf(job);
     try {
-      if (job.signal?.aborted) throw new RunCancelled();
+      if (job.signal?.aborted || job.left?.aborted) throw new RunCancelled();
+      if (scope.over.aborted) throw new Crowded(1);
       job.onStarted?.();
+      scope.over.addEventListener("abort", onOver, { once: true });
+      for (const grant of [underWay, place]) grant.use();
       session.start();
       return await session.outcome;
     } finally {
+      scope.over.removeEventListener("abort", onOver);
       this.#sessions.delete(session);
       this.#release(worker);
     }
@@ -280,7 +337,7 @@ class Pool implements SandboxPool {
   /** Prepares unused children, so that a new owner does not wait for a fork. */
   #fillUnused(): void {
     if (this.#isClosing) return;
-    const wanted = Math.min(2, this.#options.size);
+    const wanted = Math.min(UNUSED_CHILDREN, this.#options.size);
     while (this.#unused.length < wanted) {
       const unused = this.#startWorker();
       // A failed start rejects where the child is taken.
@@ -309,14 +366,20 @@ class Pool implements SandboxPool {
     });
   }
 
-  #checkMemory(): void {
-    if (this.#sessions.size === 0) return;
+  /** Looks at every child: what they use together, and which runs compute rather than wait. */
+  #checkChildren(): void {
+    const placed = [...this.#sessions];
+    this.#measured = { bytes: 0, runs: placed.length };
+    if (placed.length === 0) return;
     const idle = this.#idle.map((worker) => ({ of: worker, bytes: worker.unsharedBytes() }));
-    const busy = [...this.#sessions].map(([session, worker]) => ({ of: session, bytes: worker.unsharedBytes() }));
+    const busy = placed.map(([of, { worker, account }]) => ({ of, account, bytes: worker.unsharedBytes() }));
+    this.#measured.bytes = busy.reduce((sum, { bytes }) => sum + bytes, 0);
     const over = toEnd(idle, busy, this.#memoryBytes, this.#options.size);
     for (const worker of over.idle) worker.kill("memory is needed");
     this.#idle = this.#idle.filter((worker) => worker.isAlive);
     over.busy?.endForMemory();
+    for (const [, { worker, place }] of placed) place[worker.isComputing() ? "wake" : "rest"]();
+    this.#runs.serve();
   }
 
   async #startWorker(options: { withoutPermissionModel?: boolean } = {}): Promise<Worker> {

@@ -4,26 +4,36 @@
  */
 import { z } from "zod";
 import { FetchFailed } from "../fetcher/types";
-import { loopScheduler } from "../loopScheduler";
-import { KeyInRequest, RunFetches, type FetchParts } from "./fetches";
+import { inTurn } from "../loop";
+import { inScope, Preempted } from "../../protocol/fairShare";
+import { OP_MEMORY_PER_CHAR, KeyInRequest, RunFetches, aborted, type Deliver, type FetchParts } from "./fetches";
 import { BadImport, type ModuleCache } from "./imports";
 import { residentCapBytes } from "./launch";
 import type { FromChild } from "./messages";
+import { ServiceTime } from "./serviceTime";
 import { Tripwire } from "./tripwire";
 import { keyOps, privateKeyReads, RunCancelled, type RunError, type RunJob, type RunOutcome } from "./types";
 import type { Worker, WorkerExit } from "./worker";
+import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
+
+function isObjectText(text: string): boolean {
+  const value = parseJson(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 /** Third time limit: how long after its limit a run that the child has not ended is ended from outside. */
 const GRACE_MS = 250;
 const MEMORY_CHECK_MS = 50;
 const ZERO_COUNTS = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
 const MAX_ARGS_CHARS = 1_048_576;
+/** Longer ones count against the memory of all ops. */
+const SHORT_ARGS_CHARS = 16_384;
 
 export interface SessionParts extends FetchParts {
   modules: ModuleCache;
   logger: { error(facts: object, message: string): void };
-  /** Called whenever the run asks for something: it leaves its core to others. */
+  /** Called whenever the run asks for something: until it computes again it leaves its place to others. */
   onWaits: () => void;
 }
 
@@ -33,8 +43,7 @@ const importSchema = z.strictObject({ specifier: z.string().max(MAX_SPECIFIER_CH
 type Op = Extract<FromChild, { type: "op" }>;
 
 /** An answer for the guest: text and bytes, or an error that it can catch. */
-type Answer =
-  { ok: true; value: string; body?: Buffer; sent?: () => void } | { ok: false; code: string; message: string };
+type Answer = { ok: true; value: string; body?: Buffer } | { ok: false; code: string; message: string };
 
 /** Ends the run, whether or not the guest would catch the error. */
 class EndsRun extends Error {
@@ -48,6 +57,7 @@ export class RunSession {
   #settle!: { resolve(outcome: RunOutcome): void; reject(error: Error): void };
   #isOver = false;
   #startedAt = 0;
+  readonly #serviceTime: ServiceTime;
   readonly #logs: string[] = [];
   #logsBytes = 0;
   readonly #counts = { ...ZERO_COUNTS };
@@ -56,6 +66,7 @@ export class RunSession {
   readonly #timers: NodeJS.Timeout[] = [];
   #parsing: NodeJS.Timeout | undefined;
   readonly #fetches: RunFetches;
+  #opsAdmitted: Promise<unknown> = Promise.resolve();
   readonly #onAbort = () => this.#cancel();
   readonly #run: number;
   readonly #job: RunJob;
@@ -68,7 +79,14 @@ export class RunSession {
     this.#worker = worker;
     this.#parts = parts;
     this.outcome = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
-    this.#fetches = new RunFetches(run, job, parts, this.#tripwire, this.#stopped.signal);
+    this.#serviceTime = new ServiceTime(() => worker.scheduled());
+    this.#fetches = new RunFetches(
+      run,
+      job,
+      { ...parts, time: this.#serviceTime },
+      this.#tripwire,
+      this.#stopped.signal,
+    );
   }
 
   start(): void {
@@ -76,7 +94,7 @@ export class RunSession {
     worker.events = {
       onMessage: (message, payload) => this.#onMessage(message, payload),
       onExit: (exit) => this.#onExit(exit),
-      payloadAdmitted: () => this.#fetches.bodiesAdmitted,
+      largeAdmitted: () => Promise.all([this.#fetches.bodiesAdmitted, this.#opsAdmitted]),
     };
     job.signal?.addEventListener("abort", this.#onAbort, { once: true });
     this.#startedAt = performance.now();
@@ -110,6 +128,14 @@ export class RunSession {
     );
   }
 
+  /** Ends the run because others have waited for what its account holds most of. */
+  preempt(): void {
+    this.#endByForce({
+      code: "preempted",
+      message: "other accounts had waited for what this account held most of; make fewer or shorter runs at once",
+    });
+  }
+
   /** Ends the run because the children together use too much memory and this one uses most. */
   endForMemory(): void {
     this.#endByForce({
@@ -129,7 +155,7 @@ export class RunSession {
     if (message.type === "parsed") this.#onParsed(message.isCached);
     if (message.type === "log") this.#onLog(payload);
     if (message.type === "op") void this.#onOp(message, payload);
-    if (message.type === "end") this.#onEnd(message.error, payload);
+    if (message.type === "end") this.#onEnd(message.error, message.signatures, payload);
   }
 
   #onLog(text: Buffer): void {
@@ -145,66 +171,77 @@ export class RunSession {
       });
   }
 
-  #onEnd(error: RunError | undefined, payload: Buffer): void {
+  #onEnd(error: RunError | undefined, signatures: string | undefined, payload: Buffer): void {
     const { responseBytes } = this.#job.limits;
     if (error) return this.#finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
     const response = payload.toString("utf8");
-    if (payload.length > responseBytes)
+    if (payload.length + (signatures?.length ?? 0) > responseBytes)
       return this.#endByForce({
         code: "response_too_large",
         message: `the response is larger than ${responseBytes} bytes`,
       });
-    if (parseJson(response) === undefined)
+    if (parseJson(response) === undefined || (signatures !== undefined && !isObjectText(signatures)))
       return this.#endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
-    this.#finish({ response });
+    this.#finish({ response, ...defined({ signatures }) });
   }
 
   async #onOp(op: Op, payload: Buffer): Promise<void> {
     this.#parts.onWaits();
+    const isKeyOp = (keyOps as readonly string[]).includes(op.name);
+    const onServed = isKeyOp ? this.#serviceTime.begin() : undefined;
     try {
-      const answer = await this.#serve(op, payload);
-      const run = this.#run;
-      if (this.#isOver) return answer.ok ? answer.sent?.() : undefined;
-      if (answer.ok)
-        this.#worker.send(
-          { type: "answer", run, call: op.call, ok: true, value: answer.value },
-          answer.body,
-          answer.sent,
-        );
-      else
-        this.#worker.send({
-          type: "answer",
-          run,
-          call: op.call,
-          ok: false,
-          code: answer.code,
-          message: answer.message,
-        });
+      const deliver = (answer: Answer): Promise<void> => this.#deliver(op, answer);
+      if (op.name === "fetch") await this.#serveFetch(op, payload, deliver);
+      else if (op.args.length <= SHORT_ARGS_CHARS) await deliver(await this.#serve(op));
+      else await this.#serveLarge(op, deliver);
     } catch (error) {
       if (this.#isOver) return;
       if (error instanceof EndsRun) return this.#endByForce(error.error);
+      if (error instanceof Preempted) return this.preempt();
       if (error instanceof KeyInRequest) return this.#endByForce(EXPOSED);
       this.#parts.logger.error({ op: op.name, err: error }, "serving an op failed");
       const message = `the service failed while serving ${op.name}`;
       this.#finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "service" }, "an op failed");
+    } finally {
+      onServed?.();
     }
   }
 
-  async #serve(op: Op, payload: Buffer): Promise<Answer> {
-    if (op.args.length > MAX_ARGS_CHARS)
-      throw new EndsRun({ code: "limit_exceeded", message: `the arguments of ${op.name} are larger than 1 MiB` });
-    if (op.name === "fetch") {
-      this.#count("fetches", "fetches");
-      return this.#fetches.serve(parseJson(op.args), payload);
-    }
+  /** Resolves when the answer was written to the child or never will be. */
+  #deliver({ call }: Op, answer: Answer): Promise<void> {
+    if (this.#isOver) return Promise.resolve();
+    const { body, ...rest } = { body: undefined, ...answer };
+    return new Promise((sent) => this.#worker.send({ type: "answer", run: this.#run, call, ...rest }, body, sent));
+  }
+
+  /** Its memory is shared with all runs; until it is granted no further large message of the child is read. */
+  async #serveLarge(op: Op, deliver: (answer: Answer) => Promise<void>): Promise<void> {
+    requireSmall(op);
+    await inScope(this.#job.account, this.#stopped.signal, async (scope) => {
+      const admitted = scope.take(this.#parts.shares.ops, op.args.length * OP_MEMORY_PER_CHAR);
+      this.#opsAdmitted = Promise.allSettled([this.#opsAdmitted, admitted]);
+      await admitted;
+      await Promise.race([this.#serve(op).then(deliver), aborted(scope.over)]);
+    });
+  }
+
+  async #serveFetch(op: Op, payload: Buffer, deliver: Deliver): Promise<void> {
+    requireSmall(op);
+    this.#count("fetches", "fetches");
+    await this.#fetches.serve(parseJson(op.args), payload, deliver);
+  }
+
+  async #serve(op: Op): Promise<Answer> {
+    requireSmall(op);
     if (op.name === "import") return this.#serveImport(op.args);
     if (!(keyOps as readonly string[]).includes(op.name))
       return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
     this.#count("keyOps", "key and signature operations");
     if ((privateKeyReads as readonly string[]).includes(op.name)) this.#count("privateKeyReads", "private key reads");
     const answer = await this.#job.ops({ name: op.name, args: op.args, over: this.#stopped.signal });
-    if (answer.ok) for (const key of answer.exposes ?? []) this.#tripwire.watch(key);
-    return answer;
+    if (!answer.ok) return answer;
+    for (const key of answer.exposes ?? []) this.#tripwire.watch(key);
+    return { ok: true, value: answer.value };
   }
 
   async #serveImport(args: string): Promise<Answer> {
@@ -255,19 +292,19 @@ export class RunSession {
   }
 
   /** Settles the run. `killFor` also ends the child: after anything abnormal it is not reused. */
-  #finish(result: Pick<RunOutcome, "response" | "error" | "fault">, killFor?: string): void {
+  #finish(result: Pick<RunOutcome, "response" | "signatures" | "error" | "fault">, killFor?: string): void {
     if (this.#isOver) return;
+    const durationMs = Math.max(0, performance.now() - this.#startedAt - this.#serviceTime.total());
     this.#cleanUp(killFor);
-    const durationMs = performance.now() - this.#startedAt;
     const logs = this.#logs.join("");
     void this.#settleUnexposed({ ...result, logs, durationMs });
   }
 
   async #settleUnexposed(outcome: RunOutcome): Promise<void> {
-    const { response, logs, error, durationMs } = outcome;
-    const slot = (): Promise<void> => loopScheduler.slot(this.#job.account);
+    const { response, signatures, logs, error, durationMs } = outcome;
+    const texts = [response, signatures, logs, error?.message, error?.stack];
     const isExposed =
-      error === EXPOSED || (await this.#tripwire.isIn([response, logs, error?.message, error?.stack], slot));
+      error === EXPOSED || (await this.#tripwire.isIn(texts, (search) => inTurn(this.#job.account, search)));
     this.#settle.resolve(isExposed ? { response: "null", logs: "", error: EXPOSED, durationMs } : outcome);
   }
 
@@ -279,6 +316,11 @@ export class RunSession {
     this.#worker.events = undefined;
     if (killFor !== undefined) this.#worker.kill(killFor);
   }
+}
+
+function requireSmall({ name, args }: Op): void {
+  if (args.length > MAX_ARGS_CHARS)
+    throw new EndsRun({ code: "limit_exceeded", message: `the arguments of ${name} are larger than 1 MiB` });
 }
 
 /** Shared: an abort without a reason creates a new error with a stack each time. */
@@ -295,8 +337,11 @@ const isOrderly = ({ code }: RunError): boolean =>
 
 const BY_ENGINE = new Set<NodeJS.Signals>(["SIGTRAP", "SIGABRT", "SIGILL", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGSYS"]);
 
-/** The cause of an unexpected exit. Signals of the engine are caused by the guest; any other came from outside. */
-function causeOf({ signal, stderr, killReason, wasNearCap }: WorkerExit): Pick<RunOutcome, "error" | "fault"> {
+/**
+ * The cause of an unexpected exit. Only a signal that neither the engine nor the keyholder sent came from outside, or
+ * the end of the process that starts children: whatever else ends a child was caused by what it ran.
+ */
+function causeOf({ code, signal, stderr, killReason, wasNearCap }: WorkerExit): Pick<RunOutcome, "error" | "fault"> {
   const byEngine = signal !== null && BY_ENGINE.has(signal);
   // Libraries of the engine that get no memory exit without a message.
   const ranOut = /out of memory|allocation failed|bad_alloc/i.test(stderr) || (byEngine && wasNearCap);
@@ -310,6 +355,7 @@ function causeOf({ signal, stderr, killReason, wasNearCap }: WorkerExit): Pick<R
   }
   if (killReason !== undefined)
     return { error: { code: "sandbox_crashed", message: "the action's sandbox broke its rules and was ended" } };
+  if (code !== null) return { error: { code: "sandbox_crashed", message: "the action made its sandbox fail" } };
   return {
     error: { code: "sandbox_crashed", message: "the sandbox ended for a reason outside the action" },
     fault: "service",

@@ -31,6 +31,8 @@ const hexDigit = tableOf((byte) => {
   return Number.isNaN(value) ? 0xff : value;
 });
 
+type InTurn = (search: () => boolean) => Promise<boolean>;
+
 export class Tripwire {
   readonly #patterns: Pattern[] = [];
 
@@ -49,15 +51,15 @@ export class Tripwire {
     this.#patterns.push({ hex, raw, base64 });
   }
 
-  /** Whether a text or bytes contain a watched key. Linear time; `slot` is awaited before each slice. */
-  async isIn(parts: readonly (string | Buffer | undefined)[], slot: () => Promise<void>): Promise<boolean> {
+  /** Whether a text or bytes contain a watched key. Linear time; `inTurn` runs the search of each slice. */
+  async isIn(parts: readonly (string | Buffer | undefined)[], inTurn: InTurn): Promise<boolean> {
     if (!this.isSet) return false;
     for (const part of parts) {
       if (part === undefined) continue;
       const bytes = typeof part === "string" ? Buffer.from(part) : part;
       for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
-        await slot();
-        if (this.#isInSlice(bytes.subarray(start, start + SLICE_BYTES + OVERLAP_BYTES))) return true;
+        const slice = bytes.subarray(start, start + SLICE_BYTES + OVERLAP_BYTES);
+        if (await inTurn(() => this.#isInSlice(slice))) return true;
       }
     }
     return false;

@@ -86,6 +86,8 @@ export interface RunJob {
   ops: OpHandler;
   /** Fetches and imports wait for this, as `ops` does by itself; a rejection aborts `signal`. */
   permitted?(): Promise<unknown>;
+  /** Aborting removes the job from the queue; no effect once it has begun. `run` then rejects with RunCancelled. */
+  left?: AbortSignal;
   /** Aborting removes the job from the queue or ends the run; `run` then rejects with RunCancelled. */
   signal?: AbortSignal;
   /** Called once, when queueing is over and a child is about to receive the code. */
@@ -95,6 +97,8 @@ export interface RunJob {
 export interface RunOutcome {
   /** JSON text of the response; "null" when nothing was returned or set, or when the run failed. */
   response: string;
+  /** JSON text: signatures by name, made by the functions of older systems. */
+  signatures?: string;
   /** The guest's logs, complete up to its end; empty with `key_exposed`. */
   logs: string;
   error?: RunError;
@@ -102,14 +106,6 @@ export interface RunOutcome {
   durationMs: number;
   /** "service" when the service is at fault: the run is not charged. */
   fault?: "service";
-}
-
-/** The queue is full, for this account or in total (429, Retry-After). */
-export class QueueFull extends Error {
-  override readonly name = "QueueFull";
-  constructor(readonly retryAfterSeconds: number) {
-    super(`The queue for runs is full; try again in ${retryAfterSeconds} s`);
-  }
 }
 
 /** The job's signal was aborted. */
@@ -150,13 +146,15 @@ export interface PoolStats {
   children: number;
   busy: number;
   queued: number;
+  /** What is granted of each share at the moment; nothing when no run is under way. */
+  held: Record<string, number>;
   runs: number;
   /** Children that exited for another reason than being ended by the pool, since the start. */
   crashes: number;
 }
 
 export interface SandboxPool {
-  /** Rejects with QueueFull, RunCancelled or PoolClosed; everything a guest does is an outcome, never a rejection. */
+  /** Rejects with Crowded, RunCancelled or PoolClosed; everything a guest does is an outcome, never a rejection. */
   run(job: RunJob): Promise<RunOutcome>;
   stats(): PoolStats;
   /** Accepts no new runs, lets active ones finish (at most `drainMs`, default 8 s), then ends every child. */

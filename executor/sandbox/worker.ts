@@ -2,13 +2,13 @@
 import { constants } from "node:os";
 import type { Logger } from "pino";
 import { readFrames, writeFrame, type Frame } from "../frames";
-import { loopScheduler } from "../loopScheduler";
+import { inTurn } from "../loop";
 import type { Findings } from "../confinement/barriers";
 import { GUEST_PRIORITY, setPriorities } from "../confinement/priority";
 import { redactedStderr } from "../confinement/redactedStderr";
 import type { StartedProcess, Starter } from "../confinement/starter";
 import { dataCapBytes, launchChild, residentCapBytes, type LaunchOptions } from "./launch";
-import { ProcessMemory } from "./memory";
+import { ProcessUse, type Scheduled } from "./memory";
 import { fromChildSchema, type FromChild, type ToChild } from "./messages";
 import { defined } from "../../protocol/defined";
 
@@ -36,8 +36,8 @@ export interface WorkerExit {
 export interface WorkerEvents {
   onMessage(message: FromChild, payload: Buffer): void;
   onExit(exit: WorkerExit): void;
-  /** Resolves when a large payload may be read. */
-  payloadAdmitted(): Promise<unknown>;
+  /** Resolves when a large message may be read. */
+  largeAdmitted(): Promise<unknown>;
 }
 
 export class Worker {
@@ -50,7 +50,7 @@ export class Worker {
   events: WorkerEvents | undefined;
   readonly #process: StartedProcess;
   #programId: number | undefined;
-  #memory: ProcessMemory | undefined;
+  #use: ProcessUse | undefined;
   #wasNearCap = false;
   readonly #waiting = new Map<FromChild["type"], (message: FromChild) => void>();
   #stderr = "";
@@ -70,7 +70,7 @@ export class Worker {
       this.#process.channel,
       (frame) => this.#onFrame(frame),
       (reason) => this.kill(`broke the channel: ${reason}`),
-      { admit: (payloadBytes) => this.#admit(payloadBytes) },
+      { admit: (read) => this.#admit(read) },
     );
     this.exited = this.#process.ended.then(({ code, signal, problem }) => this.#onEnd(code, signal, problem));
   }
@@ -89,8 +89,8 @@ export class Worker {
     await this.#expect("ready");
     this.#programId = await this.#process.programId();
     setPriorities(this.#programId, GUEST_PRIORITY);
-    this.#memory = new ProcessMemory(this.#programId);
-    if (this.#exit !== undefined) this.#memory.close();
+    this.#use = new ProcessUse(this.#programId);
+    if (this.#exit !== undefined) this.#use.close();
   }
 
   /** Runs the child's self-test. */
@@ -117,7 +117,7 @@ export class Worker {
 
   /** Resident memory in bytes; 0 if unreadable. */
   residentBytes(): number {
-    const { resident = 0, data = 0 } = this.#memory?.read() ?? {};
+    const { resident = 0, data = 0 } = this.#use?.memory() ?? {};
     // A child that has ended keeps what was last known of it.
     if (resident === 0) return 0;
     const { heapMiB } = this.#options;
@@ -127,13 +127,23 @@ export class Worker {
 
   /** Memory in bytes that it shares with no other process; 0 if unreadable. */
   unsharedBytes(): number {
-    return this.#memory?.read().unshared ?? 0;
+    return this.#use?.memory().unshared ?? 0;
   }
 
-  /** Large frames are scheduled fairly by account; payloads also wait for their budget. */
-  async #admit(payloadBytes: number): Promise<void> {
-    if (payloadBytes > 0) await this.events?.payloadAdmitted();
-    await loopScheduler.slot(this.affinity ?? "");
+  /** How long it ran and waited for a core. */
+  scheduled(): Scheduled {
+    return this.#use?.scheduled() ?? { ranMs: 0, waitedMs: 0 };
+  }
+
+  /** Whether it computes rather than waits. */
+  isComputing(): boolean {
+    return this.#use?.isComputing() ?? false;
+  }
+
+  /** Large frames wait until those before them have their memory, and are read in the account's turn. */
+  async #admit(read: () => boolean): Promise<boolean> {
+    await this.events?.largeAdmitted();
+    return inTurn(this.affinity ?? "", read);
   }
 
   #expect(type: FromChild["type"]): Promise<FromChild> {
@@ -161,7 +171,7 @@ export class Worker {
   }
 
   #onEnd(code: number | null, signal: NodeJS.Signals | null, problem = ""): WorkerExit {
-    this.#memory?.close();
+    this.#use?.close();
     const killedFor = this.#killedFor;
     const wasNearCap = this.#wasNearCap;
     this.#exit = {

@@ -31,6 +31,8 @@ export interface ConfigFacts {
   ipfsGateways?: readonly string[];
   fetchAllowHosts?: readonly string[];
   fetchPorts?: readonly number[];
+  /** Hashes of the packages that the relayer serves. */
+  packages?: Readonly<Record<string, string>>;
 }
 
 export type ConfigDocument = Readonly<Record<string, unknown>>;
@@ -53,6 +55,7 @@ export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
     prices: { ...facts.prices },
     features: { ...facts.features },
     sandbox: { level: facts.sandbox.level, missing: [...facts.sandbox.missing] },
+    ...defined({ packages: facts.packages }),
     ...codeSources(facts),
   };
 }

@@ -11,7 +11,7 @@ import { bytesOfHex } from "../../protocol/hex";
 import { FORWARD_TYPES, checkForward, decodeForward, encodeForward, forwarderCalldata } from "../../protocol/forward";
 import type { ForwardDomain, ForwardRequest, SignedForwardRequest } from "../../protocol/forward";
 import type { Address } from "../../protocol/ids";
-import type { Callers } from "../callers";
+import type { Callers } from "../access/callers";
 import type { Keyring } from "../keys/keyring";
 import { serializeSignature, signDigest } from "../keys/secp256k1";
 import { encodeBatch, encodeWrite } from "./calldata";

@@ -3,15 +3,21 @@
  * writes about the account or key whose secret was presented; the contract decides everything else.
  */
 import { KeywrightError } from "../../protocol/errors";
-import type { AccountId, Address, DerivationPath } from "../../protocol/ids";
-import type { Caller } from "../callers";
+import type { AccountId, Address, DerivationPath, Hash32 } from "../../protocol/ids";
+import type { Caller } from "../access/callers";
 import { addressIn, flagIn, wordOf, type EncodedWrite } from "./calldata";
 
-/** Facts the rules need: the address of a derivation path, and the signer of the ConvertAccount envelope. */
+/**
+ * Facts the rules need: the account that an id acts for, the address of a derivation path, and the new owner who agreed
+ * to a conversion.
+ */
 export interface RuleFacts {
+  accountOf(id: Hash32): AccountId;
   addressAt(account: AccountId, path: DerivationPath): Address;
-  /** @throws KeywrightError when the envelope is missing or its signature is invalid. */
-  convertSigner(): Address;
+  /** @throws KeywrightError when the consent is missing or its signature is invalid. */
+  consentingOwner(): Address;
+  /** The new owner is an identity: the account is handed over to it by whoever owns the account. */
+  readonly isHandover: boolean;
 }
 
 type Rule = (write: EncodedWrite, caller: Caller, facts: RuleFacts) => void;
@@ -34,17 +40,29 @@ const ownNewAccount: Rule = (write, caller) => {
   }
 };
 
-/** The new owner must have signed. An identity is not an account key, so it cannot convert. */
+/**
+ * The new owner must have agreed. An identity is not an account key, so it cannot convert for a wallet that signed; it
+ * can hand its account over to another identity.
+ */
 const agreedConversion: Rule = (write, caller, facts) => {
-  if (caller.type !== "key")
+  if (caller.type !== "key" && !facts.isHandover)
     throw new KeywrightError(
       "owner_only",
       "A conversion needs the account key; an identity token does not stand for it here.",
     );
   ownIdOnly(write, caller, facts);
-  if (facts.convertSigner() !== addressIn(write, 1))
-    throw refuse("The conversion names another new owner than the one who signed ConvertAccount.");
+  if (facts.consentingOwner() !== addressIn(write, 1))
+    throw refuse("The conversion names another new owner than the one who agreed to it.");
 };
+
+/** The arguments of registerWalletDerivation; `id` is an account or a usage key. */
+export const registrationIn = (
+  write: EncodedWrite,
+): { readonly id: Hash32; readonly address: Address; readonly path: DerivationPath } => ({
+  id: wordOf(write, 0),
+  address: addressIn(write, 1),
+  path: wordOf(write, 2) as DerivationPath,
+});
 
 /**
  * The registered address must be the one the path derives to, so that a caller cannot claim the address of another's
@@ -52,10 +70,8 @@ const agreedConversion: Rule = (write, caller, facts) => {
  */
 const derivedWallet: Rule = (write, caller, facts) => {
   ownIdOnly(write, caller, facts);
-  const [address, path] = [addressIn(write, 1), wordOf(write, 2) as DerivationPath];
-  // With a usage key, argument 0 is the key; the account is in the path's tail, and the contract compares the two.
-  const account = `0x${"0".repeat(32)}${path.slice(34)}` as AccountId;
-  if (facts.addressAt(account, path) !== address) {
+  const { id, address, path } = registrationIn(write);
+  if (facts.addressAt(facts.accountOf(id), path) !== address) {
     throw new KeywrightError("invalid_value", `Derivation path ${path} does not lead to ${address}.`);
   }
 };

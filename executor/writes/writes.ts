@@ -6,7 +6,7 @@ import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from "no
 import { toBeHex } from "ethers";
 import type { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
-import type { Address } from "../../protocol/ids";
+import { pathKindFor, type AccountId, type Address, type Hash32 } from "../../protocol/ids";
 import type {
   ContractWrite,
   ExecutorAnswer,
@@ -15,18 +15,20 @@ import type {
   TaggedCall,
 } from "../../protocol/executor";
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
-import type { Callers } from "../callers";
+import type { Callers } from "../access/callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
 import { bytesOfHex } from "../../protocol/hex";
 import { encodeBatch, encodeWrite, type EncodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
-import { requireAllowed, ruleOf, type RuleFacts } from "./rules";
+import { registrationIn, requireAllowed, ruleOf, type RuleFacts } from "./rules";
 import { signTransaction } from "./transaction";
 import { encodeTryMulticall } from "./tryMulticall";
 import { defined } from "../../protocol/defined";
 
 export interface WriteOptions {
+  /** The account of a key or account id, as the contract has it. */
+  readonly accountOf: (id: Hash32) => Promise<AccountId | undefined>;
   readonly chainId: bigint;
   readonly contractAddress: Address;
   readonly domain: TypedDataDomain;
@@ -85,12 +87,31 @@ export class Writes {
   async #check({ credential, write, convert }: WriteToAuthorize): Promise<string> {
     const calls = innerCalls(write);
     const caller = await this.#callers.resolve(credential);
+    const accounts = await this.#accountsOfRegistrations(calls);
+    const identity =
+      convert !== undefined && "token" in convert ? await this.#callers.callerOfToken(convert.token) : undefined;
     const facts: RuleFacts = {
+      isHandover: identity !== undefined,
+      accountOf: (id) => accounts.get(id) ?? (id as AccountId),
       addressAt: (account, path) => this.#keyring.addressAt(account, path),
-      convertSigner: () => this.#convertSigner(convert),
+      consentingOwner: () => identity?.wallet() ?? this.#convertSigner(convert),
     };
     for (const call of calls) requireAllowed(call, caller, facts);
     return write.functionName === "multicall" ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
+  }
+
+  /**
+   * The accounts of usage keys that register a wallet, from the contract: a path has only half of the account's id. An
+   * account's own id needs no look-up, since the address shows that the path is one of it.
+   */
+  async #accountsOfRegistrations(calls: readonly EncodedWrite[]): Promise<ReadonlyMap<Hash32, AccountId>> {
+    const registrations = calls.filter(({ functionName }) => functionName === "registerWalletDerivation");
+    const ids = registrations.map(registrationIn).filter(({ id, path, address }) => {
+      const isOfAccount = pathKindFor(path, id as AccountId) !== undefined;
+      return !isOfAccount || this.#keyring.addressAt(id as AccountId, path) !== address;
+    });
+    const accounts = await Promise.all(ids.map(async ({ id }) => [id, await this.#options.accountOf(id)] as const));
+    return new Map(accounts.flatMap(([id, account]) => (account === undefined ? [] : [[id, account] as const])));
   }
 
   /**
@@ -143,7 +164,8 @@ export class Writes {
   }
 
   #convertSigner(convert: WriteToAuthorize["convert"]): Address {
-    if (convert === undefined) throw invalid("A conversion needs the new owner's ConvertAccount signature.");
+    if (convert === undefined || "token" in convert)
+      throw invalid("A conversion needs the new owner's ConvertAccount signature.");
     const expected = {
       primaryType: "ConvertAccount",
       domain: this.#options.domain,

@@ -29,7 +29,7 @@ const newAccount = defineRoute({
       email: z
         .email("must be an e-mail address")
         .max(EMAIL_MAX_CHARS, `must be at most ${EMAIL_MAX_CHARS} characters`)
-        .optional(),
+        .nullish(),
     }),
   },
   response: writeAnswer.extend({
@@ -52,6 +52,7 @@ const newAccount = defineRoute({
   price: "free",
   effect: true,
   secrets: ["api_key"],
+  secretAgain: true,
   mints: true,
 });
 

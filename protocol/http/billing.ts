@@ -1,7 +1,7 @@
 /** Credit and payments. Source: docs/conformance.md §4. */
 import { z } from "zod";
 import { WIRE_LIMITS } from "../limits";
-import { cents, outHash, pageQuery, reject, success } from "./fields";
+import { boundedNumber, cents, outHash, pageQuery, reject, success } from "./fields";
 import { defineRoute } from "./route";
 
 const balanceCents = cents.meta({
@@ -128,7 +128,11 @@ const history = defineRoute({
   summary: "The account's ledger, newest first. For owner credentials.",
   auth: "ownerOrWallet",
   body: "none",
-  request: { query: pageQuery },
+  request: {
+    query: pageQuery.extend({
+      before: boundedNumber(1, Number.MAX_SAFE_INTEGER, "An entry's id: only entries older than that one.").optional(),
+    }),
+  },
   response: z.array(
     z.strictObject({
       id: z.string(),

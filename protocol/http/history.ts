@@ -11,7 +11,8 @@ const events = defineRoute({
   method: "GET",
   path: "/events",
   tag: "History",
-  summary: "The contract's events of the credential's account, oldest first. Pass `next` as `after` to go on.",
+  summary:
+    "The contract's events of the credential's account, oldest first or newest first. Pass `next` as `after` to go on.",
   auth: "keyOrWallet",
   body: "none",
   request: {
@@ -21,6 +22,10 @@ const events = defineRoute({
         .max(128, "must be a cursor of an earlier answer")
         .optional()
         .meta({ description: "A cursor of an earlier answer." }),
+      order: z
+        .enum(["oldest", "newest"], "must be oldest or newest")
+        .default("oldest")
+        .meta({ description: "Which events come first. With `newest`, `after` goes on to older ones." }),
       limit: boundedNumber(
         1,
         WIRE_LIMITS.eventsPageMax,

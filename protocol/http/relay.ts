@@ -39,7 +39,7 @@ const relay = defineRoute({
       nonce: decimal("The signer's next nonce at the forwarder: `GET /relay_nonce`."),
       deadline: decimal("Unix seconds, at most a day ahead."),
       data: hex("Calldata of one of the contract's owner functions, or of `multicall` of several of one account."),
-      signature: hex("65 bytes: r, s (low), v (27 or 28)."),
+      signature: hex("65 bytes: r, s (low), v (27 or 28, or 0 or 1)."),
     }),
   },
   response: z.strictObject({

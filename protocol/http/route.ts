@@ -96,6 +96,8 @@ export interface Route {
   readonly idempotentByItself?: true;
   /** Members of the answer that are secrets: never stored, omitted from a replayed answer. */
   readonly secrets?: readonly string[];
+  /** The keyholder can derive the secret again for a request repeated with `?secret=again`. */
+  readonly secretAgain?: true;
   /** Counted against the budget of unauthenticated mints. */
   readonly mints?: true;
   /** Expensive without a credential: rate-limited by address. */

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { RUN_ERROR_CODES } from "../errors";
 import { MAX_WALL_MS, RUN_LIMITS } from "../limits";
+import { receiptText } from "../receipt";
 import { codeText } from "./actions";
 import {
   accountId,
@@ -19,6 +20,9 @@ import {
   reject,
 } from "./fields";
 import { defineRoute } from "./route";
+
+/** The year 9999, the last one that dates are written for. */
+const MAX_UNIX_SECONDS = 253_402_300_799;
 
 /** An object passed on unchanged; `__proto__` is an ordinary member and never assigned to an object. */
 const params = z
@@ -44,6 +48,7 @@ const body = z
     ipfs_id: cid.optional(),
     js_params: params.optional(),
     pkp_id: pkpReference.optional(),
+    receipt: z.boolean().optional().meta({ description: "true: the receipt also in the body." }),
     timeout_ms: boundedNumber(1, MAX_WALL_MS, "Lowers the wall time of this run, in ms.").optional(),
   })
   .check((ctx) => {
@@ -59,12 +64,18 @@ export const runResponse = z.strictObject({
     description: "What the action returned or set; null when nothing.",
     type: ["object", "array", "string", "number", "boolean", "null"],
   }),
+  signatures: z.record(z.string(), z.unknown()).optional().meta({
+    description: "What `LitActions.signEcdsa` and its like signed, by `sigName`; see docs/from-lit.md.",
+  }),
   logs: z.string(),
   has_error: z.boolean(),
   error: z
     .strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() })
     .optional(),
   usage: z.strictObject({ duration_ms: z.number().nonnegative(), limit_ms: z.number().positive(), cost_cents: cents }),
+  receipt: receiptText.optional().meta({
+    description: "With `receipt: true`: what the header `Keywright-Receipt` also carries; see docs/verify.md.",
+  }),
 });
 
 /**
@@ -156,6 +167,11 @@ const listRuns = defineRoute({
         hashed_cid: actionHash.optional(),
         action_ipfs_cid: cid.optional(),
         outcome: z.enum(RUN_OUTCOMES).optional().meta({ description: "`succeeded`, or the code of the run's error." }),
+        until: boundedNumber(
+          0,
+          MAX_UNIX_SECONDS,
+          "Unix seconds: only runs started in this second or before.",
+        ).optional(),
       })
       .check((ctx) => {
         if (ctx.value.hashed_cid === undefined || ctx.value.action_ipfs_cid === undefined) return;
@@ -175,6 +191,7 @@ const listRuns = defineRoute({
         .array(outAddress)
         .meta({ description: "PKPs the run signed, encrypted or decrypted with, or whose key it read." }),
       started_at: count.meta({ description: "Unix seconds." }),
+      receipt_sha256: z.string().meta({ description: "Hex of the SHA-256 of the run's receipt; empty without one." }),
     }),
   ),
   example: {
@@ -188,6 +205,7 @@ const listRuns = defineRoute({
         outcome: "succeeded",
         pkps_used: ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8"],
         started_at: 1_700_000_000,
+        receipt_sha256: "3c".repeat(32),
       },
     ],
   },

@@ -35,22 +35,35 @@ const ready = defineRoute({
 const info = defineRoute({
   ...origin,
   path: "/info",
+  aliases: [{ method: "GET", path: "/dstack/v1/info" }],
   summary: "dstack's info object with the kind of TEE, config document and sandbox level.",
   response: z.looseObject({
     tee: z.enum(["dstack", "simulated", "none"]),
     config: z.record(z.string(), z.unknown()),
     app_id: z.string().optional(),
     compose_hash: z.string().optional(),
+    sandbox: z.strictObject({
+      level: z.string().describe("`full`; `partial` or `none` where something that isolates actions is missing"),
+      missing: z.array(z.string()).describe("what is missing, and how to get it"),
+    }),
   }),
   errors: ["executor_unavailable", "attestation_unavailable"],
   example: {
-    response: { tee: "dstack", app_id: "a1", compose_hash: "b2", tcb_info: { app_compose: "{}" }, config: {} },
+    response: {
+      tee: "dstack",
+      app_id: "a1",
+      compose_hash: "b2",
+      tcb_info: { app_compose: "{}" },
+      config: {},
+      sandbox: { level: "full", missing: [] },
+    },
   },
 });
 
 const attestation = defineRoute({
   ...origin,
   path: "/attestation",
+  aliases: [{ method: "GET", path: "/dstack/v1/attestation" }],
   heavy: true,
   summary:
     "A quote of the running instance. With a nonce its report data covers the nonce, the TLS leaf and the config " +
@@ -134,8 +147,10 @@ const docs = defineRoute({
 const docsPage = defineRoute({
   ...origin,
   path: "/docs/:page",
-  summary: "A page of the documentation. `/docs/errors#<code>` is the `type` of every error.",
-  request: { params: z.object({ page: z.string().regex(/^[a-z][a-z-]{0,63}$/, "must be a page's name") }) },
+  summary:
+    "A page of the documentation; with `.md`, or with `Accept: text/markdown`, its source. `/docs/errors#<code>` is " +
+    "the `type` of every error.",
+  request: { params: z.object({ page: z.string().regex(/^[a-z][a-z-]{0,63}(\.md)?$/, "must be a page's name") }) },
   response: page,
   answers: "text/html",
   errors: ["route_not_found"],
@@ -150,6 +165,40 @@ const llms = defineRoute({
   answers: "text/plain",
   errors: ["route_not_found"],
   example: { response: "# Keywright" },
+});
+
+const llmsFull = defineRoute({
+  ...origin,
+  path: "/llms-full.txt",
+  summary: "The same with every page of the documentation.",
+  response: page,
+  answers: "text/plain",
+  errors: ["route_not_found"],
+  example: { response: "# Keywright" },
+});
+
+const skill = defineRoute({
+  ...origin,
+  path: "/SKILL.md",
+  summary: "A skill for agents: from nothing to a signature, and where to look.",
+  response: page,
+  answers: "text/markdown",
+  errors: ["route_not_found"],
+  example: { response: "# Keywright" },
+});
+
+const packageFile = defineRoute({
+  ...origin,
+  path: "/packages/:file",
+  heavy: true,
+  summary:
+    "The SDK, the command line and the MCP server as an npm package, `keywright-<version>.tgz`, for `npm install`" +
+    " and `npx`. Its hash is `packages` of the config document.",
+  request: { params: z.object({ file: z.string().regex(/^[a-z][a-z0-9.-]{0,63}\.tgz$/, "must be a file's name") }) },
+  response: page,
+  answers: "application/gzip",
+  errors: ["route_not_found"],
+  example: { params: { file: "keywright-0.1.0.tgz" }, response: "" },
 });
 
 const openapi = defineRoute({
@@ -196,6 +245,9 @@ export const serviceRoutes = {
   docs,
   docsPage,
   llms,
+  llmsFull,
+  skill,
+  packageFile,
   openapi,
   viewer,
   viewerFile,

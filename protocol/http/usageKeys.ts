@@ -86,6 +86,7 @@ const addUsageApiKey = defineRoute({
   price: "managementWrite",
   effect: true,
   secrets: ["usage_api_key"],
+  secretAgain: true,
 });
 
 const updateUsageApiKey = defineRoute({

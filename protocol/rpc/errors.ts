@@ -6,6 +6,8 @@ export type RpcFailure =
   /** No usable answer: time-out, refused connection, 5xx, not JSON. A sent transaction may still have been accepted. */
   | "transport"
   | "rate_limited"
+  /** It serves another chain, or one without a block that is final on ours. */
+  | "other_chain"
   /** The endpoint does not have the requested block (yet). */
   | "stale"
   | "reverted"
@@ -92,7 +94,7 @@ export function classifyRpcError(error: unknown): RpcError {
 
 /** The endpoint is avoided for a while; other failures say nothing about it. */
 export const countsAgainstEndpoint = (failure: RpcFailure): boolean =>
-  failure === "transport" || failure === "rate_limited";
+  failure === "transport" || failure === "rate_limited" || failure === "other_chain";
 
 /**
  * The chain's own answer to a read, the same from every endpoint. Other refusals of a read are specific to the

@@ -11,8 +11,8 @@ import { Agent, request } from "undici";
 import { cidOfCode } from "../../protocol/cid";
 import { EXECUTOR_CALLS } from "../../protocol/executor";
 import type { KeyState } from "../../protocol/keyState";
-import { DeniedRun } from "../../relayer/askedRun";
-import { ExecutorClient } from "../../relayer/executorClient";
+import { DeniedRun } from "../../relayer/executor/askedRun";
+import { ExecutorClient } from "../../relayer/executor/client";
 import { TestAccount, TestChain, TestExecutor } from "../support/executor";
 import { refusal } from "../support/refusal";
 

@@ -39,6 +39,8 @@ interface CurveVector {
   addresses: Record<string, string>;
 }
 const own = read("curves.json") as { root: string; namespace: string; keys: CurveVector[] };
+/** A PKP is named by its account and path, an action by its CID alone. */
+const nameOf = ({ account, path }: CurveVector): string[] => (account === undefined ? [path] : [account, path]);
 const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 const of = (row: Row, name: string): Buffer => bytes(row[name] ?? "missing");
 const plain = (data: Uint8Array): string => Buffer.from(data).toString("hex");
@@ -97,10 +99,10 @@ describe("the committed keys of PKPs and actions on every curve", () => {
     it(`${vector.kind} at ${vector.path.slice(0, 12)}…`, () => {
       const { owner, path, curve } = vector;
       expect(kindOf(owner, curve)).to.equal(vector.kind);
-      expect(hexOf(nobleOkm({ ...own, ...vector }))).to.equal(vector.okm);
-      expect(hexOf(deriveForCurve(bytes(own.root), bytes(own.namespace), owner, curve, bytes(path)))).to.equal(
-        vector.secret,
-      );
+      expect(hexOf(nobleOkm({ ...own, ...vector, name: nameOf(vector) }))).to.equal(vector.okm);
+      expect(
+        hexOf(deriveForCurve(bytes(own.root), bytes(own.namespace), owner, curve, nameOf(vector).map(bytes))),
+      ).to.equal(vector.secret);
       const entry =
         owner === "pkp"
           ? keyring.withPkpOn(curve, vector.account as AccountId, path as DerivationPath, address(path), (secret) =>
@@ -133,23 +135,24 @@ describe("the committed keys of PKPs and actions on every curve", () => {
   });
 });
 
-describe("keys of random roots and paths", () => {
+describe("keys of random roots and names", () => {
   it("agree with a second implementation, and verify its signatures", () => {
     fc.assert(
       fc.property(
         any32,
         any32,
-        fc.uint8Array({ maxLength: 64 }),
+        fc.tuple(any32, any32),
         any32,
         fc.constantFrom(...CURVES),
-        (root, namespace, path, signed, curve) => {
+        (root, namespace, name, signed, curve) => {
           const input = {
             root: hexOf(root),
             namespace: hexOf(namespace),
             kind: kindOf("pkp", curve),
-            path: hexOf(path),
+            name: name.map(hexOf),
           };
-          const secret = deriveForCurve(Buffer.from(root), Buffer.from(namespace), "pkp", curve, Buffer.from(path));
+          const named = name.map((part) => Buffer.from(part));
+          const secret = deriveForCurve(Buffer.from(root), Buffer.from(namespace), "pkp", curve, named);
           expect(hexOf(secret)).to.equal(hexOf(nobleSecret(curve, nobleOkm(input))));
           const publicKey = publicKeyOn(curve, secret);
           expect(publicKey).to.equal(noblePublicKey(curve, secret));

@@ -2,6 +2,7 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "chai";
+import { needs } from "../support/needs";
 
 const MODULE = join(__dirname, "../../dist/executor/confinement/keyholder.js");
 /** Both sides: the capabilities of root, except reading other processes. */
@@ -29,14 +30,14 @@ describe("the keyholder's memory", function () {
     }).stdout.trim();
 
   it("is readable by its own user unless it is protected: otherwise this test could not fail", async function () {
-    if (process.getuid?.() !== 0) this.skip();
+    await needs(this, "root");
     await start(false);
     expect(look("mem")).to.equal("read");
     expect(look("environ")).to.equal("read");
   });
 
   it("cannot be read once it is protected, nor can its environment and its open files", async function () {
-    if (process.getuid?.() !== 0) this.skip();
+    await needs(this, "root");
     expect(await start(true)).to.equal("[]");
     expect(look("mem")).to.be.oneOf(["EACCES", "EPERM"]);
     expect(look("environ")).to.be.oneOf(["EACCES", "EPERM"]);

@@ -2,7 +2,7 @@
  * Every key of the service: committed vectors, a second implementation, and paths and addresses that must be refused.
  */
 import { expect } from "chai";
-import { SigningKey, computeAddress, getBytes, hexlify, recoverAddress } from "ethers";
+import { SigningKey, computeAddress, getBytes, hexlify, recoverAddress, toBeHex } from "ethers";
 import fc from "fast-check";
 import {
   chmodSync,
@@ -21,6 +21,7 @@ import { Keyring } from "../../executor/keys/keyring";
 import { rootKeyFromFile } from "../../executor/keys/rootKey";
 import { reduceToSecret } from "../../executor/keys/scalar";
 import { addressOf, publicKeyOf, serializeSignature, signDigest } from "../../executor/keys/secp256k1";
+import { CURVES } from "../../protocol/curves";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";
 import { SEED, count } from "../support/counts";
@@ -30,7 +31,7 @@ interface KeyVector {
   root: string;
   namespace: string;
   kind: KeyKind;
-  path: string;
+  name: string[];
   okm: string;
   secret?: string;
   symmetricKey?: string;
@@ -45,6 +46,11 @@ const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141
 const account = vectors.account as AccountId;
 const PKP_VECTOR = vectors.keys[0] as KeyVector;
 const USAGE_VECTOR = vectors.keys.find(({ kind }) => kind === "usage-key") as KeyVector;
+
+/** A key of an account is named by the account and by a path in it, others by one part alone. */
+const pathOf = ({ name }: KeyVector): string => name.at(-1) as string;
+
+const [PKP_PATH, USAGE_PATH] = [pathOf(PKP_VECTOR), pathOf(USAGE_VECTOR)];
 
 function bigintSecret(okm: Buffer): string {
   return `0x${(1n + (BigInt(hexlify(okm)) % (ORDER - 1n))).toString(16).padStart(64, "0")}`;
@@ -61,8 +67,8 @@ function refusal(act: () => unknown): string {
 
 describe("key derivation", () => {
   for (const vector of vectors.keys) {
-    it(`gives the committed ${vector.kind} key at ${vector.path.slice(0, 12)}…`, () => {
-      const inputs = [bytes(vector.root), bytes(vector.namespace), vector.kind, bytes(vector.path)] as const;
+    it(`gives the committed ${vector.kind} key at ${pathOf(vector).slice(0, 12)}…`, () => {
+      const inputs = [bytes(vector.root), bytes(vector.namespace), vector.kind, vector.name.map(bytes)] as const;
       expect(hexlify(nobleOkm(vector))).to.equal(vector.okm);
       if (vector.symmetricKey !== undefined)
         return expect(hexlify(deriveSymmetric(...inputs))).to.equal(vector.symmetricKey);
@@ -80,10 +86,13 @@ describe("key derivation", () => {
   it("agrees with the second implementation on any input", () => {
     const any32 = fc.uint8Array({ minLength: 32, maxLength: 32 });
     const kind = fc.constantFrom<KeyKind>("pkp", "usage-key", "owner", "payer", "action");
+    const name = fc.array(fc.uint8Array({ maxLength: 80 }), { minLength: 1, maxLength: 3 });
     fc.assert(
-      fc.property(any32, any32, kind, fc.uint8Array({ maxLength: 80 }), (root, namespace, keyKind, path) => {
-        const vector = { root: hexlify(root), namespace: hexlify(namespace), kind: keyKind, path: hexlify(path) };
-        const secret = deriveSecret(Buffer.from(root), Buffer.from(namespace), keyKind, Buffer.from(path));
+      fc.property(any32, any32, kind, name, (root, namespace, keyKind, parts) => {
+        const inputs = { namespace: hexlify(namespace), kind: keyKind, name: parts.map((part) => hexlify(part)) };
+        const vector = { root: hexlify(root), ...inputs };
+        const named = parts.map((part) => Buffer.from(part));
+        const secret = deriveSecret(Buffer.from(root), Buffer.from(namespace), keyKind, named);
         expect(hexlify(secret)).to.equal(bigintSecret(nobleOkm(vector)));
         expect(addressOf(secret)).to.equal(computeAddress(new SigningKey(secret)));
       }),
@@ -91,7 +100,7 @@ describe("key derivation", () => {
     );
   });
 
-  it("gives a different key for a different root, namespace, kind or path", () => {
+  it("gives a different key for a different root, namespace, kind or name", () => {
     const secrets = vectors.keys.map(({ secret, symmetricKey }) => secret ?? symmetricKey);
     expect(new Set(secrets).size).to.equal(secrets.length);
   });
@@ -120,7 +129,7 @@ describe("the keyring", () => {
     refusal(() => keyring.withPkp(of, path as DerivationPath, pkpId as PkpId, () => undefined));
 
   it("uses a PKP whose path and address match", () => {
-    const secret = keyring.withPkp(account, PKP_VECTOR.path as DerivationPath, PKP_VECTOR.address as PkpId, (key) =>
+    const secret = keyring.withPkp(account, PKP_PATH as DerivationPath, PKP_VECTOR.address as PkpId, (key) =>
       hexlify(key),
     );
     expect(secret).to.equal(PKP_VECTOR.secret);
@@ -128,7 +137,7 @@ describe("the keyring", () => {
 
   it("zero-fills the key after use, also when the use fails", () => {
     let kept: Buffer = Buffer.alloc(0);
-    keyring.withPkp(account, PKP_VECTOR.path as DerivationPath, PKP_VECTOR.address as PkpId, (key) => (kept = key));
+    keyring.withPkp(account, PKP_PATH as DerivationPath, PKP_VECTOR.address as PkpId, (key) => (kept = key));
     expect(kept.equals(Buffer.alloc(32))).to.equal(true);
     const failing = (): void =>
       keyring.withPayer(1, (key) => {
@@ -140,15 +149,15 @@ describe("the keyring", () => {
   });
 
   it("refuses a registered address that the path does not lead to", () => {
-    expect(usePkp(PKP_VECTOR.path, USAGE_VECTOR.address as string)).to.equal("unknown_pkp");
+    expect(usePkp(PKP_PATH, USAGE_VECTOR.address as string)).to.equal("unknown_pkp");
   });
 
   it("refuses path 0, another account's path, an unknown kind, and a usage key's path", () => {
     expect(usePkp(`0x${"0".repeat(64)}`, PKP_VECTOR.address as string)).to.equal("foreign_derivation_path");
     const other = `0x${"11".repeat(32)}` as AccountId;
-    expect(usePkp(PKP_VECTOR.path, PKP_VECTOR.address as string, other)).to.equal("foreign_derivation_path");
-    expect(usePkp(`0x03${PKP_VECTOR.path.slice(4)}`, PKP_VECTOR.address as string)).to.equal("unknown_path_kind");
-    expect(usePkp(USAGE_VECTOR.path, USAGE_VECTOR.address as string)).to.equal("unknown_path_kind");
+    expect(usePkp(PKP_PATH, PKP_VECTOR.address as string, other)).to.equal("foreign_derivation_path");
+    expect(usePkp(`0x03${PKP_PATH.slice(4)}`, PKP_VECTOR.address as string)).to.equal("unknown_path_kind");
+    expect(usePkp(USAGE_PATH, USAGE_VECTOR.address as string)).to.equal("unknown_path_kind");
   });
 
   it("mints paths of the right kind and account, never twice the same", () => {
@@ -163,6 +172,33 @@ describe("the keyring", () => {
     expect(keyring.addressAt(account, usage.path)).to.equal(usage.value);
   });
 
+  it("gives two accounts different keys at one path, however much their ids share", () => {
+    const path = keyring.mintPkp(account).path;
+    const bit = fc.integer({ min: 0, max: 255 });
+    fc.assert(
+      fc.property(fc.uniqueArray(bit, { minLength: 1, maxLength: 255 }), (differing) => {
+        const id = differing.reduce((value, at) => value ^ (1n << BigInt(at)), BigInt(account));
+        const other = toBeHex(id, 32) as AccountId;
+        const sharesTail = other.slice(34) === account.slice(34);
+        const used = usePkp(path, keyring.addressAt(account, path), other);
+        expect(used).to.equal(sharesTail ? "unknown_pkp" : "foreign_derivation_path");
+        if (!sharesTail) return;
+        expect(keyring.addressAt(other, path)).to.not.equal(keyring.addressAt(account, path));
+        // Each is used only under its own address, also after the other's was computed.
+        expect(usePkp(path, keyring.addressAt(other, path))).to.equal("unknown_pkp");
+        for (const curve of CURVES) {
+          const key = (of: AccountId): string =>
+            keyring.withPkpOn(curve, of, path, keyring.addressAt(of, path) as PkpId, (secret) => hexlify(secret));
+          expect(key(other)).to.not.equal(key(account));
+        }
+        const encryption = (of: AccountId): string =>
+          keyring.withEncryptionKey(of, keyring.addressAt(account, path) as PkpId, (secret) => hexlify(secret));
+        expect(encryption(other)).to.not.equal(encryption(account));
+      }),
+      { seed: SEED, numRuns: count(200, 5_000), examples: [[[255]], [[128]], [[128, 200, 255]], [[0]], [[127]]] },
+    );
+  });
+
   it("distinguishes identities whose issuer and subject only differ in their boundary", () => {
     expect(keyring.ownerWallet("https://a", "bc")).to.not.equal(keyring.ownerWallet("https://ab", "c"));
   });
@@ -170,12 +206,10 @@ describe("the keyring", () => {
   it("binds an action's identity to its CID and an encryption key to account and PKP", () => {
     const ofCid = (cid: string): string => keyring.withAction(cid as Cid, (key) => hexlify(key));
     const action = vectors.keys.find(({ kind }) => kind === "action") as KeyVector;
-    expect(ofCid(Buffer.from(getBytes(action.path)).toString("utf8"))).to.equal(action.secret);
+    expect(ofCid(Buffer.from(getBytes(pathOf(action))).toString("utf8"))).to.equal(action.secret);
     expect(ofCid("Qmf412jQZiuVUtdgnB36FXFX7xg5V6KEbSJ4dpQuhkLyfD")).to.not.equal(action.secret);
     const encryption = vectors.keys.find(({ kind }) => kind === "encryption") as KeyVector;
-    const key = keyring.withEncryptionKey(account, `0x${encryption.path.slice(66)}` as PkpId, (secret) =>
-      hexlify(secret),
-    );
+    const key = keyring.withEncryptionKey(account, pathOf(encryption) as PkpId, (secret) => hexlify(secret));
     expect(key).to.equal(encryption.symmetricKey);
   });
 });

@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { spawn, spawnSync } from "node:child_process";
 import { request } from "undici";
+import { needs } from "../support/needs";
 import { TestAccount, TestChain, TestExecutor, registerPayers } from "../support/executor";
 
 /** The log is flushed in batches. */
@@ -187,7 +188,7 @@ describe("the keyholder process", function () {
   });
 
   it("started as root isolates its children fully, its own socket and root key included", async function () {
-    if (process.getuid?.() !== 0) return this.skip();
+    await needs(this, "root", "bubblewrap");
     expect((await executor.call("info", {})).sandbox).to.deep.equal({ level: "full", missing: [] });
   });
 

@@ -3,6 +3,7 @@
  * allowed.
  */
 import type { Bridge } from "./bridge";
+import { olderFunctions, type OldSignature, type Ops } from "./older";
 
 /** A resolved import of the run; set by the host before the code starts. */
 export interface ImportDetail {
@@ -52,8 +53,6 @@ const ALIASES: readonly (readonly [alias: string, name: string])[] = [
 const SIGN = "Actions.signMessage, signTypedData, signTransaction, signDigest, signEd25519, signSchnorr or signP256";
 /** Functions of older systems, and their replacement. */
 const REPLACED: readonly (readonly [name: string, instead: string])[] = [
-  ["signEcdsa", `${SIGN}; each returns the signature`],
-  ["signAndCombineEcdsa", `${SIGN}; each returns the whole signature`],
   ["signAndCombine", `${SIGN}; each returns the whole signature`],
   [
     "signAsAction",
@@ -61,7 +60,6 @@ const REPLACED: readonly (readonly [name: string, instead: string])[] = [
       "Actions.getActionPrivateKey()",
   ],
   ["sign", SIGN],
-  ["ethPersonalSignMessageEcdsa", "Actions.signMessage"],
   ["encrypt", "Actions.Encrypt({ pkpId, message })"],
   ["decrypt", "Actions.Decrypt({ pkpId, ciphertext })"],
   ["decryptAndCombine", "Actions.Decrypt({ pkpId, ciphertext })"],
@@ -73,8 +71,6 @@ const REPLACED: readonly (readonly [name: string, instead: string])[] = [
   ],
   ["callContract", "an ethers.Contract over an ethers.JsonRpcProvider"],
   ["call", "an import with an integrity hash; an action cannot call another action"],
-  ["runOnce", "the call itself: an action runs once, in one place"],
-  ["broadcastAndCollect", "the value itself: an action runs once, in one place"],
   ["getRpcUrl", "the address of an RPC endpoint of your own choice"],
   ["getLatestNonce", "provider.getTransactionCount of an ethers.JsonRpcProvider"],
   ["claimKey", "POST /core/v1/create_wallet, outside the action"],
@@ -93,11 +89,12 @@ const REPLACED: readonly (readonly [name: string, instead: string])[] = [
 export interface ActionsParts {
   bridge: Bridge;
   setResponse(value: unknown): void;
+  keepSignature(name: string, signature: OldSignature): void;
   imports(): ImportDetail[];
   log(text: string): void;
 }
 
-export function createActions({ bridge, setResponse, imports, log }: ActionsParts): object {
+export function createActions({ bridge, setResponse, keepSignature, imports, log }: ActionsParts): object {
   const { parse } = JSON;
   const actions: Record<string, unknown> = {};
   for (const op of OPS) {
@@ -113,6 +110,7 @@ export function createActions({ bridge, setResponse, imports, log }: ActionsPart
       throw new Error(`Actions.${name} does not exist here. Use ${instead}.`);
     };
   }
+  for (const [name, call] of olderFunctions(actions as unknown as Ops, keepSignature)) actions[name] = call;
   actions.setResponse = (args: unknown): void => {
     if (!isObject(args) || !("response" in args)) throw new TypeError("Actions.setResponse takes { response }");
     setResponse(args.response);

@@ -39,9 +39,30 @@ export interface Bridge {
   codeOf(error: unknown): string | undefined;
 }
 
+/** A class whose constructor returns its argument: a subclass then adds its fields to that. */
+// eslint-disable-next-line @typescript-eslint/no-extraneous-class -- only a base class can return another object.
+class Given {
+  constructor(error: object) {
+    return error;
+  }
+}
+
+/** Adds the code to an error as a private field: whatever built-ins a guest patches, it can neither set nor see it. */
+class HostError extends Given {
+  readonly #code: string;
+
+  constructor(error: Error, code: string) {
+    super(error);
+    this.#code = code;
+  }
+
+  static codeOf(error: unknown): string | undefined {
+    return typeof error === "object" && error !== null && #code in error ? error.#code : undefined;
+  }
+}
+
 export function createBridge(hostOp: Host["op"]): Bridge {
   const pending = new Map<number, Pending>();
-  const hostErrors = new WeakMap<object, string>();
   const { stringify, parse } = JSON;
   let next = 1;
 
@@ -62,12 +83,9 @@ export function createBridge(hostOp: Host["op"]): Bridge {
     if (ok) return waiting.resolve({ value: text, body });
     const { code, message } = parse(text) as { code: string; message: string };
     const error = Object.assign(new Error(message), { code });
-    hostErrors.set(error, code);
+    new HostError(error, code);
     waiting.reject(error);
   }
 
-  const codeOf = (error: unknown): string | undefined =>
-    typeof error === "object" && error !== null ? hostErrors.get(error) : undefined;
-
-  return { call, answer, codeOf };
+  return { call, answer, codeOf: (error) => HostError.codeOf(error) };
 }

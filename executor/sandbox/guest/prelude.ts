@@ -6,6 +6,7 @@ import { createActions, type ImportDetail } from "./actions";
 import { createBridge, type Bridge, type Host } from "./bridge";
 import { createConsole, show } from "./console";
 import { defineGlobal, defineLazyGlobals, harden } from "./harden";
+import type { OldSignature } from "./older";
 import { createTimers } from "./timers";
 import { webGlobals } from "./web/globals";
 
@@ -47,7 +48,8 @@ export function install(
 
   function installGlobals(): void {
     const line = run.limited(log);
-    const actions = createActions({ bridge, setResponse: run.setResponse, imports: run.imports, log: line });
+    const { setResponse, keepSignature, imports } = run;
+    const actions = createActions({ bridge, setResponse, keepSignature, imports, log: line });
     defineGlobal("console", createConsole(line));
     for (const name of ["Actions", "LitActions"]) defineGlobal(name, actions);
     defineGlobal("Lit", Object.freeze({ Actions: actions, Headers: NO_HEADERS, Auth: NO_AUTH }));
@@ -91,17 +93,12 @@ function createRun(bridge: Bridge, end: Host["end"]) {
   const BaseError = Error;
   let setting: Setting;
   let response: string | undefined;
+  const signatures = createSignatures();
   let ended = false;
 
   function begin(given: Setting): void {
     setting = given;
-    defineGlobal("jsParams", setting.params);
-    const { params, paramsAsGlobals } = setting;
-    if (paramsAsGlobals.length > 0)
-      defineLazyGlobals(
-        paramsAsGlobals.filter((name) => !(name in globalThis)),
-        () => params,
-      );
+    defineParams(given);
   }
 
   async function finish(main: unknown, topLevel: unknown): Promise<void> {
@@ -117,8 +114,10 @@ function createRun(bridge: Bridge, end: Host["end"]) {
     const text = (returned === undefined ? response : jsonOf(returned)) ?? "null";
     if (ended) return;
     ended = true;
-    if (text.length > setting.responseBytes) return end("response_too_large", String(text.length), undefined);
-    end("ok", text, undefined);
+    const signed = signatures.text();
+    const length = text.length + (signed?.length ?? 0);
+    if (length > setting.responseBytes) return end("response_too_large", String(length), undefined);
+    end("ok", text, signed);
   }
 
   function fail(error: unknown): void {
@@ -161,7 +160,26 @@ function createRun(bridge: Bridge, end: Host["end"]) {
     fail,
     limited,
     setResponse: (value: unknown) => void (response = jsonOf(value)),
+    keepSignature: signatures.keep,
     imports: () => setting.imports,
+  };
+}
+
+function defineParams({ params, paramsAsGlobals }: Setting): void {
+  defineGlobal("jsParams", params);
+  if (paramsAsGlobals.length === 0) return;
+  const names = paramsAsGlobals.filter((name) => !(name in globalThis));
+  defineLazyGlobals(names, () => params);
+}
+
+/** What the functions of older systems signed, by name. */
+function createSignatures() {
+  const { stringify } = JSON;
+  const { fromEntries } = Object;
+  const kept: [string, OldSignature][] = [];
+  return {
+    keep: (name: string, signature: OldSignature) => void kept.push([name, signature]),
+    text: () => (kept.length === 0 ? undefined : stringify(fromEntries(kept))),
   };
 }
 

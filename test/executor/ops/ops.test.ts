@@ -1,7 +1,7 @@
 /** What an op of a run may use: one contract call per PKP, held until the run ends; no signature without permission. */
 import { expect } from "chai";
 import fc from "fast-check";
-import type { DecidedAhead } from "../../../executor/authorize";
+import type { DecidedAhead } from "../../../executor/access/authorize";
 import type { Chain } from "../../../executor/chain/chain";
 import { createOps } from "../../../executor/ops/ops";
 import type { OpHandler } from "../../../executor/sandbox/types";

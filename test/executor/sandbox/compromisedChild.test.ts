@@ -2,9 +2,10 @@
 import { expect } from "chai";
 import type { ModuleCache } from "../../../executor/sandbox/imports";
 import type { FromChild, ToChild } from "../../../executor/sandbox/messages";
-import { FetchBudgets } from "../../../executor/sandbox/fetches";
+import { RunShares } from "../../../executor/sandbox/fetches";
 import { RunSession } from "../../../executor/sandbox/session";
 import type { Worker, WorkerEvents } from "../../../executor/sandbox/worker";
+import { RUN_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox";
 
 class Puppet {
@@ -17,6 +18,9 @@ class Puppet {
   }
   kill(reason: string): void {
     this.killedFor ??= reason;
+  }
+  scheduled(): { ranMs: number; waitedMs: number } {
+    return { ranMs: 0, waitedMs: 0 };
   }
   residentBytes(): number {
     return this.resident;
@@ -32,7 +36,7 @@ function session(options: RunOptions = {}): { puppet: Puppet; outcome: RunSessio
   const puppet = new Puppet();
   const running = new RunSession(RUN, jobOf("", options), puppet as unknown as Worker, {
     fetcher: noFetcher,
-    budgets: new FetchBudgets(),
+    shares: new RunShares(RUN_LIMITS.fetchBytes),
     modules: {} as ModuleCache,
     logger: silent,
     onWaits: () => undefined,

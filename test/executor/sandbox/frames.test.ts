@@ -76,7 +76,7 @@ describe("frames", () => {
     const stream = new PassThrough();
     const seen: unknown[] = [];
     const grants: (() => void)[] = [];
-    const admit = (): Promise<void> => new Promise((grant) => grants.push(grant));
+    const admit = (take: () => boolean): Promise<boolean> => new Promise((grant) => grants.push(() => grant(take())));
     readFrames(
       stream,
       ({ header }) => seen.push((header as { n: number }).n),

@@ -2,6 +2,8 @@
 import { expect } from "chai";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Wallet, getBytes, id, verifyMessage } from "ethers";
+import type { OpAnswer, OpCall } from "../../../executor/sandbox/types";
 import { endpointsOf } from "../../../protocol/http";
 import { MAX_WALL_MS, RUN_LIMITS, type RunLimits } from "../../../protocol/limits";
 import { answering, responseOf, run, valueOf } from "../../support/sandbox";
@@ -68,9 +70,56 @@ const ROWS: Record<string, () => Promise<void>> = {
       true,
     ]);
   },
-  "`signEcdsa`, `signAndCombineEcdsa`, `signAndCombine`, `sign`": () =>
-    refusedWith("signMessage", "signEcdsa", "signAndCombineEcdsa", "signAndCombine", "sign"),
-  "`ethPersonalSignMessageEcdsa`": () => refusedWith("signMessage", "ethPersonalSignMessageEcdsa"),
+  "`signEcdsa`, `signAndCombineEcdsa`": async () => {
+    const { signingKey } = Wallet.createRandom();
+    const publicKey = signingKey.publicKey.slice(2);
+    const digest = id("anything");
+    const expected = signingKey.sign(digest);
+    const ops = ({ name, args }: OpCall): OpAnswer => {
+      expect([name, JSON.parse(args)]).to.deep.equal(["signDigest", { pkpId: `0x${publicKey}`, digest }]);
+      return { ok: true, value: JSON.stringify(expected.serialized) };
+    };
+    const toSign = [...getBytes(digest)];
+    const signed = await run(
+      `(async () => { await LitActions.signEcdsa({ toSign: new Uint8Array(toSign), publicKey, sigName }); })()`,
+      { ops, params: { toSign, publicKey: `0x${publicKey}`, sigName: "sig1" } },
+    );
+    const { sig1 } = JSON.parse(signed.signatures ?? "{}") as Record<string, Record<string, string>>;
+    expect(signed.response).to.equal("null");
+    expect(sig1).to.deep.equal({
+      r: expected.r.slice(2),
+      s: expected.s.slice(2),
+      recid: expected.yParity,
+      signature: expected.serialized,
+      publicKey,
+      dataSigned: digest.slice(2),
+    });
+    const combined = await responseOf(
+      `async function main({ toSign, publicKey }) {
+         const made = JSON.parse(await Lit.Actions.signAndCombineEcdsa({ toSign, publicKey, sigName: "sig1" }));
+         return ethers.utils.joinSignature({ r: "0x" + made.r.substring(2), s: "0x" + made.s, v: made.v });
+       }`,
+      { ops, params: { toSign, publicKey } },
+    );
+    expect(combined).to.equal(expected.serialized);
+    expect(
+      (await run(`LitActions.signEcdsa({ toSign: [1], publicKey: "04", sigName: "s" })`)).error?.message,
+    ).to.include("32 bytes");
+  },
+  "`signAndCombine`, `sign`": () => refusedWith("signMessage", "signAndCombine", "sign"),
+  "`ethPersonalSignMessageEcdsa`": async () => {
+    const wallet = Wallet.createRandom();
+    const { publicKey } = wallet.signingKey;
+    const ops = answering({ signMessage: await wallet.signMessage("hello") });
+    const { signatures = "{}" } = await run(
+      `async function main() {
+         return LitActions.ethPersonalSignMessageEcdsa({ message: "hello", publicKey: "${publicKey}", sigName: "s" });
+       }`,
+      { ops },
+    );
+    const { s } = JSON.parse(signatures) as Record<string, { signature: string }>;
+    expect(verifyMessage("hello", s?.signature ?? "")).to.equal(wallet.address);
+  },
   "`signAsAction`": () => refusedWith("signEd25519AsAction", "signAsAction"),
   "`encrypt`": () => refusedWith("Actions.Encrypt", "encrypt"),
   "`decrypt`, `decryptAndCombine`, `decryptToSingleNode`": () =>
@@ -79,7 +128,12 @@ const ROWS: Record<string, () => Promise<void>> = {
   "`checkConditions`": () => refusedWith("a condition in the code itself", "checkConditions"),
   "`callContract`": () => refusedWith("an ethers.Contract", "callContract"),
   "`call`": () => refusedWith("cannot call another action", "call"),
-  "`runOnce`, `broadcastAndCollect`": () => refusedWith("an action runs once", "runOnce", "broadcastAndCollect"),
+  "`runOnce`, `broadcastAndCollect`": async () => {
+    expect(await valueOf(`LitActions.runOnce({ waitForResponse: true, name: "n" }, async () => "once")`)).to.equal(
+      "once",
+    );
+    expect(await valueOf(`LitActions.broadcastAndCollect({ name: "n", value: "v" })`)).to.deep.equal(["v"]);
+  },
   "`getRpcUrl`": () => refusedWith("an RPC endpoint of your own choice", "getRpcUrl"),
   "`getLatestNonce`": () => refusedWith("getTransactionCount", "getLatestNonce"),
   "`claimKey`": () => refusedWith("POST /core/v1/create_wallet", "claimKey"),

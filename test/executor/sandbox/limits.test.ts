@@ -48,7 +48,8 @@ describe("limits of a run", function () {
     passes(await here(sleep(200), { limits: { wallMs: 700 } }));
     const late = await here(sleep(5_000), { limits: { wallMs: 700 } });
     fails(late, "timed_out", "longer than its time limit");
-    expect(late.durationMs).to.be.within(690, 1_200);
+    // Without what it waited for a core at its start.
+    expect(late.durationMs).to.be.within(400, 1_200);
   });
 
   it("heapMiB: a heap within it passes, a larger one is out_of_memory", async () => {

@@ -1,41 +1,8 @@
-/** Starts: no more at once than cores, freed by the first thing a run waits for, never held for long. */
+/** No more runs start at once than there are cores, and one that computes on keeps nobody from starting. */
 import { expect } from "chai";
-import { Starts } from "../../../executor/sandbox/starts";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
-
-const nothing = (): void => undefined;
-
-describe("the starts of runs", () => {
-  it("are as many at once as there are cores", () => {
-    const starts = new Starts(2);
-    starts.begin(nothing);
-    expect(starts.isFree).to.equal(true);
-    const end = starts.begin(nothing);
-    expect(starts.isFree).to.equal(false);
-    end();
-    expect(starts.isFree).to.equal(true);
-  });
-
-  it("end once, however often that is said", () => {
-    const starts = new Starts(1);
-    let freed = 0;
-    const end = starts.begin(() => (freed += 1));
-    end();
-    end();
-    expect(freed).to.equal(1);
-    starts.begin(nothing);
-    end();
-    expect(starts.isFree, "another's start is not ended").to.equal(false);
-  });
-
-  it("end by themselves when a run computes on", async () => {
-    const starts = new Starts(1);
-    await new Promise<void>((freed) => void starts.begin(freed));
-    expect(starts.isFree).to.equal(true);
-  });
-});
 
 describe("a pool whose cores all compute", function () {
   this.timeout(60_000);

@@ -1,13 +1,14 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { FetchFailed } from "../../../executor/fetcher/types";
-import { FetchBudgets, RunFetches } from "../../../executor/sandbox/fetches";
+import { RunShares, RunFetches, type FetchAnswer } from "../../../executor/sandbox/fetches";
 import { Tripwire } from "../../../executor/sandbox/tripwire";
 import type { OpCall } from "../../../executor/sandbox/types";
-import { loopScheduler } from "../../../executor/loopScheduler";
+import { RUN_LIMITS } from "../../../protocol/limits";
+import { inTurn } from "../../../executor/loop";
 import { count, SEED } from "../../support/counts";
 import { longestHold } from "../../support/ops";
-import { jobOf, noFetcher, run } from "../../support/sandbox";
+import { jobOf, noFetcher, run, unmeasured } from "../../support/sandbox";
 
 const KEY = "0x8f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f1";
 const raw = Buffer.from(KEY.slice(2), "hex");
@@ -19,7 +20,7 @@ describe("the key tripwire", () => {
     return tripwire;
   };
 
-  const atOnce = (): Promise<void> => Promise.resolve();
+  const atOnce = async (search: () => boolean): Promise<boolean> => search();
 
   it("finds any key in any of its encodings, at any position", async () => {
     const bytes = (length: number) =>
@@ -67,7 +68,7 @@ describe("the key tripwire", () => {
     const body = Buffer.alloc(10 * 2 ** 20, "%41-_");
     const found = { yes: true };
     const held = await longestHold(async () => {
-      found.yes = await tripwire.isIn([body], () => loopScheduler.slot("an account"));
+      found.yes = await tripwire.isIn([body], (search) => inTurn("an account", search));
     });
     expect(found.yes).to.equal(false);
     expect(held).to.be.below(50);
@@ -84,15 +85,17 @@ describe("the key tripwire", () => {
     const fetches = new RunFetches(
       1,
       jobOf(""),
-      { fetcher, budgets: new FetchBudgets() },
+      { fetcher, shares: new RunShares(RUN_LIMITS.fetchBytes), time: unmeasured },
       tripwire,
       new AbortController().signal,
     );
-    const answer = await fetches.serve(
+    const answers: FetchAnswer[] = [];
+    await fetches.serve(
       { url: "http://127.0.0.1/", method: "POST", redirect: "follow", headers: [] },
       Buffer.alloc(1_000),
+      async (answer) => void answers.push(answer),
     );
-    expect([answer.ok, looked]).to.deep.equal([false, 0]);
+    expect([answers[0]?.ok, looked]).to.deep.equal([false, 0]);
   });
 
   it("does not match anything else", async () => {

@@ -15,7 +15,19 @@ import { WRITE_RULES } from "../../../executor/writes/rules";
 import type { WriteToAuthorize } from "../../../executor/writes/writes";
 import { SEED, count } from "../../support/counts";
 import { envelope } from "../../support/typedData";
-import { ABI, HOLDER, MINE, NOW, THEIRS, authorize, credential, identity, keyring, writes } from "../../support/writes";
+import {
+  ABI,
+  HOLDER,
+  MINE,
+  NOW,
+  THEIRS,
+  authorize,
+  credential,
+  identity,
+  keyring,
+  makeWrites,
+  writes,
+} from "../../support/writes";
 
 /** Functions of the contract that no payer signs: those of the payer's own account, and the contract admin's. */
 const NEVER_SIGNED = [
@@ -43,9 +55,9 @@ function valueOf(type: string): WriteArgument {
   if (type === "string") return "text";
   return type === "address" ? Wallet.createRandom().address : "3";
 }
-async function codeOf(request: WriteToAuthorize): Promise<string> {
+async function codeOf(request: WriteToAuthorize, by = writes): Promise<string> {
   try {
-    await authorize(writes, request);
+    await authorize(by, request);
     return "allowed";
   } catch (error) {
     if (error instanceof KeywrightError) return error.code;
@@ -192,6 +204,20 @@ describe("authorizeWrites", () => {
       await attempt(keyring.addressAt(id as Hash32 as AccountId, usage.path as DerivationPath), usage.path),
     ).to.equal("allowed");
     expect(await attempt(address, usage.path)).to.equal("invalid_value");
+  });
+
+  it("registers a wallet by a usage key for the account that the contract has for it, and no other", async () => {
+    const account = `0x${"ab".repeat(32)}` as AccountId;
+    const twin = `0x${"cd".repeat(16)}${account.slice(34)}` as AccountId;
+    const { path, address } = keyring.mintPkp(account);
+    const write = { functionName: "registerWalletDerivation", args: [keyIdOf(MINE), address, path, "", ""] };
+    const attempt = async (accountOf: AccountId | undefined): Promise<string> => {
+      const by = makeWrites({ accountOf: () => Promise.resolve(accountOf) });
+      return codeOf({ credential: credential(MINE), write }, by);
+    };
+    expect(await attempt(account)).to.equal("allowed");
+    expect(await attempt(twin)).to.equal("invalid_value");
+    expect(await attempt(undefined)).to.equal("foreign_derivation_path");
   });
 
   it("applies the same rules to every call of a multicall, one level deep", async () => {

@@ -9,9 +9,9 @@ import {
   type JWTHeaderParameters,
   type JWTPayload,
 } from "jose";
-import { KeywrightError } from "../../protocol/errors";
-import { IdentityVerifier } from "../../executor/identity";
-import { FetchFailed } from "../../executor/fetcher/types";
+import { KeywrightError } from "../../../protocol/errors";
+import { IdentityVerifier } from "../../../executor/access/identity";
+import { FetchFailed } from "../../../executor/fetcher/types";
 
 const ISSUER = "https://identity.example";
 const JWKS_URL = "https://identity.example/jwks";

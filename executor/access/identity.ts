@@ -1,8 +1,8 @@
 /** OIDC ID tokens as credentials. The keyholder verifies the raw token on every use. */
 import { createLocalJWKSet, decodeJwt, errors, jwtVerify, type JSONWebKeySet, type JWTPayload } from "jose";
-import { KeywrightError } from "../protocol/errors";
-import type { IdentityIssuer } from "./config";
-import type { Fetcher } from "./fetcher/types";
+import { KeywrightError } from "../../protocol/errors";
+import type { IdentityIssuer } from "../config";
+import type { Fetcher } from "../fetcher/types";
 
 export interface Identity {
   readonly issuer: string;

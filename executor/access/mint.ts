@@ -3,12 +3,12 @@
  * be derived again.
  */
 import { randomBytes } from "node:crypto";
-import { keyIdOf, packedAccountId, parseApiKey } from "../protocol/ids";
-import type { AccountId, Address, ApiKey, KeyId } from "../protocol/ids";
-import type { ExecutorAnswer, ExecutorRequest } from "../protocol/executor";
-import { verifyTypedData, type PrimaryType, type TypedDataDomain } from "../protocol/typedData";
-import type { Keyring } from "./keys/keyring";
-import { addressOf } from "./keys/secp256k1";
+import { keyIdOf, packedAccountId, parseApiKey } from "../../protocol/ids";
+import type { AccountId, Address, ApiKey, KeyId } from "../../protocol/ids";
+import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
+import { verifyTypedData, type PrimaryType, type TypedDataDomain } from "../../protocol/typedData";
+import type { Keyring } from "../keys/keyring";
+import { addressOf } from "../keys/secp256k1";
 
 const SECRET_BYTES = 32;
 

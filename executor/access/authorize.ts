@@ -2,14 +2,14 @@
  * The execution check: reads the permission from the contract at the newest block and maps a denial to an error code
  * that names what failed.
  */
-import type { Admission } from "../protocol/admission";
-import type { Decision, DenialReason } from "../protocol/decision";
-import { KeywrightError, type ErrorCode } from "../protocol/errors";
-import { actionHashOf } from "../protocol/ids";
-import type { AccountId, Cid, KeyId, PkpId } from "../protocol/ids";
-import type { KeyState } from "../protocol/keyState";
+import type { Admission } from "../../protocol/admission";
+import type { Decision, DenialReason } from "../../protocol/decision";
+import { KeywrightError, type ErrorCode } from "../../protocol/errors";
+import { actionHashOf } from "../../protocol/ids";
+import type { AccountId, Cid, KeyId, PkpId } from "../../protocol/ids";
+import type { KeyState } from "../../protocol/keyState";
 import type { Caller } from "./callers";
-import type { Chain } from "./chain/chain";
+import type { Chain } from "../chain/chain";
 
 /** The permission of a run; `keyId` is the key id that the contract knows (see `Caller.ids`). */
 export interface Authorization {
@@ -37,6 +37,7 @@ export class RunDenied extends KeywrightError {
   constructor(
     { code, detail, facts }: KeywrightError,
     readonly key: KeyState,
+    readonly decision: Decision,
   ) {
     super(code, detail, facts);
   }
@@ -73,7 +74,7 @@ const DENIALS: Record<Exclude<DenialReason, "None">, Denial> = {
   NoExecuteScope: {
     code: "no_execute_scope",
     failed: "group",
-    detail: "The key may not execute in any group of the account: give it execute_in_groups.",
+    detail: "The key may not execute in any existing group of the account: give it execute_in_groups.",
   },
   ActionNotPermitted: {
     code: "action_not_permitted",
@@ -87,6 +88,9 @@ const DENIALS: Record<Exclude<DenialReason, "None">, Denial> = {
     detail: "No group where the key executes lists both this action and this PKP.",
   },
 };
+
+/** An account key executes in every group. */
+const NO_GROUP = "The account has no group: add one (add_group) that lists this action and the PKPs that it may use.";
 
 /** What a run needs permission for. */
 interface RunQuestion {
@@ -116,8 +120,8 @@ export async function authorizeRun(chain: Chain, caller: Caller, question: RunQu
     ({ decision, key, ahead } = await ask(keyId));
   }
   if (!decision.allowed) {
-    const denied = denial(decision, { action_ipfs_cid: cid });
-    throw key === undefined ? denied : new RunDenied(denied, key);
+    const denied = denial(decision, keyId, { action_ipfs_cid: cid });
+    throw key === undefined ? denied : new RunDenied(denied, key, decision);
   }
   if (key?.accountId !== decision.accountId) throw contradiction();
   if (pkpAhead === undefined || ahead === undefined) return { keyId, cid, decision, key };
@@ -131,7 +135,7 @@ export async function authorizeRun(chain: Chain, caller: Caller, question: RunQu
  */
 export async function authorizePkp(chain: Chain, run: Authorization, pkpId: PkpId): Promise<Decision> {
   const decision = decidedAhead(run, pkpId) ?? (await chain.explain(run.keyId, actionHashOf(run.cid), pkpId));
-  if (!decision.allowed || decision.accountId !== run.decision.accountId) throw denial(decision);
+  if (!decision.allowed || decision.accountId !== run.decision.accountId) throw denial(decision, run.keyId);
   return decision;
 }
 
@@ -139,10 +143,11 @@ function decidedAhead({ ahead }: Authorization, pkpId: PkpId): Decision | undefi
   return ahead?.pkpId === pkpId && isFresh(ahead.askedAt) ? ahead.decision : undefined;
 }
 
-function denial(decision: Decision, facts: Record<string, unknown> = {}): KeywrightError {
+function denial(decision: Decision, keyId: KeyId | AccountId, facts: Record<string, unknown> = {}): KeywrightError {
   if (decision.reason === "None") return contradiction();
   const { code, failed, detail } = DENIALS[decision.reason];
-  return new KeywrightError(code, detail, { failed, ...facts });
+  const hasNoGroup = decision.reason === "NoExecuteScope" && decision.accountId === keyId;
+  return new KeywrightError(code, hasNoGroup ? NO_GROUP : detail, { failed, ...facts });
 }
 
 const contradiction = (): KeywrightError =>

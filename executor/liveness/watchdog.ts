@@ -4,7 +4,7 @@
  * restarts the process.
  */
 import { Worker } from "node:worker_threads";
-import { built } from "./built";
+import { built } from "../built";
 
 export interface WatchdogOptions {
   /** Interval of the checks. */
@@ -21,7 +21,7 @@ export function startWatchdog({ intervalMs = 1_000, patience = 10 }: WatchdogOpt
   const ticks = new Int32Array(new SharedArrayBuffer(4));
   setInterval(() => Atomics.add(ticks, 0, 1), intervalMs / 2).unref();
   const workerData: Watched = { intervalMs, patience, ticks };
-  const thread = new Worker(built("watchdogThread.js"), {
+  const thread = new Worker(built("liveness/watchdogThread.js"), {
     env: {},
     execArgv: [],
     workerData,

@@ -1,6 +1,6 @@
 /** Checks from outside whether a keyholder answers: a stopped process cannot end itself. */
 import { request } from "node:http";
-import { EXECUTOR_CALLS } from "../protocol/executor";
+import { EXECUTOR_CALLS } from "../../protocol/executor";
 
 /** Status of the answer; undefined when none came in time. Rejects when no process listens there. */
 export function statusOf(socketPath: string, method: "GET" | "POST", timeoutMs: number): Promise<number | undefined> {

@@ -2,24 +2,23 @@
  * Signed statements about public keys. Needs no chain read: only one path derives a PKP's address, so it suffices to
  * check that path and address match. The statement key is in the config document, which quotes cover.
  */
-import { CURVES } from "../protocol/curves";
-import type { ExecutorAnswer, ExecutorRequest } from "../protocol/executor";
-import { parseAddress, type AccountId, type DerivationPath, type Hash32, type PkpId } from "../protocol/ids";
-import { statementBytes } from "../protocol/publicKeys";
-import { ed25519PublicKey, signEd25519 } from "./keys/ed25519";
-import type { Keyring } from "./keys/keyring";
-import { publicKeyEntry } from "./keys/publicKeys";
+import { CURVES } from "../../protocol/curves";
+import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
+import { parseAddress, type AccountId, type DerivationPath, type Hash32, type PkpId } from "../../protocol/ids";
+import { statementBytes } from "../../protocol/publicKeys";
+import type { Keyring } from "../keys/keyring";
+import { publicKeyEntry } from "../keys/publicKeys";
+import type { StatementKey } from "../keys/statementKey";
 
 export class PublicKeys {
-  /** 0x and the 32 bytes of the Ed25519 public key of every statement. */
-  readonly statementKey: string;
   readonly #keyring: Keyring;
   readonly #keyNamespace: Hash32;
+  readonly #statementKey: StatementKey;
 
-  constructor(keyring: Keyring, keyNamespace: Hash32) {
+  constructor(keyring: Keyring, keyNamespace: Hash32, statementKey: StatementKey) {
     this.#keyring = keyring;
     this.#keyNamespace = keyNamespace;
-    this.statementKey = hex(keyring.withStatementKey(ed25519PublicKey));
+    this.#statementKey = statementKey;
   }
 
   /**
@@ -34,11 +33,7 @@ export class PublicKeys {
       this.#keyring.withPkpOn(curve, account, path, pkp, (secret) => publicKeyEntry(curve, secret)),
     );
     const statement = { key_namespace: this.#keyNamespace, pkp_id: pkp, derivation_path: path, keys };
-    const signature = hex(this.#keyring.withStatementKey((seed) => signEd25519(seed, statementBytes(statement))));
-    return { ...statement, attestation: { public_key: this.statementKey, signature } };
+    const signature = `0x${this.#statementKey.sign(statementBytes(statement)).toString("hex")}`;
+    return { ...statement, attestation: { public_key: this.#statementKey.publicKey, signature } };
   }
-}
-
-function hex(bytes: Buffer): string {
-  return `0x${bytes.toString("hex")}`;
 }

@@ -1,13 +1,13 @@
 /**
  * Resolves a credential to the caller and the ids under which the contract may know it. Reads nothing from the chain.
  */
-import { KeywrightError } from "../protocol/errors";
-import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey } from "../protocol/ids";
-import type { AccountId, Address, ApiKey, KeyId } from "../protocol/ids";
-import type { Credential } from "../protocol/executor";
+import { KeywrightError } from "../../protocol/errors";
+import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey } from "../../protocol/ids";
+import type { AccountId, Address, ApiKey, KeyId } from "../../protocol/ids";
+import type { Credential } from "../../protocol/executor";
 import type { IdentityVerifier } from "./identity";
-import type { Keyring } from "./keys/keyring";
-import { addressOf } from "./keys/secp256k1";
+import type { Keyring } from "../keys/keyring";
+import { addressOf } from "../keys/secp256k1";
 
 /** `ids`: the possible ids on chain, the usual one first. `wallet`: the caller's own address, computed on demand. */
 export type Caller =

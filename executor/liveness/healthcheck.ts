@@ -15,9 +15,9 @@ async function main(socketPath: string): Promise<number> {
   return status === 200 ? 0 : 1;
 }
 
-/** The keyholder process, found by the folder it was started from, which is this one's. */
+/** The keyholder process, found by the folder it was started from: the one above this. */
 function endKeyholder(): void {
-  const program = join(dirname(process.argv[1] ?? ""), "main.js");
+  const program = join(dirname(process.argv[1] ?? ""), "..", "main.js");
   for (const pid of readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name))) {
     if (!argumentsOf(pid).includes(program)) continue;
     process.stderr.write("the keyholder does not answer; ending it\n");

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
-import { LoopWatch } from "../../executor/loopWatch";
+import { LoopWatch } from "../../../executor/liveness/loopWatch";
 
 const BLOCK_MS = 150;
 const RESOLUTION_MS = 20;

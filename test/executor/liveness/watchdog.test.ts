@@ -4,13 +4,13 @@ import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { startStack } from "../../scripts/dev/stack";
-import { eventually } from "../support/chainBed";
-import { TestChain, TestExecutor } from "../support/executor";
-import { makeAccount } from "../support/journey";
+import { startStack } from "../../../scripts/dev/stack";
+import { eventually } from "../../support/chainBed";
+import { TestChain, TestExecutor } from "../../support/executor";
+import { makeAccount } from "../../support/journey";
 
-const DIST = join(__dirname, "../../dist");
-const MODULE = join(DIST, "executor/watchdog.js");
+const DIST = join(__dirname, "../../../dist");
+const MODULE = join(DIST, "executor/liveness/watchdog.js");
 
 /** The exit of a process that starts the watchdog and then runs this; `output` is what it wrote. */
 function endOf(program: string): Promise<{ signal: string | null; code: number | null; output: string; ms: number }> {
@@ -34,9 +34,13 @@ describe("a keyholder that is stopped as a whole", function () {
     symlinkSync(DIST, join(folder, "dist"));
     const executor = await TestExecutor.start(chain, {}, join(folder, "dist/executor/main.js"));
     const check = (): Promise<number | null> => {
-      const asked = spawn(process.execPath, [join(folder, "dist/executor/healthcheck.js"), executor.socketPath], {
-        stdio: "ignore",
-      });
+      const asked = spawn(
+        process.execPath,
+        [join(folder, "dist/executor/liveness/healthcheck.js"), executor.socketPath],
+        {
+          stdio: "ignore",
+        },
+      );
       return new Promise((resolve) => asked.once("close", resolve));
     };
     try {

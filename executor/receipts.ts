@@ -1,0 +1,116 @@
+/** Receipts of runs, signed where the runs are decided and executed: the relayer can only pass them on. */
+import { createHash } from "node:crypto";
+import canonicalize from "canonicalize";
+import type { Cid, Hash32, PkpId } from "../protocol/ids";
+import type { KeyState } from "../protocol/keyState";
+import { RECEIPT_TYPE, RECEIPT_VERSION, type ReceiptClaims } from "../protocol/receipt";
+import { isFreeRun, startedSeconds } from "../protocol/runPrice";
+import type { Decision } from "../protocol/decision";
+import type { Chain } from "./chain/chain";
+import type { StatementKey } from "./keys/statementKey";
+import type { RunOutcome } from "./sandbox/types";
+
+export interface ReceiptParts {
+  readonly chain: Pick<Chain, "blockHash">;
+  readonly statementKey: StatementKey;
+  readonly keyNamespace: Hash32;
+  /** Hex of the SHA-256 of the config document. */
+  readonly configSha256: string;
+  readonly runSecondCents: number;
+}
+
+/** What a run asked for and by which decision it was permitted or refused. */
+export interface DecidedRun {
+  readonly requestId: string;
+  readonly key: Pick<KeyState, "keyId" | "accountId">;
+  readonly cid: Cid;
+  readonly params: string;
+  readonly decision: Decision;
+}
+
+/** How long the answer of a finished run waits for the hash of its decision's block, once for each block. */
+const BLOCK_HASH_WAIT_MS = 250;
+
+/** What a run used, and since when. */
+export class RunUse {
+  /** Of the request until the run starts; in milliseconds since 1970. */
+  startedAtMs = Date.now();
+  readonly pkps = new Set<PkpId>();
+  readonly ops: Record<string, number> = {};
+
+  count(op: string): void {
+    this.ops[op] = (this.ops[op] ?? 0) + 1;
+  }
+}
+
+type EndClaims = "response_sha256" | "pkps" | "ops" | "started_at_ms" | "duration_ms" | "price_cents" | "outcome";
+
+export class Receipts {
+  readonly #parts: ReceiptParts;
+  readonly #header: string;
+
+  constructor(parts: ReceiptParts) {
+    this.#parts = parts;
+    const header = { alg: "EdDSA", kid: parts.statementKey.publicKey, typ: RECEIPT_TYPE };
+    this.#header = base64url(JSON.stringify(header));
+  }
+
+  /** Asks for the hash of the decision's block, so that the answer comes while the run executes. */
+  prepare(decision: Decision): void {
+    void this.#parts.chain.blockHash(decision);
+  }
+
+  /** @param limitMs the paid time, which bounds the price */
+  async ofRun(run: DecidedRun, outcome: RunOutcome, limitMs: number, use: RunUse): Promise<string> {
+    const { durationMs, error, response, fault } = outcome;
+    const isFree = isFreeRun({ serviceFault: fault === "service", errorCode: error?.code, durationMs });
+    const seconds = Math.min(startedSeconds(durationMs), startedSeconds(limitMs));
+    return this.#signed(run, {
+      response_sha256: sha256(response),
+      pkps: [...use.pkps],
+      ops: use.ops,
+      started_at_ms: use.startedAtMs,
+      duration_ms: Math.round(durationMs * 1000) / 1000,
+      price_cents: isFree ? 0 : seconds * this.#parts.runSecondCents,
+      outcome: error?.code ?? "succeeded",
+    });
+  }
+
+  /** For a run that the contract refused: nothing ran, nothing is charged. */
+  ofRefusal(run: DecidedRun, code: string): Promise<string> {
+    const nothing = { pkps: [], ops: {}, started_at_ms: Date.now(), duration_ms: 0, price_cents: 0 };
+    return this.#signed(run, { ...nothing, outcome: code });
+  }
+
+  async #signed(
+    { requestId, key, cid, params, decision }: DecidedRun,
+    ended: Pick<ReceiptClaims, EndClaims>,
+  ): Promise<string> {
+    const blockHash = await inTime(this.#parts.chain.blockHash(decision));
+    const claims: ReceiptClaims = {
+      v: RECEIPT_VERSION,
+      request_id: requestId,
+      key_namespace: this.#parts.keyNamespace,
+      config_sha256: this.#parts.configSha256,
+      account_id: key.accountId,
+      api_key_hash: key.keyId,
+      action_ipfs_cid: cid,
+      params_sha256: sha256(params),
+      block: { number: Number(decision.blockNumber), hash: blockHash ?? null },
+      ...ended,
+    };
+    const signed = `${this.#header}.${base64url(canonicalize(claims) ?? "")}`;
+    return `${signed}.${this.#parts.statementKey.sign(Buffer.from(signed, "ascii")).toString("base64url")}`;
+  }
+}
+
+const base64url = (text: string): string => Buffer.from(text, "utf8").toString("base64url");
+const sha256 = (text: string): string => createHash("sha256").update(text, "utf8").digest("hex");
+
+async function inTime<T>(value: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), BLOCK_HASH_WAIT_MS);
+  });
+  return Promise.race([value, late]).finally(() => clearTimeout(timer));
+}

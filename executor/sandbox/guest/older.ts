@@ -1,0 +1,95 @@
+/**
+ * Functions of older systems that have a counterpart: their arguments become those of an op, their results have the old
+ * shapes. Where many nodes signed and a client combined, here one signature is made; the run's answer lists it by name.
+ */
+type Fields = Record<string, unknown>;
+export type Ops = Readonly<Record<"signDigest" | "signMessage", (args: Fields) => Promise<unknown>>>;
+
+/** Hex without 0x, as older clients read it. */
+export interface OldSignature {
+  r: string;
+  s: string;
+  recid: number;
+  signature: string;
+  publicKey: string;
+  /** The hash that was signed, where the caller gave it. */
+  dataSigned?: string;
+}
+
+export function olderFunctions(
+  ops: Ops,
+  keep: (name: string, signature: OldSignature) => void,
+): readonly (readonly [name: string, call: (...args: never[]) => Promise<unknown>])[] {
+  const { stringify } = JSON;
+
+  async function signDigest(name: string, args: unknown): Promise<OldSignature> {
+    const { toSign, publicKey, sigName } = fieldsOf(name, args, ["toSign", "publicKey", "sigName"]);
+    const digest = hexOf(toSign);
+    if (digest.length !== 64) throw new TypeError(`Actions.${name}: toSign must be the 32 bytes of a hash`);
+    const key = keyOf(name, publicKey);
+    return kept(sigName, key, await ops.signDigest({ pkpId: `0x${key}`, digest: `0x${digest}` }), digest);
+  }
+
+  function kept(sigName: unknown, publicKey: string, signed: unknown, dataSigned?: string): OldSignature {
+    const signature = String(signed);
+    const [r, s] = [signature.slice(2, 66), signature.slice(66, 130)];
+    const recid = Number.parseInt(signature.slice(130), 16) - 27;
+    const made = { r, s, recid, signature, publicKey, ...(dataSigned !== undefined && { dataSigned }) };
+    keep(String(sigName), made);
+    return made;
+  }
+
+  return [
+    [
+      "signEcdsa",
+      async (args: unknown) => {
+        await signDigest("signEcdsa", args);
+        return "success";
+      },
+    ],
+    [
+      "signAndCombineEcdsa",
+      async (args: unknown) => {
+        const { r, s, recid: v } = await signDigest("signAndCombineEcdsa", args);
+        // The compressed point, whose x coordinate is r.
+        return stringify({ r: `${v === 0 ? "02" : "03"}${r}`, s, v });
+      },
+    ],
+    [
+      "ethPersonalSignMessageEcdsa",
+      async (args: unknown) => {
+        const name = "ethPersonalSignMessageEcdsa";
+        const { message, publicKey, sigName } = fieldsOf(name, args, ["message", "publicKey", "sigName"]);
+        const key = keyOf(name, publicKey);
+        kept(sigName, key, await ops.signMessage({ pkpId: `0x${key}`, message }));
+        return "success";
+      },
+    ],
+    // An action runs once, in one place.
+    ["runOnce", async (_: unknown, once: () => unknown) => once()],
+    ["broadcastAndCollect", async (args: unknown) => [fieldsOf("broadcastAndCollect", args, ["value"]).value]],
+  ];
+}
+
+function fieldsOf(name: string, args: unknown, fields: readonly string[]): Fields {
+  const given = (typeof args === "object" && args !== null ? args : {}) as Fields;
+  for (const field of fields)
+    if (given[field] === undefined)
+      throw new TypeError(`Actions.${name}({ ${fields.join(", ")} }): ${field} is missing`);
+  return given;
+}
+
+/** Hex of bytes, of a list of bytes, or of hex. */
+function hexOf(value: unknown): string {
+  if (typeof value === "string" && /^(0x)?[0-9a-fA-F]*$/.test(value)) return value.replace(/^0x/, "").toLowerCase();
+  if (value instanceof Uint8Array || Array.isArray(value))
+    return Array.from(value as ArrayLike<number>, (byte) => Number(byte).toString(16).padStart(2, "0")).join("");
+  return "";
+}
+
+/** The keyholder takes a PKP's public key for its address. */
+function keyOf(name: string, publicKey: unknown): string {
+  const key = hexOf(publicKey);
+  if (key === "") throw new TypeError(`Actions.${name}: publicKey must be hex, the PKP's public key or its address`);
+  return key;
+}

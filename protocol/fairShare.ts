@@ -1,0 +1,446 @@
+/**
+ * Max-min fair sharing of something that accounts compete for: places for runs, open fetches, bytes, the event loop.
+ *
+ * - Whoever holds least is served next; among equals whoever used least of late. Nobody overtakes it.
+ * - Some room is kept free of those who hold something already: for accounts that were here lately, and for a new one.
+ * - A quarter is kept for accounts whose uses are short: they do not wait until long ones are revoked.
+ * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
+ * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old.
+ *
+ * Grants exist only inside a scope (`inScope`), which returns them when it is left, by whatever path, also those that
+ * arrive after it was left.
+ */
+
+export interface FairShareOptions {
+  /** How much there is. */
+  readonly total: number;
+  /** What is kept free for each account that holds nothing; default 1. At most half of the total is kept free. */
+  readonly unit?: number;
+  /** Most that one account may hold; default no limit. */
+  readonly mostEach?: number;
+  /** Most requests that wait; default no limit. */
+  readonly mostWaiting?: number;
+  /** Most requests of one account that wait; default no limit. */
+  readonly mostWaitingEach?: number;
+  /** After how many milliseconds of waiting others' grants are revoked; default never. */
+  readonly patienceMs?: number;
+  /** Time between two revocations, where ending a use and beginning the next is costly; default 20. */
+  readonly revokeEveryMs?: number;
+  /** What else must hold for a further grant. Whoever changes the answer calls `serve`. */
+  readonly mayGrant?: () => boolean;
+}
+
+/** Refused, or removed from the queue in favour of an account with less in it. */
+export class Crowded extends Error {
+  override readonly name = "Crowded";
+  constructor(readonly retryAfterSeconds: number) {
+    super(`too many requests of this account wait; try again in ${retryAfterSeconds} s`);
+  }
+}
+
+/** The grant was revoked, because others had waited too long for what its account holds. */
+export class Preempted extends Error {
+  override readonly name = "Preempted";
+  constructor() {
+    super("other accounts needed what this one held most of");
+  }
+}
+
+interface Account {
+  readonly name: string;
+  readonly waiting: Ask[];
+  readonly grants: Set<Held>;
+  held: number;
+  /** Amount times milliseconds held, halved every few seconds; as of `countedAt`. */
+  used: number;
+  countedAt: number;
+  /** How long its uses are, recent ones counting most; unknown before the first has ended. */
+  usualMs: number;
+  askedAt: number;
+}
+
+interface Ask {
+  readonly amount: number;
+  readonly since: number;
+  readonly revoke: () => void;
+  readonly settle: (held: Held) => void;
+  readonly refuse: (reason: unknown) => void;
+}
+
+interface Held {
+  readonly amount: number;
+  since: number;
+  readonly revoke: () => void;
+  /** How long it was in use, without the time since `activeAt`. */
+  activeMs: number;
+  activeAt: number;
+  isResting: boolean;
+  isRevoked: boolean;
+  isKept: boolean;
+}
+
+/** What was granted. Ends with its scope. */
+export interface Grant {
+  /** It does not count while its holder waits for something else. */
+  rest(): void;
+  /** It counts again, even if there is no room for it any more. */
+  wake(): void;
+  /** From now on it is not revoked, or not before it is in use. */
+  keep(): void;
+  /** It is in use from now on: others' patience with it begins. */
+  use(): void;
+}
+
+const HALF_LIFE_MS = 5_000;
+/** How long an account counts as wanting something after it asked last. */
+const LATELY_MS = 10_000;
+/** Uses up to this are short. */
+const SHORT_MS = 500;
+/** Of accounts that did not ask meanwhile nothing is known any more. */
+const FORGOTTEN_MS = 60_000;
+const MAX_RETRY_SECONDS = 60;
+const REVOKE_EVERY_MS = 20;
+/** How often waiting requests are looked at again when nothing is returned or revoked. */
+const MAX_TICK_MS = 250;
+const OVER = new Error("the scope was left");
+
+/** Only scopes may ask: the method's name is not exported. */
+const ask = Symbol("ask");
+const giveBack = Symbol("give back");
+const restOrWake = Symbol("rest or wake");
+
+export class FairShare {
+  /** Those who hold, wait, or were here lately, in the order in which they were served. */
+  readonly #accounts = new Map<string, Account>();
+  readonly #options: Required<Omit<FairShareOptions, "mayGrant">> & Pick<FairShareOptions, "mayGrant">;
+  #taken = 0;
+  #waiting = 0;
+  #meanHeldMs = 50;
+  #sweptAt = performance.now();
+  #ticker: NodeJS.Timeout | undefined;
+
+  constructor(options: FairShareOptions) {
+    const unlimited = { mostEach: Infinity, mostWaiting: Infinity, mostWaitingEach: Infinity, patienceMs: Infinity };
+    this.#options = { unit: 1, revokeEveryMs: REVOKE_EVERY_MS, ...unlimited, ...options };
+  }
+
+  /** Granted at the moment and not resting. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Requests that wait. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Grants whatever may be granted now. */
+  serve(): void {
+    for (let next = this.#grantable(); next !== undefined; next = this.#grantable()) this.#grant(next);
+    if (this.#waiting > 0) this.#ticker ??= setInterval(() => this.#tick(), this.#tickMs).unref();
+    else this.#ticker = void clearInterval(this.#ticker);
+  }
+
+  /** An amount above the total counts as the total. Rejects with Crowded, or the signal's reason. */
+  [ask](name: string, wanted: number, signal: AbortSignal, revoke: () => void): Promise<Held> {
+    if (signal.aborted) return Promise.reject(signal.reason as Error);
+    const { promise, resolve, reject } = Promise.withResolvers<Held>();
+    const account = this.#accountOf(name);
+    const leave = (): void => (this.#remove(account, asked), reject(signal.reason as Error));
+    const settled = (): void => signal.removeEventListener("abort", leave);
+    const asked: Ask = {
+      amount: Math.min(wanted, this.#options.total),
+      since: performance.now(),
+      revoke,
+      settle: (held) => (settled(), resolve(held)),
+      refuse: (reason) => (settled(), reject(reason as Error)),
+    };
+    account.askedAt = asked.since;
+    signal.addEventListener("abort", leave, { once: true });
+    account.waiting.push(asked);
+    this.#waiting++;
+    this.serve();
+    if (account.waiting.length > this.#options.mostWaitingEach) this.#refuseNewest(account);
+    else if (this.#waiting > this.#options.mostWaiting) this.#refuseNewest(this.#withMostWaiting(account));
+    return promise;
+  }
+
+  [giveBack](name: string, held: Held): void {
+    const account = this.#accountOf(name);
+    if (!account.grants.delete(held)) return;
+    if (!held.isResting) this.#count(account, -held.amount);
+    const usedMs = held.activeMs + (held.isResting ? 0 : performance.now() - held.activeAt);
+    account.usualMs = account.usualMs === Infinity ? usedMs : account.usualMs * 0.7 + usedMs * 0.3;
+    this.#meanHeldMs = this.#meanHeldMs * 0.9 + (performance.now() - held.since) * 0.1;
+    this.serve();
+  }
+
+  [restOrWake](name: string, held: Held, isResting: boolean): void {
+    const account = this.#accountOf(name);
+    if (held.isResting === isResting || !account.grants.has(held)) return;
+    held.isResting = isResting;
+    if (isResting) held.activeMs += performance.now() - held.activeAt;
+    held.activeAt = performance.now();
+    this.#count(account, isResting ? -held.amount : held.amount);
+    this.serve();
+  }
+
+  #accountOf(name: string): Account {
+    const known = this.#accounts.get(name);
+    if (known !== undefined) return known;
+    const now = performance.now();
+    if (now - this.#sweptAt > LATELY_MS) this.#forgetOthers(now);
+    const account = {
+      name,
+      waiting: [],
+      grants: new Set<Held>(),
+      held: 0,
+      used: 0,
+      usualMs: Infinity,
+      countedAt: now,
+      askedAt: now,
+    };
+    this.#accounts.set(name, account);
+    return account;
+  }
+
+  #forgetOthers(now: number): void {
+    this.#sweptAt = now;
+    for (const { name, grants, waiting, askedAt } of this.#accounts.values())
+      if (grants.size === 0 && waiting.length === 0 && now - askedAt > FORGOTTEN_MS) this.#accounts.delete(name);
+  }
+
+  #count(account: Account, change: number): void {
+    account.used = this.#usedBy(account);
+    account.countedAt = performance.now();
+    account.held += change;
+    this.#taken += change;
+  }
+
+  #usedBy({ used, held, countedAt }: Account): number {
+    const ms = performance.now() - countedAt;
+    return (used + held * ms) * 2 ** (-ms / HALF_LIFE_MS);
+  }
+
+  /** The next, or where there is only room that is kept from it, the next of those for whom it is kept. */
+  #grantable(): Account | undefined {
+    const next = this.#next();
+    if (next === undefined || this.#fits(next)) return next;
+    if (this.#options.total - this.#taken < (next.waiting[0]?.amount ?? 0)) return undefined;
+    const short = this.#next((account) => this.#isShort(account));
+    return short !== undefined && this.#fits(short) ? short : undefined;
+  }
+
+  #next(mayBe: (account: Account) => boolean = () => true): Account | undefined {
+    let least: Account | undefined;
+    for (const account of this.#accounts.values()) {
+      const [first] = account.waiting;
+      if (first === undefined || account.held + first.amount > this.#options.mostEach || !mayBe(account)) continue;
+      if (least === undefined || this.#hasLess(account, least)) least = account;
+    }
+    return least;
+  }
+
+  #hasLess(one: Account, other: Account): boolean {
+    return one.held < other.held || (one.held === other.held && this.#usedBy(one) < this.#usedBy(other));
+  }
+
+  #fits(account: Account): boolean {
+    return this.#freeFor(account) >= (account.waiting[0]?.amount ?? 0) && (this.#options.mayGrant?.() ?? true);
+  }
+
+  #freeFor(account: Account): number {
+    const kept = account.held > 0 ? this.#keptFree(account) : this.#keptForShort(account);
+    return this.#options.total - this.#taken - kept;
+  }
+
+  /** Nothing from one of those accounts itself, half from one that is new; nothing while none is taken. */
+  #keptForShort(asking: Account): number {
+    const { total, unit } = this.#options;
+    if (unit === 0 || this.#taken === 0 || this.#isShort(asking)) return 0;
+    const isNew = asking.usualMs === Infinity && asking.held === 0;
+    return Math.floor(total / (isNew ? 8 : 4) / unit) * unit;
+  }
+
+  /** Its uses are short, and all of them no more than an equal share. */
+  #isShort(account: Account): boolean {
+    const equalUse = (this.#options.total * HALF_LIFE_MS) / Math.LN2 / this.#accounts.size;
+    return account.usualMs <= SHORT_MS && this.#usedBy(account) <= equalUse;
+  }
+
+  /** Room for one that is not here yet, and for each other account that was here lately and holds nothing. */
+  #keptFree(asking: Account): number {
+    const since = performance.now() - LATELY_MS;
+    const isWithout = (one: Account): boolean => one.held === 0 && (one.askedAt > since || one.waiting.length > 0);
+    let others = 1;
+    for (const account of this.#accounts.values()) if (account !== asking && isWithout(account)) others++;
+    const forOthers = Math.min(others * this.#options.unit, this.#options.total / 2);
+    return Math.max(forOthers, this.#keptForShort(asking));
+  }
+
+  #grant(account: Account): void {
+    const first = account.waiting.shift();
+    if (first === undefined) return;
+    this.#waiting--;
+    const { amount, revoke } = first;
+    const since = performance.now();
+    const held: Held = {
+      amount,
+      revoke,
+      since,
+      activeMs: 0,
+      activeAt: since,
+      isResting: false,
+      isRevoked: false,
+      isKept: false,
+    };
+    account.grants.add(held);
+    this.#count(account, amount);
+    this.#accounts.delete(account.name);
+    this.#accounts.set(account.name, account);
+    first.settle(held);
+  }
+
+  #remove(account: Account, asked: Ask): void {
+    const at = account.waiting.indexOf(asked);
+    if (at === -1) return;
+    account.waiting.splice(at, 1);
+    this.#waiting--;
+    this.serve();
+  }
+
+  #withMostWaiting(asking: Account): Account {
+    return [...this.#accounts.values()].reduce((a, b) => (b.waiting.length > a.waiting.length ? b : a), asking);
+  }
+
+  /** Not the only one: an account with nothing else in the queue always has a place. */
+  #refuseNewest(account: Account): void {
+    if (account.waiting.length < 2) return;
+    const newest = account.waiting.pop();
+    this.#waiting--;
+    newest?.refuse(this.#crowded());
+  }
+
+  #crowded(): Crowded {
+    const seconds = (this.#waiting * this.#meanHeldMs) / this.#options.total / 1_000;
+    return new Crowded(Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(seconds))));
+  }
+
+  get #tickMs(): number {
+    return this.#options.patienceMs === Infinity ? MAX_TICK_MS : this.#options.revokeEveryMs;
+  }
+
+  #tick(): void {
+    this.serve();
+    const next = this.#next();
+    const first = next?.waiting[0];
+    if (next === undefined || first === undefined) return;
+    const isImpatient = performance.now() - first.since >= this.#options.patienceMs;
+    if (isImpatient && !this.#isRoomComing(next, first.amount)) this.#revokeFor(next, first.amount);
+  }
+
+  #isRoomComing(waiting: Account, amount: number): boolean {
+    const free = (this.#options.mayGrant?.() ?? true) ? this.#freeFor(waiting) : 0;
+    const grants = [...this.#accounts.values()].flatMap((account) => [...account.grants]);
+    const revoked = grants.filter(({ isRevoked, isResting }) => isRevoked && !isResting);
+    return revoked.reduce((sum, held) => sum + held.amount, free) >= amount;
+  }
+
+  #revokeFor(waiting: Account, amount: number): void {
+    const others = [...this.#accounts.values()].filter((account) => account !== waiting);
+    for (const account of others.sort((a, b) => (this.#hasLess(a, b) ? 1 : -1))) {
+      const oldest = [...account.grants].find((held) => this.#isRevocable(account, held, waiting, amount));
+      if (oldest === undefined) continue;
+      oldest.isRevoked = true;
+      return oldest.revoke();
+    }
+  }
+
+  /** Not to give one account what makes another poorer than it, unless the one holds nothing at all. */
+  #isRevocable(account: Account, held: Held, waiting: Account, amount: number): boolean {
+    const isOld = performance.now() - held.since >= this.#options.patienceMs;
+    const isFair = waiting.held === 0 || account.held - held.amount >= waiting.held + amount;
+    return isOld && isFair && !held.isRevoked && !held.isResting && !held.isKept;
+  }
+}
+
+export interface TakeOptions {
+  /** Whose share it is; default the scope's account. */
+  readonly account?: string;
+  /** The longest to wait. */
+  readonly withinMs?: number;
+}
+
+function inTime<T>(granted: Promise<T>, withinMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Crowded(Math.ceil(withinMs / 1_000))), withinMs);
+    granted.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+class OpenScope {
+  readonly #left = new AbortController();
+  readonly #returns: (() => void)[] = [];
+  readonly #account: string;
+  /** Aborted when the scope is left or its signal is; with Preempted when one of its grants is revoked. */
+  readonly over: AbortSignal;
+
+  constructor(account: string, signal: AbortSignal | undefined) {
+    this.#account = account;
+    this.over = this.#left.signal;
+    if (signal === undefined) return;
+    const leave = (): void => this.#left.abort(signal.reason);
+    if (signal.aborted) leave();
+    signal.addEventListener("abort", leave, { once: true });
+    this.#returns.push(() => signal.removeEventListener("abort", leave));
+  }
+
+  /** Resolves when it is granted. Rejects with Crowded, also after `withinMs`, or with the reason of `over`. */
+  async take(share: FairShare, amount = 1, options: TakeOptions = {}): Promise<Grant> {
+    const { account = this.#account, withinMs } = options;
+    const granted = share[ask](account, amount, this.over, () => this.#left.abort(new Preempted()));
+    const held = await (withinMs === undefined ? granted : inTime(granted, withinMs)).catch((error: unknown) => {
+      granted.then(
+        (late) => share[giveBack](account, late),
+        () => undefined,
+      );
+      throw error;
+    });
+    if (this.over.aborted) {
+      share[giveBack](account, held);
+      throw this.over.reason as Error;
+    }
+    this.#returns.push(() => share[giveBack](account, held));
+    return {
+      rest: () => share[restOrWake](account, held, true),
+      wake: () => share[restOrWake](account, held, false),
+      keep: () => void (held.isKept = true),
+      use: () => {
+        held.isKept = false;
+        held.activeMs = 0;
+        held.since = held.activeAt = performance.now();
+      },
+    };
+  }
+
+  leave(): void {
+    this.#left.abort(OVER);
+    for (const giveBackOne of this.#returns.splice(0)) giveBackOne();
+  }
+}
+
+export type Scope = Pick<OpenScope, "take" | "over">;
+
+/** Runs `work` in a scope for the account; what it took is returned when it ends, however it ends. */
+export async function inScope<T>(
+  account: string,
+  signal: AbortSignal | undefined,
+  work: (scope: Scope) => Promise<T>,
+): Promise<T> {
+  const scope = new OpenScope(account, signal);
+  try {
+    return await work(scope);
+  } finally {
+    scope.leave();
+  }
+}

@@ -1,0 +1,83 @@
+/** What a run waits for the service is not billed; what it computes, and what it waits for others, is. */
+import { expect } from "chai";
+import { RunFetches, RunShares } from "../../../executor/sandbox/fetches";
+import { createSandboxPool } from "../../../executor/sandbox/pool";
+import { ServiceTime } from "../../../executor/sandbox/serviceTime";
+import { Tripwire } from "../../../executor/sandbox/tripwire";
+import type { OpAnswer } from "../../../executor/sandbox/types";
+import { inScope } from "../../../protocol/fairShare";
+import { RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
+import { jobOf, noFetcher, run, silent } from "../../support/sandbox";
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe("the time that a run is billed for", function () {
+  this.timeout(60_000);
+
+  const OP = `Actions.signMessage({ pkpId: "0x1", message: "m" })`;
+  /** The same for every processor time. */
+  const WORK = "let n = 0; for (let i = 0; i < 1.5e8; i++) n = (n * 31 + i) | 0;";
+  const slowOps = async (): Promise<OpAnswer> => (await pause(1_500), { ok: true, value: JSON.stringify("0x") });
+
+  it("is without what it waits for ops, however many at once", async () => {
+    const code = `async function main() { await Promise.all([${OP}, ${OP}]); await ${OP}; }`;
+    const { durationMs, error } = await run(code, { ops: slowOps });
+    expect(error).to.equal(undefined);
+    expect(durationMs).to.be.below(1_000);
+  });
+
+  it("is with what it computes while its ops are served", async () => {
+    const code = `async function main() { const op = ${OP}; ${WORK} await op; return n; }`;
+    const alone = await run(`async function main() { ${WORK} return n; }`);
+    const { durationMs } = await run(code, { ops: slowOps });
+    expect(durationMs).to.be.within(alone.durationMs / 3, alone.durationMs + 1_000);
+  });
+
+  it("is with what it sleeps, also while an op has been served", async () => {
+    const code = `async function main() { await ${OP}; await new Promise((resolve) => setTimeout(resolve, 700)); }`;
+    const { durationMs } = await run(code, { ops: slowOps });
+    expect(durationMs).to.be.within(690, 1_900);
+  });
+
+  it("is the same however many runs share the cores", async () => {
+    const AT_ONCE = 8;
+    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: AT_ONCE, logger: silent, fetcher: noFetcher });
+    const work = (account: string) =>
+      pool.run(jobOf(`async function main() { ${WORK} return n; }`, { account, limits: RUN_LIMITS }));
+    try {
+      await work("first");
+      const startedAt = performance.now();
+      const alone = await work("first");
+      const aloneMs = performance.now() - startedAt;
+      const crowdAt = performance.now();
+      const crowd = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => work(`account ${i}`)));
+      const crowdMs = performance.now() - crowdAt;
+      const billed = crowd.reduce((sum, { durationMs }) => sum + durationMs, 0) / AT_ONCE;
+      expect(crowd.every(({ error }) => error === undefined)).to.equal(true);
+      // On a machine with cores enough for all of them nobody waits, and both sides are about 1.
+      expect(billed / alone.durationMs).to.be.below(Math.max(1.8, crowdMs / aloneMs / 1.5));
+    } finally {
+      await pool.close(0);
+    }
+  });
+
+  it("is without what a fetch waits for its share", async () => {
+    const shares = new RunShares(RUN_LIMITS.fetchBytes);
+    const time = new ServiceTime(() => ({ ranMs: 0, waitedMs: 0 }));
+    const fetcher = {
+      ...noFetcher,
+      fetchGuest: async () => (await pause(200), Promise.reject(new Error("not reached"))),
+    };
+    const over = new AbortController();
+    const run = new RunFetches(1, jobOf(""), { fetcher, shares, time }, new Tripwire(), over.signal);
+    const request = { url: "http://a.test/", method: "GET", redirect: "follow", headers: [] };
+    let fetched: Promise<unknown> = Promise.resolve();
+    await inScope("another", undefined, async (scope) => {
+      await scope.take(shares.open, SHARED_LIMITS.fetchesUnderWay);
+      fetched = run.serve(request, Buffer.alloc(0), async () => undefined).catch(() => undefined);
+      await pause(500);
+    });
+    await fetched;
+    expect(time.total()).to.be.within(490, 650);
+  });
+});

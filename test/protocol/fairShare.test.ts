@@ -1,0 +1,282 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { Crowded, FairShare, inScope, Preempted, type Scope } from "../../protocol/fairShare";
+import { count, SEED } from "../support/counts";
+
+const settled = (): Promise<unknown> => new Promise(setImmediate);
+const pause = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A scope that stays open until it is told to end. */
+class Visit {
+  readonly stop = new AbortController();
+  readonly end = Promise.withResolvers<undefined>();
+  /** Granted and not left. */
+  held = 0;
+  isResting = false;
+  outcome = "open";
+  keep: () => void = () => undefined;
+  use: () => void = () => undefined;
+  rest: () => void = () => undefined;
+  wake: () => void = () => undefined;
+
+  constructor(
+    readonly account: string,
+    share: FairShare,
+    amounts: readonly number[],
+  ) {
+    const work = async (scope: Scope): Promise<void> => {
+      for (const amount of amounts) {
+        const { rest, wake, keep, use } = await scope.take(share, amount);
+        [this.keep, this.use] = [keep, use];
+        this.held += amount;
+        this.rest = () => void ((this.isResting = true), rest());
+        this.wake = () => void ((this.isResting = false), wake());
+      }
+      const over = new Promise((_, reject) =>
+        scope.over.addEventListener("abort", () => reject(scope.over.reason as Error)),
+      );
+      await Promise.race([this.end.promise, over]);
+    };
+    inScope(account, this.stop.signal, work)
+      .then(
+        () => "done",
+        (error: Error) => error.name,
+      )
+      .then((outcome) => ((this.outcome = outcome), (this.held = 0)));
+  }
+}
+
+async function untilGranted(share: FairShare, account: string, amount = 1): Promise<Visit> {
+  const visit = new Visit(account, share, [amount]);
+  await settled();
+  expect(visit.held, `${account} is served at once`).to.equal(amount);
+  return visit;
+}
+
+describe("a fair share", () => {
+  it("leaks nothing and grants no more than there is, over any history of asking, leaving and giving up", async () => {
+    const step = fc.record({
+      kind: fc.constantFrom("ask", "ask", "ask", "ask twice", "give up", "end", "end", "give up as it is granted"),
+      account: fc.constantFrom("a", "b", "c", "d"),
+      amount: fc.integer({ min: 1, max: 12 }),
+      which: fc.nat(),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 10 }),
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(step, { maxLength: 60 }),
+        async (total, mostWaiting, steps) => {
+          const share = new FairShare({ total, mostWaiting, patienceMs: 20 });
+          const visits: Visit[] = [];
+          for (const { kind, account, amount, which } of steps) {
+            const open = visits.filter(({ outcome }) => outcome === "open");
+            const one = open[which % Math.max(1, open.length)];
+            if (kind === "ask") visits.push(new Visit(account, share, [Math.min(amount, total)]));
+            else if (kind === "ask twice") visits.push(new Visit(account, share, [1, 1]));
+            else if (kind === "end") one?.end.resolve(undefined);
+            else if (kind === "give up") one?.stop.abort(new Error("gone"));
+            else (one?.end.resolve(undefined), one?.stop.abort(new Error("gone")));
+            if (which % 2 === 0) await settled();
+            expect(share.taken).to.be.within(0, total);
+          }
+          await settled();
+          expect(share.taken).to.equal(visits.reduce((sum, { held }) => sum + held, 0));
+          while (visits.some(({ outcome }) => outcome === "open")) {
+            for (const { held, end, stop } of visits.filter(({ outcome }) => outcome === "open"))
+              // Those that wait for a second grant beside their first may wait for each other.
+              if (held > 0) (end.resolve(undefined), setTimeout(() => stop.abort(new Error("gone")), 5));
+            await pause(1);
+          }
+          expect([share.taken, share.waiting]).to.deep.equal([0, 0]);
+          await untilGranted(share, "e", total);
+        },
+      ),
+      { seed: SEED, numRuns: count(100, 3_000) },
+    );
+  }).timeout(count(30_000, 600_000));
+
+  it("serves whoever holds least first, and among equals whoever used least", async () => {
+    const share = new FairShare({ total: 4 });
+    const all = [await untilGranted(share, "greedy"), await untilGranted(share, "greedy")];
+    all.push(await untilGranted(share, "other"), await untilGranted(share, "third"));
+    // Beyond what is short: those whose uses are short come before all others.
+    await pause(600);
+    const order: string[] = [];
+    const wait = (account: string): Promise<void> =>
+      inScope(account, undefined, async (scope) => {
+        await scope.take(share);
+        order.push(account);
+        await pause(5);
+      });
+    const waits = [wait("greedy"), wait("other"), wait("newcomer")];
+    for (const { end } of all.slice(2)) end.resolve(undefined);
+    await settled();
+    expect(order[0]).to.equal("newcomer");
+    for (const { end } of all) end.resolve(undefined);
+    await Promise.all(waits);
+    expect(order).to.deep.equal(["newcomer", "other", "greedy"]);
+  });
+
+  it("keeps room for one that is not there yet, however many hold something", async () => {
+    for (const total of [2, 4, 8]) {
+      const share = new FairShare({ total });
+      for (let i = 0; i < 3 * total; i++) new Visit("flood", share, [1]);
+      await untilGranted(share, "quiet");
+    }
+  });
+
+  it("refuses no newcomer: whoever has most places in the queue loses one", async () => {
+    const share = new FairShare({ total: 1, mostWaiting: 10 });
+    const floods = ["a", "b"].flatMap((name) => Array.from({ length: 20 }, () => new Visit(name, share, [1])));
+    await settled();
+    expect(share.waiting).to.equal(10);
+    const quiet = Array.from({ length: 12 }, (_, i) => new Visit(`quiet${i}`, share, [1]));
+    await settled();
+    expect(quiet.filter(({ outcome }) => outcome !== "open")).to.deep.equal([]);
+    expect(floods.filter(({ outcome }) => outcome === "open")).to.have.lengthOf(1 + 2);
+    const refused = await inScope("a", undefined, (scope) => scope.take(share)).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(Crowded).with.property("retryAfterSeconds").that.is.within(1, 60);
+  });
+
+  it("ends a grant of whoever holds most when others have waited, and never a young one", async () => {
+    const share = new FairShare({ total: 4, patienceMs: 60 });
+    const visits = ["a", "a", "b", "c"].map((name) => new Visit(name, share, [1]));
+    await settled();
+    const startedAt = performance.now();
+    const late = new Visit("d", share, [1]);
+    while (late.held === 0) await pause(5);
+    expect(performance.now() - startedAt).to.be.at.least(55);
+    expect(visits.map(({ outcome }) => outcome)).to.have.members([Preempted.name, "open", "open", "open"]);
+    expect([visits[0]?.outcome, visits[1]?.outcome]).to.include(Preempted.name);
+  });
+
+  it("ends no grant before it is in use, and then after others' full patience", async () => {
+    const share = new FairShare({ total: 1, patienceMs: 100 });
+    const first = await untilGranted(share, "a");
+    first.keep();
+    const late = new Visit("b", share, [1]);
+    await pause(250);
+    expect([first.outcome, late.outcome]).to.deep.equal(["open", "open"]);
+    first.use();
+    await pause(60);
+    expect(first.outcome).to.equal("open");
+    await pause(200);
+    expect(first.outcome).to.equal(Preempted.name);
+    late.end.resolve(undefined);
+    await settled();
+  });
+
+  it("keeps giving turns to accounts that all use much", async () => {
+    const share = new FairShare({ total: 8, patienceMs: 600 });
+    let [turns, isOver] = [0, false];
+    const greedy = Array.from({ length: 20 }, async (_, i) => {
+      for (; !isOver; turns++) {
+        const visit = new Visit(`greedy${i}`, share, [1]);
+        while (visit.outcome === "open" && !isOver) await pause(5);
+        visit.end.resolve(undefined);
+      }
+    });
+    await pause(2_000);
+    const before = turns;
+    await pause(1_000);
+    expect(turns - before).to.be.above(4);
+    isOver = true;
+    await Promise.all(greedy);
+  }).timeout(10_000);
+
+  it("lets nobody take from one that holds no more than it would", async () => {
+    const share = new FairShare({ total: 4, patienceMs: 20 });
+    const visits = ["a", "b", "b", "a"].map((name) => new Visit(name, share, [1]));
+    await settled();
+    const more = new Visit("a", share, [1]);
+    await pause(150);
+    expect([...visits, more].map(({ outcome }) => outcome)).to.not.include(Preempted.name);
+  });
+
+  it("gives 64 accounts that hold all of it no way to keep another waiting", async () => {
+    const share = new FairShare({ total: 8, patienceMs: 40 });
+    let isOver = false;
+    const greedy = Array.from({ length: 64 }, async (_, i) => {
+      while (!isOver) {
+        const visit = new Visit(`greedy${i}`, share, [1]);
+        while (visit.outcome === "open" && !isOver) await pause(5);
+        visit.end.resolve(undefined);
+      }
+    });
+    const waits: number[] = [];
+    for (let i = 0; i < 30; i++) {
+      const startedAt = performance.now();
+      const visit = new Visit("quiet", share, [1]);
+      while (visit.held === 0) await pause(1);
+      waits.push(performance.now() - startedAt);
+      visit.end.resolve(undefined);
+      await pause(5);
+    }
+    isOver = true;
+    await Promise.all(greedy);
+    expect(waits.sort((a, b) => a - b)[15]).to.be.below(150);
+  });
+
+  it("does not take the time before a use for use", async () => {
+    const share = new FairShare({ total: 8 });
+    for (const isPrepared of [false, true]) {
+      const account = isPrepared ? "prepared" : "long";
+      const first = await untilGranted(share, account);
+      await pause(700);
+      if (isPrepared) first.use();
+      first.end.resolve(undefined);
+      await settled();
+    }
+    const others = await Promise.all(Array.from({ length: 6 }, (_, i) => untilGranted(share, `other${i}`)));
+    const long = new Visit("long", share, [1]);
+    const prepared = await untilGranted(share, "prepared");
+    expect(long.held).to.equal(0);
+    for (const { end } of [...others, prepared, long]) end.resolve(undefined);
+    await settled();
+  });
+
+  it("serves short uses at once although 64 accounts hold what they get for as long as they may", async () => {
+    const PATIENCE_MS = 700;
+    const share = new FairShare({ total: 8, patienceMs: PATIENCE_MS, revokeEveryMs: PATIENCE_MS / 8 });
+    let isOver = false;
+    const greedy = Array.from({ length: 64 }, async (_, i) => {
+      while (!isOver) {
+        const visit = new Visit(`greedy${i}`, share, [1]);
+        while (visit.outcome === "open" && !isOver) await pause(5);
+        visit.end.resolve(undefined);
+      }
+    });
+    const waits: number[] = [];
+    for (let i = 0; i < 30; i++) {
+      const startedAt = performance.now();
+      const visit = new Visit("quiet", share, [1]);
+      while (visit.held === 0) await pause(1);
+      waits.push(performance.now() - startedAt);
+      visit.end.resolve(undefined);
+      await pause(30);
+    }
+    isOver = true;
+    await Promise.all(greedy);
+    expect(waits.sort((a, b) => a - b)[15]).to.be.below(10);
+  }).timeout(20_000);
+
+  it("does not count a grant that rests", async () => {
+    const share = new FairShare({ total: 2 });
+    const sleeping = await untilGranted(share, "a");
+    sleeping.rest();
+    const [one, two] = [await untilGranted(share, "b"), await untilGranted(share, "c")];
+    sleeping.wake();
+    expect(share.taken).to.equal(3);
+    const waiting = new Visit("d", share, [1]);
+    one.end.resolve(undefined);
+    await settled();
+    expect(waiting.held).to.equal(0);
+    for (const { end } of [sleeping, two]) end.resolve(undefined);
+    await settled();
+    expect(waiting.held).to.equal(1);
+    waiting.end.resolve(undefined);
+    await settled();
+    expect(share.taken).to.equal(0);
+  });
+});
