@@ -5,6 +5,7 @@ import Koa from "koa";
 import { KeywrightError } from "../protocol/errors";
 import { ROUTE_NAMES, endpointsOf, routeOf, type Endpoint } from "../protocol/http";
 import type { Logger } from "../protocol/log";
+import { RECEIPT_HEADER } from "../protocol/receipt";
 import type { Handler, Handlers } from "./middleware/call";
 import { requestContext, type RelayerMiddleware, type RelayerState, type RequestFacts } from "./middleware/context";
 import { problems } from "./middleware/problems";
@@ -31,7 +32,14 @@ const REQUEST_HEADERS = [
   "X-Identity-Token",
   "X-Wallet-Auth",
 ];
-const ANSWER_HEADERS = ["X-Request-Id", "X-Correlation-Id", "X-Total-Count", "X-Account", "Retry-After"];
+const ANSWER_HEADERS = [
+  "X-Request-Id",
+  "X-Correlation-Id",
+  "X-Total-Count",
+  "X-Account",
+  "Retry-After",
+  RECEIPT_HEADER,
+];
 
 export function createApp(options: AppOptions): Koa<RelayerState> {
   const app = new Koa<RelayerState>({ proxy: options.trustedProxyHops > 0, maxIpsCount: options.trustedProxyHops });

@@ -56,6 +56,10 @@ const environment = z.object({
   DATABASE_URL: optionalText.describe(
     "PostgreSQL; needed in production, where the embedded database's lack of fsync is not acceptable",
   ),
+  ADDRESS_HASH_KEY: optionalText.describe(
+    "secret key of the hashes that stand for client addresses in the store, the same for all relayers; " +
+      "DATABASE_URL unless set",
+  ),
   DATA_DIR: optionalText.describe("folder of the embedded database; without it everything is in memory"),
   STRIPE_SECRET_KEY: optionalText.describe(
     "without it billing routes answer 503 and metered routes fail closed in production",
@@ -82,12 +86,6 @@ const environment = z.object({
   STUCK_AFTER_SECONDS: whole(1, 3_600)
     .optional()
     .describe("a transaction not mined after this time gets higher fees; a default for each known network"),
-  NONCE_LOST_AFTER_SECONDS: whole(1, 3_600)
-    .optional()
-    .describe(
-      "a nonce that every endpoint reports as used by a foreign transaction is given up after this time; a " +
-        "default for each known network",
-    ),
   MAX_FEE_PER_GAS_WEI: wei
     .optional()
     .describe("no higher fee per gas is ever offered; a default for each known network. The executor has its own"),
@@ -157,6 +155,8 @@ export interface Config extends DeploymentSettings {
   readonly rpcUrls: readonly string[];
   readonly executorSocket: string;
   readonly databaseUrl: string | undefined;
+  /** Secret. */
+  readonly addressHashKey: string;
   readonly dataDir: string | undefined;
   readonly stripe: {
     readonly secretKey: string | undefined;
@@ -173,7 +173,6 @@ export interface Config extends DeploymentSettings {
       ChainTuning,
       | "finalityDepth"
       | "stuckAfterMs"
-      | "nonceLostAfterMs"
       | "maxFeeCapWei"
       | "topUpBelowWei"
       | "topUpToWei"
@@ -215,7 +214,6 @@ export class ConfigError extends Error {
 }
 
 function configOf(values: Environment, production: boolean): Omit<Config, keyof DeploymentSettings> {
-  const rates = RATE_LIMITS[production ? "production" : "development"];
   return {
     production,
     serviceName: values.SERVICE_NAME,
@@ -226,6 +224,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     rpcUrls: values.RPC_URLS,
     executorSocket: values.EXECUTOR_SOCKET,
     databaseUrl: values.DATABASE_URL,
+    addressHashKey: values.ADDRESS_HASH_KEY ?? values.DATABASE_URL ?? "embedded store",
     dataDir: values.DATA_DIR,
     stripe: {
       secretKey: values.STRIPE_SECRET_KEY,
@@ -242,16 +241,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     chainTuning: chainTuningOf(values),
     evidenceDir: values.EVIDENCE_DIR,
     trustedProxyHops: values.TRUSTED_PROXY_HOPS,
-    rateLimits: {
-      addressRequestsPerSecond: values.RATE_LIMIT_ADDRESS_PER_SECOND ?? rates.addressRequestsPerSecond,
-      strangersPerMinutePerAddress: values.RATE_LIMIT_STRANGERS_PER_MINUTE ?? rates.strangersPerMinutePerAddress,
-      heavyPerMinutePerAddress: values.RATE_LIMIT_HEAVY_PER_MINUTE ?? rates.heavyPerMinutePerAddress,
-      paymentIntentsPerMinute: values.RATE_LIMIT_PAYMENTS_PER_MINUTE ?? rates.paymentIntentsPerMinute,
-      mintsPerMinutePerAddress: values.RATE_LIMIT_MINTS_PER_MINUTE ?? rates.mintsPerMinutePerAddress,
-      mintsPerDay: values.RATE_LIMIT_MINTS_PER_DAY ?? rates.mintsPerDay,
-      freeWritesPerDay: values.RATE_LIMIT_FREE_WRITES_PER_DAY ?? rates.freeWritesPerDay,
-      keyRequestsPerSecond: values.RATE_LIMIT_KEY_PER_SECOND ?? rates.keyRequestsPerSecond,
-    },
+    rateLimits: rateLimitsOf(values, production),
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
     runRecordsDays: values.RUN_RECORDS_DAYS,
     detailDays: values.DETAIL_DAYS,
@@ -260,13 +250,26 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
   };
 }
 
+function rateLimitsOf(values: Environment, production: boolean): RateLimits {
+  const rates = RATE_LIMITS[production ? "production" : "development"];
+  return {
+    addressRequestsPerSecond: values.RATE_LIMIT_ADDRESS_PER_SECOND ?? rates.addressRequestsPerSecond,
+    strangersPerMinutePerAddress: values.RATE_LIMIT_STRANGERS_PER_MINUTE ?? rates.strangersPerMinutePerAddress,
+    heavyPerMinutePerAddress: values.RATE_LIMIT_HEAVY_PER_MINUTE ?? rates.heavyPerMinutePerAddress,
+    paymentIntentsPerMinute: values.RATE_LIMIT_PAYMENTS_PER_MINUTE ?? rates.paymentIntentsPerMinute,
+    mintsPerMinutePerAddress: values.RATE_LIMIT_MINTS_PER_MINUTE ?? rates.mintsPerMinutePerAddress,
+    mintsPerDay: values.RATE_LIMIT_MINTS_PER_DAY ?? rates.mintsPerDay,
+    freeWritesPerDay: values.RATE_LIMIT_FREE_WRITES_PER_DAY ?? rates.freeWritesPerDay,
+    keyRequestsPerSecond: values.RATE_LIMIT_KEY_PER_SECOND ?? rates.keyRequestsPerSecond,
+  };
+}
+
 function chainTuningOf(values: Environment): Config["chainTuning"] {
-  const { FINALITY_DEPTH, STUCK_AFTER_SECONDS, NONCE_LOST_AFTER_SECONDS, MAX_FEE_PER_GAS_WEI } = values;
+  const { FINALITY_DEPTH, STUCK_AFTER_SECONDS, MAX_FEE_PER_GAS_WEI } = values;
   const { TOP_UP_BELOW_WEI, TOP_UP_TO_WEI, MAX_TOP_UP_WEI, MAX_TRANSACTION_GAS } = values;
   return defined({
     finalityDepth: FINALITY_DEPTH,
     stuckAfterMs: msOf(STUCK_AFTER_SECONDS),
-    nonceLostAfterMs: msOf(NONCE_LOST_AFTER_SECONDS),
     maxFeeCapWei: MAX_FEE_PER_GAS_WEI,
     topUpBelowWei: TOP_UP_BELOW_WEI,
     topUpToWei: TOP_UP_TO_WEI,

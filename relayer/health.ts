@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { KeywrightError } from "../protocol/errors";
 import type { ExecutorAnswer } from "../protocol/executor";
 import type { Chain } from "./chain/types";
-import type { Executor } from "./executorClient";
+import type { Executor } from "./executor/client";
 import type { Db } from "./store/database";
 
 const INFO_KEPT_MS = 5_000;

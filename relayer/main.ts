@@ -12,9 +12,9 @@ import { ConfigError, loadConfig, type Config } from "./config";
 import { Credits } from "./credits";
 import { Audit, type AuditFigures } from "./credits/audit";
 import { Repeating } from "./background";
-import { openDashboard } from "./dashboard";
-import { EvidenceFolder } from "./evidences";
-import { ExecutorClient, type Executor } from "./executorClient";
+import { openDashboard } from "./site/dashboard";
+import { EvidenceFolder } from "./site/evidences";
+import { ExecutorClient, type Executor } from "./executor/client";
 import { cachedInfo, readinessProblems } from "./health";
 import { createLogger, type Logger } from "../protocol/log";
 import { Metrics } from "./metrics";
@@ -22,10 +22,10 @@ import { cardDouble } from "./middleware/cardDouble";
 import { Authentication } from "./middleware/credentials";
 import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
-import { buildOpenApi } from "./openapi";
+import { buildOpenApi } from "./site/openapi";
 import { createHandlers, type HandlerDeps } from "./routes";
 import { createIdempotencyStore, type IdempotencyStore } from "./store/idempotency";
-import { CodeSharingExecutor } from "./sharedCode";
+import { CodeSharingExecutor } from "./executor/sharedCode";
 import { openStore, type Store } from "./store";
 import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
@@ -33,8 +33,9 @@ import { dropOld } from "./store/retention";
 import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
 import { SharedCodeStore } from "./store/sharedCode";
 import { QUEUE_OF_RUN_ENDS } from "./store/vacuum";
-import { openDocs } from "./docs";
-import { openViewer } from "./viewer";
+import { openDocs } from "./site/docs";
+import { openPackages } from "./site/packages";
+import { openViewer } from "./site/viewer";
 
 const API_VERSION = "1.0.0";
 /** The longest a write may take to be answered, plus a margin. */
@@ -110,11 +111,8 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   const app = createApp({
     handlers: createHandlers(handlerDeps(config, log, { store, executor, credits, chain, metrics, typedDataDomain })),
     authentication: new Authentication({ chain, executor, typedDataDomain }),
-    limits: new RequestLimits(config.rateLimits, {
-      budgets: storeLimiter(store.db),
-      rates: fleetingLimiter(store.db),
-      instances: () => instance.peers,
-    }),
+    limits: requestLimits(config, store, instance),
+    addressHashKey: config.addressHashKey,
     wasSubmitted: async (actId) => (await chain.submissionByIdempotencyKey(actId)) !== undefined,
     idempotency: new Idempotency(startIdempotencyStore(log, store, instance.id, running)),
     log,
@@ -162,8 +160,13 @@ function startCredits(config: Config, log: Logger, store: Store, instanceId: str
 }
 
 /** The continuous audit. It reports discrepancies for people to resolve and repairs nothing. */
+function requestLimits({ rateLimits }: Config, { db }: Store, instance: Instance): RequestLimits {
+  const [budgets, rates] = [storeLimiter(db), fleetingLimiter(db)];
+  return new RequestLimits(rateLimits, { budgets, rates, instances: () => instance.peers });
+}
+
 function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFigures {
-  const audit = new Audit(db, (found) => log.error(found, "the books do not hold"));
+  const audit = new Audit({ db, onWrong: (found) => log.error(found, "the books do not hold") });
   const work = new Repeating(
     () => audit.turn(),
     AUDIT_MS,
@@ -269,6 +272,7 @@ function handlerDeps(
     description: buildOpenApi(serviceName, API_VERSION),
     viewer: openViewer(serviceName),
     docs: openDocs(serviceName),
+    packages: openPackages(join(__dirname, "..", "packages")),
   };
 }
 

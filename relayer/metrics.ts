@@ -37,6 +37,11 @@ export class Metrics {
     labelNames: ["outcome"],
     registers: [this.#registry],
   });
+  readonly #unpaidRuns = new Counter({
+    name: "relayer_runs_unpaid_total",
+    help: "Runs that were started and not charged, because the service itself failed",
+    registers: [this.#registry],
+  });
   readonly #runSeconds = new Histogram({
     name: "relayer_run_seconds",
     help: "Execution time of runs, without the queue",
@@ -65,7 +70,8 @@ export class Metrics {
     this.#writes.inc({ outcome: charged ? "mined" : "given_up" });
   }
 
-  countRun({ error, seconds }: RunFacts): void {
+  countRun({ error, seconds, serviceFault }: RunFacts): void {
+    if (serviceFault) this.#unpaidRuns.inc();
     this.#runs.inc({ outcome: error ?? "ok" });
     this.#runSeconds.observe(seconds);
   }
@@ -80,11 +86,15 @@ export class Metrics {
     const lag = this.#gauge("relayer_rpc_head_lag_blocks", "Blocks that the endpoint is behind the furthest one", [
       "endpoint",
     ]);
+    const other = this.#gauge("relayer_rpc_other_chain", "1 while the endpoint answers for another chain", [
+      "endpoint",
+    ]);
     this.#watch("rpc", async () => {
       const heads = await chain.endpointHeads(ENDPOINT_DEADLINE_MS);
       const furthest = Math.max(...heads.map(({ head }) => head ?? 0));
       lag.reset();
-      for (const { endpoint, head } of heads) {
+      for (const { endpoint, head, isOfOtherChain } of heads) {
+        other.set({ endpoint }, isOfOtherChain ? 1 : 0);
         up.set({ endpoint }, head === undefined ? 0 : 1);
         if (head !== undefined) lag.set({ endpoint }, furthest - head);
       }

@@ -30,9 +30,11 @@ import { AccountQueue } from "./submissions/accountQueue";
 import type {
   Chain,
   ChainStats,
+  EventOrder,
   EventPage,
   NetworkFacts,
   OwnedAccount,
+  Registration,
   Readiness,
   SubmissionId,
   SubmissionView,
@@ -40,6 +42,9 @@ import type {
   SubmitRequest,
 } from "./types";
 
+const OTHER_CHAIN =
+  "Every RPC endpoint that answers is on another chain, or its chain has dropped blocks that were final: nothing is " +
+  "followed or sent until one is on this service's chain, or an operator rewinds (docs/operations.md).";
 /** Seconds without any response from the chain after which `/ready` reports it. */
 const SILENT_SECONDS = 15;
 /** Maximum wait of an ownership query for the events of an answered write. */
@@ -58,13 +63,14 @@ export async function openChain(options: ChainOptions): Promise<Chain> {
   return chain;
 }
 
-const rpcClientOf = ({ rpcUrls, chainId, onExchange }: ChainOptions, tuning: ChainTuning): RpcClient =>
+const rpcClientOf = ({ rpcUrls, chainId, onExchange, connect }: ChainOptions, tuning: ChainTuning): RpcClient =>
   new RpcClient({
     urls: rpcUrls,
     chainId,
     timeoutMs: tuning.rpcTimeoutMs,
     deadlineMs: tuning.rpcDeadlineMs,
     onExchange,
+    connect,
   });
 
 const followerOf = (
@@ -172,6 +178,8 @@ class ChainModule extends Reads implements Chain {
       this.#repeating("follow events", tuning.slowestPollMs, () =>
         this.#underLease("follow_events", () => this.#follower.follow()),
       ),
+      // Apart from the follower, which may be another relayer, or wait for an endpoint until an operator rewinds.
+      this.#repeating("know the newest final block", tuning.sweepEveryMs, () => this.#knowFinalBlock()),
     ];
   }
 
@@ -183,8 +191,13 @@ class ChainModule extends Reads implements Chain {
 
   async start(): Promise<void> {
     await wantPayers(this.#given.db, this.#given.payerCount);
+    await this.#knowFinalBlock();
     this.#head.start();
     for (const work of this.#work) work.start();
+  }
+
+  async #knowFinalBlock(): Promise<void> {
+    this.#rpc.know(await this.#follower.finalBlock());
   }
 
   simulate(write: ContractWrite): Promise<void> {
@@ -213,9 +226,14 @@ class ChainModule extends Reads implements Chain {
     return row === undefined ? undefined : viewOf(row);
   }
 
-  async events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+  async events(
+    id: AccountId,
+    after: string | undefined,
+    limit: number,
+    order: EventOrder = "oldest",
+  ): Promise<EventPage> {
     await this.#untilFollowed(await this.#lastWrite());
-    return this.#events.page(id, after, limit);
+    return this.#events.page(id, after, limit, order);
   }
 
   /**
@@ -227,6 +245,11 @@ class ChainModule extends Reads implements Chain {
     const candidates = await this.#events.accountsEverOwnedBy(owner);
     const accounts = await this.accounts(candidates.map(({ id }) => id));
     return candidates.filter((_, index) => accounts[index]?.owner === owner);
+  }
+
+  async registrationsOf(wallet: Address): Promise<readonly Registration[]> {
+    await this.#untilFollowed(await this.#lastWrite());
+    return this.#events.registrationsOf(wallet);
   }
 
   async #untilFollowed(block: number): Promise<void> {
@@ -246,7 +269,8 @@ class ChainModule extends Reads implements Chain {
 
   async ready(): Promise<Readiness> {
     const problems: string[] = [];
-    if (this.#head.ageSeconds > SILENT_SECONDS) problems.push("No RPC endpoint of the chain answers.");
+    if (this.#rpc.isOfOtherChain) problems.push(OTHER_CHAIN);
+    else if (this.#head.ageSeconds > SILENT_SECONDS) problems.push("No RPC endpoint of the chain answers.");
     const lanes = await this.#lanes.all();
     if (!lanes.some(({ usable }) => usable)) problems.push("No API payer is registered with the contract and has gas.");
     else if (!(await this.#canPayForWrites())) problems.push("No API payer has the gas that a write costs at present.");

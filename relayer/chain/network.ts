@@ -5,15 +5,15 @@ import type { NetworkFacts } from "./types";
 
 /** Per-network defaults; an operator's settings override them. */
 export type NetworkTuning = Partial<
-  Pick<ChainTuning, "finalityDepth" | "maxFeeCapWei" | "defaultTipWei" | "stuckAfterMs" | "nonceLostAfterMs">
+  Pick<ChainTuning, "finalityDepth" | "maxFeeCapWei" | "defaultTipWei" | "stuckAfterMs">
 >;
 
 const GWEI = 10n ** 9n;
 
 const TUNING: Readonly<Record<string, NetworkTuning>> = {
   // 12 s blocks: a transaction may take several blocks, and nodes may be a block apart.
-  "1": { stuckAfterMs: 60_000, nonceLostAfterMs: 30_000, finalityDepth: 64 },
-  "11155111": { stuckAfterMs: 60_000, nonceLostAfterMs: 30_000, finalityDepth: 64 },
+  "1": { stuckAfterMs: 60_000, finalityDepth: 64 },
+  "11155111": { stuckAfterMs: 60_000, finalityDepth: 64 },
   // 2 s blocks, fees of a fraction of a gwei.
   "10": { stuckAfterMs: 15_000, finalityDepth: 150, maxFeeCapWei: 50n * GWEI, defaultTipWei: GWEI / 1_000n },
   "8453": { stuckAfterMs: 15_000, finalityDepth: 150, maxFeeCapWei: 50n * GWEI, defaultTipWei: GWEI / 1_000n },

@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { Address } from "../../protocol/ids";
 import type { Db } from "../store/database";
-import type { ExchangeFacts } from "./rpc/client";
+import type { Connect, ExchangeFacts } from "./rpc/client";
 import type { ExecutorPort, SubmissionHooks } from "./types";
 
 export interface ChainTuning {
@@ -19,8 +19,6 @@ export interface ChainTuning {
   readonly lookEveryMs: number;
   /** A known transaction that is next in its lane and not mined after this time is resent with higher fees. */
   readonly stuckAfterMs: number;
-  /** How long all endpoints must agree that a foreign transaction used a nonce of this service. */
-  readonly nonceLostAfterMs: number;
   /** A write that could not be signed for this long is abandoned. */
   readonly unsignedForAtMostMs: number;
   /** The highest fee per gas offered, in wei; twice that to abandon a nonce. */
@@ -63,7 +61,6 @@ export const CHAIN_TUNING: ChainTuning = {
   slowestPollMs: 1_000,
   lookEveryMs: 2_000,
   stuckAfterMs: 30_000,
-  nonceLostAfterMs: 6_000,
   unsignedForAtMostMs: 600_000,
   maxFeeCapWei: 500n * GWEI,
   maxInFlightPerLane: 4,
@@ -98,6 +95,8 @@ export interface ChainOptions {
   readonly payerCount: number;
   /** Called for each exchange with an endpoint. */
   readonly onExchange?: ((facts: ExchangeFacts) => void) | undefined;
+  /** Connects to an endpoint; default: JSON-RPC over HTTP. */
+  readonly connect?: Connect | undefined;
   /** Depth a write must reach before it is answered; 1 = mined. */
   readonly confirmationsBeforeAnswer?: number | undefined;
   readonly tuning?: Partial<ChainTuning> | undefined;

@@ -9,7 +9,7 @@ import type {
   Credential,
   ExecutorAnswer,
   ExecutorRequest,
-  signedEnvelopeSchema,
+  consentSchema,
 } from "../../protocol/executor";
 import type { ErrorCode } from "../../protocol/errors";
 import type { Decision } from "../../protocol/decision";
@@ -18,6 +18,7 @@ import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, K
 import type { z } from "zod";
 import type { Act } from "../act";
 import type { Database } from "../store/database";
+import type { EndpointHead } from "./rpc/client";
 import type { SubmissionState } from "./submissions/states";
 
 /** Constants of the network this relayer serves. */
@@ -47,8 +48,14 @@ export interface AccountView {
 
 export interface OwnedAccount {
   readonly id: AccountId;
-  /** Transferred to the owner, who neither created it nor signed for it. */
-  readonly byTransfer: boolean;
+  /** Handed over to the owner, who has done nothing with it: see `Events.accountsEverOwnedBy`. */
+  readonly isGiven: boolean;
+}
+
+/** An address as a PKP of an account. */
+export interface Registration {
+  readonly accountId: AccountId;
+  readonly derivationPath: DerivationPath;
 }
 
 export interface GroupView {
@@ -119,8 +126,8 @@ export interface CredentialWrite {
    * The write; a function if it depends on contract state, called once no earlier write of the account is in progress.
    */
   readonly write: ContractWrite | (() => Promise<ContractWrite>);
-  /** The new owner's signed envelope, for `convertToChainSecuredAccount` only. */
-  readonly convert?: z.infer<typeof signedEnvelopeSchema>;
+  /** The new owner's consent, for `convertToChainSecuredAccount` only. */
+  readonly convert?: z.infer<typeof consentSchema>;
 }
 
 /**
@@ -237,6 +244,9 @@ export interface AccountEvent {
   readonly removed: boolean;
 }
 
+/** Which events come first. */
+export type EventOrder = "oldest" | "newest";
+
 export interface EventPage {
   readonly events: readonly AccountEvent[];
   /** The cursor for the next request; equals the given one when there is nothing new. */
@@ -286,10 +296,13 @@ export interface Chain {
   estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint>;
 
   /**
-   * Accounts currently owned by this address: its own first, then those transferred to it, each oldest first. Includes
+   * Accounts currently owned by this address: its own first, then those given to it, each oldest first. Includes
    * every write that any relayer on this store has answered.
    */
   accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]>;
+
+  /** The accounts that have registered this address as a PKP, oldest first, at most 20. */
+  registrationsOf(wallet: Address): Promise<readonly Registration[]>;
 
   /** Checks whether the write would succeed now; a revert throws the named error. Nothing is signed or spent. */
   simulate(write: ContractWrite): Promise<void>;
@@ -310,14 +323,14 @@ export interface Chain {
    * Events of one account after a cursor (from the beginning without one), at most `limit`. Throws `invalid_value` for
    * an invalid cursor.
    */
-  events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage>;
+  events(id: AccountId, after: string | undefined, limit: number, order?: EventOrder): Promise<EventPage>;
 
   ready(): Promise<Readiness>;
   /**
    * The newest block of each RPC endpoint, by its index in the list (from 1); undefined for one that does not answer in
    * time.
    */
-  endpointHeads(withinMs: number): Promise<readonly { readonly endpoint: number; readonly head: number | undefined }[]>;
+  endpointHeads(withinMs: number): Promise<readonly EndpointHead[]>;
 
   /** Figures for the metrics and the operator's tools, from memory and the store; does not call the chain. */
   stats(): Promise<ChainStats>;
@@ -345,7 +358,7 @@ export interface ChainStats {
   readonly followedBlock: number;
 }
 
-/** What the chain needs of the executor; implemented by `relayer/executorClient.ts`. */
+/** What the chain needs of the executor; implemented by `relayer/executor/client.ts`. */
 export interface ExecutorPort {
   call<C extends ExecutorWriteCall>(
     name: C,

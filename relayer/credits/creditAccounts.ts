@@ -36,9 +36,9 @@ export class CreditAccounts {
     return new Map(keyIds.map((keyId) => [keyId, spent.get(keyId) ?? 0]));
   }
 
-  /** Ledger entries of the account, newest first. */
-  history(accountId: AccountId, page: Page): Promise<History> {
-    return readHistory(this.#db, accountId, page);
+  /** See `readHistory`. */
+  history(accountId: AccountId, page: Page, before?: number): Promise<History> {
+    return readHistory(this.#db, accountId, page, before);
   }
 
   /**

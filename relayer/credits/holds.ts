@@ -1,6 +1,6 @@
 /**
- * Reserve, settle, release: one atomic statement each. Rows are locked in a fixed order (account, key, the reservation
- * itself), so concurrent spenders can neither spend reserved credit nor deadlock.
+ * Reserve, settle, release: one atomic statement each. Existing rows are locked in a fixed order (reservations,
+ * accounts, keys, each by id), so concurrent spenders can neither spend reserved credit nor deadlock.
  */
 import { sql, type RawBuilder } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
@@ -181,21 +181,29 @@ async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Pr
 
 /**
  * Closes the held reservations of several writes in one statement; charged ones cost what they held. Accounts and keys
- * may repeat.
+ * may repeat. PostgreSQL executes parts of a statement that depend on nothing in any order: each part here takes its
+ * rows from the one that has to lock before it.
  */
 export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<void> {
   const wanted = JSON.stringify(ends.map(({ submissionId, charged }) => ({ id: submissionId, charged })));
   await sql`
     with ends as (
       select * from jsonb_to_recordset(${wanted}::jsonb) as e (id text, charged boolean)
+    ), held as materialized (
+      select id, charged from credit_reservations join ends using (id) where state = 'held'
+        order by id for update of credit_reservations
     ), closed as (
-      update credit_reservations set state = case when ends.charged then 'settled' else 'released' end,
-        cost_cents = case when ends.charged then reserved_cents else 0 end, closed_at = now()
-      from ends where credit_reservations.id = ends.id and state = 'held'
+      update credit_reservations set state = case when held.charged then 'settled' else 'released' end,
+        cost_cents = case when held.charged then reserved_cents else 0 end, closed_at = now()
+      from held where credit_reservations.id = held.id and state = 'held'
       returning credit_reservations.id, kind, account_id, key_id, reserved_cents, cost_cents
-    ), locked as materialized (
+    ), locked_accounts as materialized (
       select account_id from credit_accounts where account_id in (select account_id from closed)
         order by account_id for update
+    ), locked_keys as materialized (
+      select key_id from key_spending where key_id in (
+        select key_id from closed where (select count(*) from locked_accounts) > 0
+      ) order by key_id for update
     ), account as (
       update credit_accounts set balance_cents = balance_cents - sums.cost,
         entries = credit_accounts.entries + sums.entries,
@@ -203,14 +211,14 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       from (
         select account_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held,
           count(*) filter (where cost_cents > 0) as entries
-        from closed join locked using (account_id) group by account_id
+        from closed join locked_accounts using (account_id) group by account_id
       ) as sums
       where credit_accounts.account_id = sums.account_id
     ), key as (
       update key_spending set spent_cents = key_spending.spent_cents + sums.cost,
         reserved_cents = key_spending.reserved_cents - sums.held
-      from (select key_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held from closed
-        where key_id is not null group by key_id) as sums
+      from (select key_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held
+        from closed join locked_keys using (key_id) group by key_id) as sums
       where key_spending.key_id = sums.key_id
     )
     insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)

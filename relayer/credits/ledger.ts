@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import type { Db, Trx } from "../store/database";
 import type { EntryKind, ContraAccount } from "../store/tables/credits";
+import { offsetOf } from "./page";
 import type { History, Page } from "./types";
 
 const CONTRA: Readonly<Record<EntryKind, ContraAccount>> = {
@@ -59,23 +60,31 @@ export async function post(trx: Trx, posting: Posting): Promise<boolean> {
   return true;
 }
 
-export async function readHistory(db: Db, accountId: AccountId, page: Page): Promise<History> {
+/**
+ * Entries of the account, newest first, of those older than the entry `before` when given; `total` counts all.
+ * @throws KeywrightError `invalid_value` for a page too far from the newest entry.
+ */
+export async function readHistory(db: Db, accountId: AccountId, page: Page, before?: number): Promise<History> {
+  const account = await db
+    .selectFrom("credit_accounts")
+    .select("entries")
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+  const total = account?.entries ?? 0;
+  const offset = offsetOf(page, total, "before");
+  if (offset === undefined) return { entries: [], total };
   const rows = await db
     .selectFrom("ledger_entries as entry")
     .leftJoin("payments", (join) =>
       join.onRef("payments.intent_id", "=", "entry.reference").on("entry.contra", "=", "payments"),
     )
     .where("entry.account_id", "=", accountId)
+    .where("id", "<", before ?? Number.MAX_SAFE_INTEGER)
     .select(["id", "kind", "amount_cents", "reference", "key_id", "receipt_url", "entry.created_at"])
     .orderBy("id", "desc")
     .limit(page.size)
-    .offset(page.number * page.size)
+    .offset(offset)
     .execute();
-  const account = await db
-    .selectFrom("credit_accounts")
-    .select("entries")
-    .where("account_id", "=", accountId)
-    .executeTakeFirst();
   const entries = rows.map((row) => ({
     id: row.id,
     kind: row.kind,
@@ -85,5 +94,5 @@ export async function readHistory(db: Db, accountId: AccountId, page: Page): Pro
     receiptUrl: row.receipt_url ?? undefined,
     createdAt: row.created_at,
   }));
-  return { entries, total: account?.entries ?? 0 };
+  return { entries, total };
 }

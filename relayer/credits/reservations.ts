@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { Prices } from "../../protocol/limits";
+import { startedSeconds } from "../../protocol/runPrice";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { CreditAccounts } from "./creditAccounts";
@@ -292,8 +293,3 @@ const runIsTaken = (): KeywrightError =>
     {},
     { retryAfterSeconds: 1 },
   );
-
-/** A started second is charged in full; every started run counts at least one. */
-function startedSeconds(durationMs: number): number {
-  return Math.max(1, Math.ceil(durationMs / 1000));
-}

@@ -7,6 +7,7 @@
 import { sql, type RawBuilder } from "kysely";
 import type { AccountId, Address, Cid, Hash32 } from "../../protocol/ids";
 import type { Db } from "../store/database";
+import { offsetOf } from "./page";
 import type { DayUsage, DaySpan, Page, RunFilter, RunRecord, RunView } from "./types";
 
 /**
@@ -14,12 +15,13 @@ import type { DayUsage, DaySpan, Page, RunFilter, RunRecord, RunView } from "./t
  * this statement charged (no row: nothing).
  */
 export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown> {
-  const { accountId, keyId, actionHash, cid, outcome, requestId, durationMs, pkpsUsed, startedAt } = record;
+  const { accountId, keyId, actionHash, cid, outcome, requestId, durationMs, pkpsUsed } = record;
   return sql`, recorded as (
       insert into run_ends (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents,
-        pkps_used, started_at)
+        pkps_used, started_at, receipt_sha256)
       select ${runId}, ${accountId}, ${keyId}, ${actionHash}, ${cid}, ${outcome}, ${requestId}, ${durationMs}::float8,
-        coalesce((select cost_cents from account), 0), ${JSON.stringify(pkpsUsed)}::jsonb, ${startedAt}::timestamptz
+        coalesce((select cost_cents from account), 0), ${JSON.stringify(pkpsUsed)}::jsonb,
+        ${record.startedAt}::timestamptz, ${record.receiptSha256}
     )`;
 }
 
@@ -28,14 +30,24 @@ export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown
  * end was stored more than once, the charged one counts; a run is recorded once.
  */
 export async function recordEnds(db: Db): Promise<void> {
-  await sql`
-    with taken as (
-      delete from run_ends returning *
+  while ((await recordSome(db)) === ENDS_AT_A_TIME);
+}
+
+/** Bounds a statement after an outage, when many ends wait. */
+const ENDS_AT_A_TIME = 1_000;
+
+/** Returns how many ends there were; another relayer may have recorded some of them meanwhile. */
+async function recordSome(db: Db): Promise<number> {
+  const { rows } = await sql<{ ends: number }>`
+    with chosen as materialized (
+      select ctid from run_ends limit ${sql.lit(ENDS_AT_A_TIME)}
+    ), taken as (
+      delete from run_ends where ctid = any(array(select ctid from chosen)) returning *
     ), recorded as (
       insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
-        cost_cents, pkps_used, started_at)
+        cost_cents, pkps_used, started_at, receipt_sha256)
       select distinct on (run_id) run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
-        cost_cents, pkps_used, started_at
+        cost_cents, pkps_used, started_at, receipt_sha256
       from taken order by run_id, cost_cents desc, place
       on conflict (run_id) do nothing
       returning account_id, key_id, action_hash, outcome, cost_cents, duration_ms, started_at
@@ -46,16 +58,19 @@ export async function recordEnds(db: Db): Promise<void> {
       group by account_id, k, a, o order by account_id, k, a, o
       on conflict (account_id, key_id, action_hash, outcome) do update set runs = run_counts.runs + excluded.runs
       returning 1
+    ), summed as (
+      insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
+      select account_id, (started_at at time zone 'UTC')::date as day, key_id, count(*),
+        count(*) filter (where outcome <> 'succeeded'), sum(cost_cents)::int8,
+        sum(duration_ms)
+      from recorded where exists (select from counted) group by account_id, 2, key_id order by account_id, 2, key_id
+      on conflict (account_id, day, key_id) do update
+        set runs = run_days.runs + excluded.runs, failed = run_days.failed + excluded.failed,
+        cost_cents = run_days.cost_cents + excluded.cost_cents,
+          duration_ms = run_days.duration_ms + excluded.duration_ms
     )
-    insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
-    select account_id, (started_at at time zone 'UTC')::date as day, key_id, count(*),
-      count(*) filter (where outcome <> 'succeeded'), sum(cost_cents)::int8,
-      sum(duration_ms)
-    from recorded where exists (select from counted) group by account_id, 2, key_id order by account_id, 2, key_id
-    on conflict (account_id, day, key_id) do update
-      set runs = run_days.runs + excluded.runs, failed = run_days.failed + excluded.failed,
-      cost_cents = run_days.cost_cents + excluded.cost_cents,
-        duration_ms = run_days.duration_ms + excluded.duration_ms`.execute(db);
+    select count(*) as ends from chosen`.execute(db);
+  return rows[0]?.ends ?? 0;
 }
 
 const SHOWN = [
@@ -67,6 +82,7 @@ const SHOWN = [
   "outcome",
   "pkps_used",
   "started_at",
+  "receipt_sha256",
 ] as const;
 
 export class RunRecords {
@@ -89,7 +105,11 @@ export class RunRecords {
     return reserved === undefined ? undefined : {};
   }
 
-  /** Recorded runs of the account, newest first, for as many days as records are kept. */
+  /**
+   * Recorded runs of the account, newest first, for as many days as records are kept. `total` does not consider
+   * `until`.
+   * @throws KeywrightError `invalid_value` for a page too far from the newest run.
+   */
   async list(
     accountId: AccountId,
     filter: RunFilter,
@@ -100,13 +120,8 @@ export class RunRecords {
     if (filter.keyId !== undefined) matching = matching.where("key_id", "=", filter.keyId);
     if (filter.actionHash !== undefined) matching = matching.where("action_hash", "=", filter.actionHash);
     if (filter.outcome !== undefined) matching = matching.where("outcome", "=", filter.outcome);
-    const rows = await matching
-      .select(SHOWN)
-      .orderBy("started_at", "desc")
-      .orderBy("run_id")
-      .limit(page.size)
-      .offset(page.number * page.size)
-      .execute();
+    if (filter.until !== undefined)
+      matching = matching.where("started_at", "<", sql<Date>`to_timestamp(${filter.until + 1}::float8)`);
     const count = await this.#db
       .selectFrom("run_counts")
       .select("runs")
@@ -115,7 +130,17 @@ export class RunRecords {
       .where("action_hash", "=", filter.actionHash ?? "")
       .where("outcome", "=", filter.outcome ?? "")
       .executeTakeFirst();
-    return { runs: rows.map(viewOf), total: count?.runs ?? 0 };
+    const total = count?.runs ?? 0;
+    const offset = offsetOf(page, total, "until");
+    if (offset === undefined) return { runs: [], total };
+    const rows = await matching
+      .select(SHOWN)
+      .orderBy("started_at", "desc")
+      .orderBy("run_id")
+      .limit(page.size)
+      .offset(offset)
+      .execute();
+    return { runs: rows.map(viewOf), total };
   }
 
   /** Sums of the account's runs by day and key, newest day first. */
@@ -146,6 +171,7 @@ interface RunRow {
   readonly outcome: string;
   readonly pkps_used: string[];
   readonly started_at: Date;
+  readonly receipt_sha256: string;
 }
 
 const viewOf = (row: RunRow): RunView => ({
@@ -157,6 +183,7 @@ const viewOf = (row: RunRow): RunView => ({
   outcome: row.outcome as RunView["outcome"],
   pkpsUsed: row.pkps_used as Address[],
   startedAt: row.started_at,
+  receiptSha256: row.receipt_sha256,
 });
 
 const RECORDS_PER_TURN = 1_000;
@@ -165,7 +192,15 @@ const RECORDS_PER_TURN = 1_000;
 export async function dropOldRuns(db: Db, keptDays: number): Promise<void> {
   await recordEnds(db);
   while ((await dropSome(db, keptDays)) === RECORDS_PER_TURN);
-  await sql`delete from run_days where day < (now() at time zone 'UTC')::date - ${keptDays}::int`.execute(db);
+  while ((await dropDays(db, keptDays)) === RECORDS_PER_TURN);
+}
+
+async function dropDays(db: Db, keptDays: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from run_days where ctid = any(array(
+      select ctid from run_days where day < (now() at time zone 'UTC')::date - ${keptDays}::int
+        limit ${sql.lit(RECORDS_PER_TURN)}))`.execute(db);
+  return Number(numAffectedRows ?? 0);
 }
 
 async function dropSome(db: Db, keptDays: number): Promise<number> {

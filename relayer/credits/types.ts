@@ -66,17 +66,21 @@ export interface RunRecord {
   readonly outcome: RunOutcome;
   readonly pkpsUsed: readonly Address[];
   readonly startedAt: Date;
+  /** Hex of the SHA-256 of the run's receipt. */
+  readonly receiptSha256: string;
 }
 
 /** A recorded run as shown to its account. */
 export interface RunView extends Pick<
   RunRecord,
-  "keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt"
+  "keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt" | "receiptSha256"
 > {
   readonly costCents: number;
 }
 
 export interface RunFilter {
+  /** Unix seconds: runs started in this second or before. */
+  readonly until?: number | undefined;
   readonly keyId?: Hash32 | undefined;
   readonly actionHash?: ActionHash | undefined;
   readonly outcome?: RunOutcome | undefined;

@@ -1,8 +1,10 @@
 /** Reads request bodies: type, size, UTF-8, JSON, depth. */
+import { PassThrough, addAbortSignal, type Readable } from "node:stream";
 import rawBody from "raw-body";
 import { KeywrightError } from "../../protocol/errors";
+import { Crowded, FairShare, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
 import type { BodyKind } from "../../protocol/http";
-import { WIRE_LIMITS } from "../../protocol/limits";
+import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import { builtFile } from "../../protocol/built";
 import { ThreadOf } from "../../protocol/threadOf";
 import type { RelayerContext } from "./context";
@@ -40,16 +42,67 @@ function requireJsonType(ctx: RelayerContext): void {
 /** Whether the size is known only after reading. */
 const hasUnknownLength = (ctx: RelayerContext): boolean => ctx.get("Transfer-Encoding") !== "";
 
-export async function readBody(ctx: RelayerContext, kind: BodyKind): Promise<Buffer> {
+/** Bodies of requests that are not answered yet. Smaller ones do not count: they have arrived when they are read. */
+const memory = new FairShare({
+  total: SHARED_LIMITS.bodyMemoryBytes,
+  unit: 4 * WIRE_LIMITS.codeBodyBytes,
+  mostWaiting: 512,
+  patienceMs: SHARED_LIMITS.patienceMs,
+});
+const LARGE_BYTES = 64 * 1_024;
+/** Memory for each byte of a body: as it arrives, and as text with two bytes a character, twice while it is parsed. */
+const MEMORY_PER_BYTE = 4;
+/** The longest that a body waits to be read. */
+const MOST_WAIT_MS = 30_000;
+
+/** Whose memory a body takes, until the scope is left. */
+export interface BodyMemory {
+  readonly scope: Scope;
+  readonly account: string;
+}
+
+/** A large body is read when there is room for it. One that arrives slowly gives way to others. */
+export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Buffer> {
   if (kind === "none" || !hasBody(ctx)) return Buffer.alloc(0);
   const limit = LIMITS[kind];
+  const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;
+  const most = length ?? limit;
+  if (room === undefined || most <= LARGE_BYTES) return received(ctx.req, limit, length);
+  const grant = await takeRoom(room, most * MEMORY_PER_BYTE);
+  const bytes = await received(endedBy(room.scope.over, ctx.req), limit, length).catch((error: unknown) => {
+    throw room.scope.over.reason instanceof Preempted ? crowded(1) : error;
+  });
+  grant.keep();
+  return bytes;
+}
+
+async function received(source: Readable, limit: number, length: number | undefined): Promise<Buffer> {
   try {
-    return await rawBody(ctx.req, { limit, length: hasUnknownLength(ctx) ? undefined : ctx.request.length });
+    return await rawBody(source, { limit, length });
   } catch (error) {
     if (isRawBodyError(error) && error.type === "entity.too.large") throw tooLarge(limit);
     throw new KeywrightError("malformed_json", "The body ended before it was complete.", {}, { cause: error });
   }
 }
+
+/** The request's body, which ends early with the signal; the request itself stays open for its answer. */
+function endedBy(over: AbortSignal, request: RelayerContext["req"]): PassThrough {
+  const body = addAbortSignal(over, new PassThrough());
+  const onGone = (): void => void (request.readableEnded || body.destroy(new Error("the request has gone")));
+  request.once("close", onGone).once("error", onGone);
+  // It may have gone while it waited.
+  if (request.destroyed) onGone();
+  return request.pipe(body);
+}
+
+async function takeRoom({ scope, account }: BodyMemory, bytes: number): Promise<Grant> {
+  return scope.take(memory, bytes, { account, withinMs: MOST_WAIT_MS }).catch((error: unknown) => {
+    throw error instanceof Crowded ? crowded(error.retryAfterSeconds) : error;
+  });
+}
+
+const crowded = (retryAfterSeconds: number): KeywrightError =>
+  new KeywrightError("queue_full", "Too many large bodies are under way at the moment.", {}, { retryAfterSeconds });
 
 const isRawBodyError = (error: unknown): error is Error & { type: string } =>
   error instanceof Error && "type" in error && typeof error.type === "string";

@@ -62,6 +62,8 @@ export interface Call<N extends RouteName> {
   readonly act: Act | undefined;
   /** The `Idempotency-Key` as the client sent it. */
   readonly attemptKey: string | undefined;
+  /** The first answer to this request, without its secret, where the request asks for that once more. */
+  readonly kept: unknown;
   /** The body byte for byte, on routes with a raw body. */
   readonly rawBody: Buffer;
   /** Counts a request that mints without a credential against the limits for those. Throws `rate_limited`. */

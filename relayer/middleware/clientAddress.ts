@@ -2,7 +2,7 @@
  * The unit that rate limits count: an IPv4 address, or the /64 of an IPv6 address (one customer usually holds a whole
  * /64).
  */
-import { createHash } from "node:crypto";
+import { createHmac } from "node:crypto";
 import ipaddr from "ipaddr.js";
 
 export function clientGroup(address: string): string {
@@ -13,6 +13,9 @@ export function clientGroup(address: string): string {
   return `${Buffer.from(prefix).toString("hex")}/64`;
 }
 
-/** A hash standing for the address in the store, which keeps no addresses. */
-export const hashedAddress = (address: string): string =>
-  createHash("sha256").update(clientGroup(address)).digest("hex");
+/**
+ * Stands for the address in the store, which keeps no addresses. There are so few IPv4 addresses that only a hash with
+ * a key, which is not in the store, hides them.
+ */
+export const hashedAddress = (key: string, address: string): string =>
+  createHmac("sha256", key).update(clientGroup(address)).digest("hex");

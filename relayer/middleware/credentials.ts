@@ -8,7 +8,6 @@ import { KeywrightError } from "../../protocol/errors";
 import {
   decodedKeyIdOf,
   keyIdOf,
-  packedAccountId,
   parseApiKey,
   parseHash32,
   type AccountId,
@@ -18,7 +17,8 @@ import {
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
 import type { KeyState } from "../../protocol/keyState";
 import type { AccountView, Chain } from "../chain/types";
-import type { Executor } from "../executorClient";
+import type { Executor } from "../executor/client";
+import { accountsOf } from "../ownership";
 import type { Caller, Presented, PresentedKey } from "./call";
 import type { RelayerContext } from "./context";
 
@@ -46,8 +46,10 @@ const OPTIONAL: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOpti
 /** The credentials of a request that this route accepts: at most one, well-formed. */
 export function presentedCredentials(ctx: RelayerContext, auth: AuthKind): Presented {
   const key = TAKES_KEY.has(auth) ? keyHeader(ctx) : undefined;
-  const identityToken = TAKES_TOKEN.has(auth) ? header(ctx, "X-Identity-Token") : undefined;
-  const walletAuth = TAKES_WALLET.has(auth) ? header(ctx, "X-Wallet-Auth") : undefined;
+  // Generated clients send their one credential in every header that the description names.
+  const other = (name: string): string | undefined => (header(ctx, name) === key ? undefined : header(ctx, name));
+  const identityToken = TAKES_TOKEN.has(auth) ? other("X-Identity-Token") : undefined;
+  const walletAuth = TAKES_WALLET.has(auth) ? other("X-Wallet-Auth") : undefined;
   const given = [key, identityToken, walletAuth].filter((one) => one !== undefined).length;
   if (given > 1)
     throw new KeywrightError("conflicting_credentials", "Send one of a key, X-Identity-Token and X-Wallet-Auth.");
@@ -195,25 +197,17 @@ export class Authentication {
     return ownerOf(former.id, { managed: former.managed, retired: true, credential });
   }
 
-  /**
-   * The account of the identity's own id, else the only one handed over to it: a handover to an identity requires its
-   * token.
-   */
+  /** Its main account. One that was handed over to it without its token has to be named. */
   async #accountOfIdentity(wallet: Address): Promise<AccountView | undefined> {
-    const own = await this.#ownedBy(wallet, packedAccountId(wallet));
-    if (own !== undefined) return own;
-    const [only, ...others] = await this.#deps.chain.accountsOwnedBy(wallet);
-    if (only === undefined) return undefined;
-    if (others.length === 0) return this.#ownedBy(wallet, only.id);
+    const { main, own } = await accountsOf(this.#deps.chain, wallet);
+    if (main !== undefined) return this.#ownedBy(wallet, main);
+    if (own.length === 0) return undefined;
     throw new KeywrightError("account_not_named", "Name the account in X-Account: this identity owns several.", {
-      accounts: [only, ...others].map(({ id }) => id),
+      accounts: own,
     });
   }
 
-  /**
-   * Ownership is read from the contract itself: the indexed events, which list a wallet's other accounts, may lag a
-   * block.
-   */
+  /** Ownership is read from the contract itself. */
   async #byWallet(encoded: string, picked: AccountId | undefined): Promise<Caller> {
     const wallet = this.#walletOf(encoded);
     const account = picked === undefined ? await this.#mainAccountOf(wallet) : await this.#ownedBy(wallet, picked);
@@ -223,23 +217,19 @@ export class Authentication {
   }
 
   /**
-   * The account of the wallet's own id, if the wallet owns it; else the one account it created or signed for. An
-   * account transferred to the wallet is never the default, and one of several must be named: otherwise the wallet
-   * could pay into an account that others spend from.
+   * The wallet's main account. One that was given to it is never the default, and one of several must be named:
+   * otherwise the wallet could pay into an account that others spend from.
    */
   async #mainAccountOf(wallet: Address): Promise<AccountView | undefined> {
-    const own = await this.#ownedBy(wallet, packedAccountId(wallet));
-    if (own !== undefined) return own;
-    const owned = await this.#deps.chain.accountsOwnedBy(wallet);
-    const [only, ...others] = owned;
-    if (only === undefined) return undefined;
-    if (others.length === 0 && !only.byTransfer) return this.#ownedBy(wallet, only.id);
+    const { main, own, given } = await accountsOf(this.#deps.chain, wallet);
+    if (main !== undefined) return this.#ownedBy(wallet, main);
+    if (own.length + given.length === 0) return undefined;
     throw new KeywrightError(
       "account_not_named",
-      "Name the account in X-Account: this wallet owns several, or was given the one it owns.",
-      {
-        accounts: owned.map(({ id }) => id),
-      },
+      own.length === 0
+        ? "Name the account in X-Account: this wallet has none of its own, only what others gave to it."
+        : "Name the account in X-Account: this wallet owns several.",
+      { accounts: [...own, ...given], given },
     );
   }
 

@@ -52,11 +52,22 @@ export class Idempotency {
 
   /**
    * Performs the operation once per name: replays the stored response, or performs it and stores the result. A stored
-   * error is thrown again.
+   * error is thrown again. `withSecret`, where the request asks for it, adds the secret to a stored response.
    */
-  async once(route: RouteName, name: RequestName, work: (act: Act) => Promise<unknown>): Promise<unknown> {
+  async once(
+    route: RouteName,
+    name: RequestName,
+    work: (act: Act) => Promise<unknown>,
+    withSecret?: (act: Act, kept: unknown) => Promise<unknown>,
+  ): Promise<unknown> {
     const begun = await this.#store.begin(name);
-    if (!begun.begun) return known(route, name, begun);
+    if (!begun.begun) {
+      const { kept } = begun;
+      const body = known(route, name, begun);
+      return withSecret === undefined || kept.state !== "done" || !lacksSecret(body)
+        ? body
+        : withSecret(new Act(kept.attemptId, true), body);
+    }
     const act = new Act(begun.attemptId, begun.isRepeated);
     try {
       const answer = await work(act);
@@ -98,6 +109,9 @@ function withoutSecrets(route: RouteName, answer: unknown): unknown {
   const kept = Object.fromEntries(Object.entries(members).filter(([name]) => !secrets.includes(name)));
   return secrets.some((name) => name in members) ? { ...kept, secret_returned_before: true } : kept;
 }
+
+const lacksSecret = (body: unknown): boolean =>
+  typeof body === "object" && body !== null && "secret_returned_before" in body;
 
 function replay(kept: Extract<KeptAnswer, { state: "done" }>): unknown {
   if (kept.status === 200) return kept.body;

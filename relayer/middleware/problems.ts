@@ -2,6 +2,7 @@
 import { isInternal, asKeywrightError, problemOf, retryAfterOf } from "../errors";
 import type { Logger } from "../../protocol/log";
 import { PROBLEM_TYPE } from "../../protocol/http";
+import { RECEIPT_HEADER } from "../../protocol/receipt";
 import type { RelayerMiddleware } from "./context";
 
 export function problems(log: Logger): RelayerMiddleware {
@@ -17,6 +18,8 @@ export function problems(log: Logger): RelayerMiddleware {
       log[level]({ requestId: ctx.state.requestId, route: ctx.state.route, error: error.code, ...cause }, "refused");
       const retryAfter = retryAfterOf(error);
       if (retryAfter !== undefined) ctx.set("Retry-After", String(retryAfter));
+      const { receipt } = error.facts;
+      if (typeof receipt === "string") ctx.set(RECEIPT_HEADER, receipt);
       if (error.status === 401) ctx.set("WWW-Authenticate", "Bearer");
       ctx.status = error.status;
       ctx.body = JSON.stringify(problemOf(error, ctx.state.requestId, `${ctx.protocol}://${ctx.host}`));

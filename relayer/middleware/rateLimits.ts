@@ -11,6 +11,11 @@ import { SharedLimit } from "./sharedLimit";
 const MINUTE_SECONDS = 60;
 const DAY_SECONDS = 24 * 60 * 60;
 const ALL = "all";
+/** Of a counter whose limit depends on another one. */
+const UNLIMITED = 2 ** 31 - 2;
+/** An address gets at most this part of what is left of a daily budget, and never less than the minimum. */
+const DAILY_SHARES = 64;
+const LEAST_DAILY_SHARE = 8;
 
 /** Counters shared by the relayers on one store. */
 export interface Shared {
@@ -26,7 +31,9 @@ const ALONE: Shared = { budgets: memoryLimiter, rates: memoryLimiter, instances:
 
 export class RequestLimits {
   readonly #mintsByAddress: RateLimiterAbstract;
+  readonly #mintsTodayByAddress: RateLimiterAbstract;
   readonly #mintsOverall: RateLimiterAbstract;
+  readonly #mintsPerDay: number;
   readonly #byKey: SharedLimit;
   readonly #byAddress: RateLimiterAbstract;
   readonly #strangers: RateLimiterAbstract;
@@ -36,6 +43,8 @@ export class RequestLimits {
 
   constructor(limits: RateLimits, { budgets, rates, instances }: Shared = ALONE) {
     this.#mintsByAddress = budgets("mints_by_address", limits.mintsPerMinutePerAddress, MINUTE_SECONDS);
+    this.#mintsPerDay = limits.mintsPerDay;
+    this.#mintsTodayByAddress = budgets("mints_today_by_address", UNLIMITED, DAY_SECONDS);
     this.#mintsOverall = budgets("mints_overall", limits.mintsPerDay, DAY_SECONDS);
     this.#byKey = new SharedLimit({
       name: "requests_by_key",
@@ -81,13 +90,22 @@ export class RequestLimits {
     return async () => void (await this.#freeWrites.reward(accountId));
   }
 
-  mintBy(clientGroup: string): Promise<void> {
-    return consume(this.#mintsByAddress, clientGroup, "Too many accounts or keys were requested from this address.");
+  /** `address`: a hash, since the count is in the store. */
+  mintBy(address: string): Promise<void> {
+    return consume(this.#mintsByAddress, address, "Too many accounts or keys were requested from this address.");
   }
 
-  /** Counted after validation, so that invalid requests cannot use up the global budget. */
-  mintAtAll(): Promise<void> {
-    return consume(this.#mintsOverall, ALL, "The service's daily budget of new accounts and keys is used up.");
+  /**
+   * Counts a new account or key in the day's budget. No address may take more than a share of what the day has left, so
+   * that a few do not use up the budget of all others. `address`: a hash, since the count is in the store.
+   */
+  async mintToday(address: string): Promise<void> {
+    const spent = (await this.#mintsOverall.get(ALL))?.consumedPoints ?? 0;
+    const share = Math.max(LEAST_DAILY_SHARE, Math.ceil((this.#mintsPerDay - spent) / DAILY_SHARES));
+    const own = await this.#mintsTodayByAddress.consume(address);
+    if (own.consumedPoints > share)
+      throw rateLimited(own, "Too many accounts or keys were requested from this address today.");
+    await consume(this.#mintsOverall, ALL, "The service's daily budget of new accounts and keys is used up.");
   }
 
   requestBy(actorId: string): Promise<void> {
@@ -103,7 +121,9 @@ async function consume(
   try {
     await limiter.consume(key);
   } catch (refused) {
-    if (!(refused instanceof RateLimiterRes)) throw refused;
-    throw new KeywrightError("rate_limited", detail, {}, { retryAfterSeconds: refused.msBeforeNext / 1000 });
+    throw refused instanceof RateLimiterRes ? rateLimited(refused, detail) : refused;
   }
 }
+
+const rateLimited = ({ msBeforeNext }: RateLimiterRes, detail: string): KeywrightError =>
+  new KeywrightError("rate_limited", detail, {}, { retryAfterSeconds: msBeforeNext / 1000 });

@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { routeOf, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
+import { inScope, type Scope } from "../../protocol/fairShare";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { Act } from "../act";
 import { parseBody, readBody, requireAcceptableBody } from "./body";
@@ -22,12 +23,16 @@ export interface ServeDeps {
   readonly authentication: Authentication;
   readonly limits: RequestLimits;
   readonly idempotency: Idempotency;
+  /** Key of the hashes that stand for client addresses in the store. */
+  readonly addressHashKey: string;
   /** Whether an earlier attempt of this operation got as far as a submission. */
   readonly wasSubmitted: (actId: string) => Promise<boolean>;
 }
 
 /** Maximum duration of a request: for a run its wall time plus queueing, otherwise the slowest write. */
 const REQUEST_DEADLINE_MS = 120_000;
+/** A shorter idempotency key might be guessed by somebody else at the same address, and must not return a secret. */
+const UNGUESSABLE_CHARS = 32;
 const RUN_DEADLINE_MS = MAX_WALL_MS + REQUEST_DEADLINE_MS;
 
 /** A well-formed request and its caller. */
@@ -51,27 +56,29 @@ export function serve<N extends RouteName>(
   const route = routeOf(name);
   return async (ctx) => {
     ctx.state.route = name;
-    const asked = await ask(ctx, name, deps);
-    if (route.mints) await deps.limits.mintAtAll();
-    const given = await withDeadline(ctx, name, (signal) =>
-      asConfirmed(asked, (sure) => act(ctx, name, sure, deps, handler, signal)),
-    );
+    const given = await inScope(clientGroup(ctx.ip), undefined, async (scope) => {
+      const asked = await ask(ctx, name, deps, scope);
+      return withDeadline(ctx, name, (signal) =>
+        asConfirmed(asked, (sure) => act(ctx, name, sure, deps, handler, signal)),
+      );
+    });
     note(ctx, given.caller);
     ctx.set({ ...given.headers });
     send(ctx, route, asAlias(given.answer));
   };
 }
 
-async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps): Promise<Asked> {
+/** What the body takes of the memory that all requests share is held by `scope`. */
+async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps, scope: Scope): Promise<Asked> {
   const route = routeOf(name);
-  await withinBudgets(ctx, route, deps.limits);
+  await withinBudgets(ctx, route, deps);
   requireAcceptableBody(ctx, route.body);
   const presented = presentedCredentials(ctx, route.auth);
   const identity = await identify(ctx, route, presented, deps);
   const remembered = isAnticipated(route) || isDecidedByExecutor(name) ? identity.remembered : undefined;
   const confirmation = remembered !== undefined && isAnticipated(route) ? identity.caller() : undefined;
   const caller = remembered ?? (await identity.caller());
-  const rest = readRest(ctx, route, caller, deps);
+  const rest = readRest(ctx, route, caller, deps, scope);
   if (remembered === undefined) return { presented, caller, identity, confirmation, ...(await rest) };
   // An authentication error takes precedence over any other error in the request.
   confirmation?.catch(() => undefined);
@@ -80,11 +87,15 @@ async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps): Promi
 }
 
 /** Per-address limits, before any work is done. */
-async function withinBudgets(ctx: RelayerContext, route: Route, limits: RequestLimits): Promise<void> {
+async function withinBudgets(
+  ctx: RelayerContext,
+  route: Route,
+  { limits, addressHashKey }: Pick<ServeDeps, "limits" | "addressHashKey">,
+): Promise<void> {
   const address = clientGroup(ctx.ip);
   await limits.request(address);
   if (route.heavy) await limits.heavy(address);
-  if (route.mints) await limits.mintBy(address);
+  if (route.mints) await limits.mintBy(hashedAddress(addressHashKey, ctx.ip));
 }
 
 /** Error codes of credentials that are not valid for any account. */
@@ -146,9 +157,10 @@ async function readRest(
   route: Route,
   caller: Caller | undefined,
   { limits }: ServeDeps,
+  scope: Scope,
 ): Promise<Pick<Asked, "rawBody" | "input">> {
   note(ctx, caller);
-  const rawBody = await readBody(ctx, route.body);
+  const rawBody = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
   const input = guardRequest(route, {
     params: ctx["params"],
     query: ctx.query,
@@ -204,13 +216,13 @@ async function act<N extends RouteName>(
     countAsMint: () => countAsMint(ctx, deps),
     countAsFree: (accountId: AccountId) => deps.limits.freeWrite(accountId),
   };
-  const call = (rest: Pick<Call<N>, "act" | "deciding">): Call<N> =>
+  const call = (rest: Pick<Call<N>, "act" | "deciding"> & Partial<Pick<Call<N>, "kept">>): Call<N> =>
     callOf(ctx, name, asked, headers, { signal, attemptKey, ...counts, ...rest });
   const request = { ctx, name, attemptKey, asked, deps };
   if (!isDecidedByExecutor(name)) {
     await (attemptKey === undefined ? undefined : asked.confirmed);
-    const perform = (one?: Act): Promise<Answer<N>> =>
-      handler(call({ act: one, deciding: undefined as Call<N>["deciding"] }));
+    const perform = (one?: Act, kept?: unknown): Promise<Answer<N>> =>
+      handler(call({ act: one, kept, deciding: undefined as Call<N>["deciding"] }));
     return { caller: asked.caller, answer: await actOnce(request, asked.caller, perform), headers };
   }
   const deciding = decidingFor(request);
@@ -230,20 +242,26 @@ interface Requested {
 async function actOnce(
   { ctx, name, attemptKey, asked, deps }: Requested,
   caller: Caller | undefined,
-  work: (act?: Act) => Promise<unknown>,
+  work: (act?: Act, kept?: unknown) => Promise<unknown>,
 ): Promise<unknown> {
+  const address = (): string => hashedAddress(deps.addressHashKey, ctx.ip);
   const run = async (one?: Act): Promise<unknown> => {
     // A submitted operation was permitted when it began. A confirmed conversion retires the very key that repeats the
     // request, and the client must still learn its outcome.
     if (one?.isRepeated !== true || !(await deps.wasSubmitted(one.id))) permit(routeOf(name), caller);
+    // Counted only for what is done, so that neither invalid nor repeated requests use up the day's budget.
+    if (routeOf(name).mints && one?.isRepeated !== true) await deps.limits.mintToday(address());
     return work(one);
   };
   if (attemptKey === undefined || routeOf(name).idempotentByItself) return run();
-  const who = caller?.actorId ?? hashedAddress(ctx.ip);
+  const who = caller?.actorId ?? address();
+  const isAskedAgain =
+    routeOf(name).secretAgain === true && ctx.query["secret"] === "again" && attemptKey.length >= UNGUESSABLE_CHARS;
   return deps.idempotency.once(
     name,
     requestName(name, who, attemptKey, { params: ctx["params"], body: asked.rawBody }),
     run,
+    isAskedAgain ? work : undefined,
   );
 }
 
@@ -273,9 +291,10 @@ function decidingFor(request: Requested): Deciding {
   };
 }
 
-async function countAsMint(ctx: RelayerContext, { limits }: ServeDeps): Promise<void> {
-  await limits.mintBy(clientGroup(ctx.ip));
-  await limits.mintAtAll();
+async function countAsMint(ctx: RelayerContext, { limits, addressHashKey }: ServeDeps): Promise<void> {
+  const address = hashedAddress(addressHashKey, ctx.ip);
+  await limits.mintBy(address);
+  await limits.mintToday(address);
 }
 
 function callOf<N extends RouteName>(
@@ -283,7 +302,8 @@ function callOf<N extends RouteName>(
   route: N,
   { input, caller, presented, rawBody, confirmed }: Sure,
   headers: Record<string, string>,
-  rest: Pick<Call<N>, "signal" | "attemptKey" | "act" | "countAsMint" | "countAsFree" | "deciding">,
+  rest: Pick<Call<N>, "signal" | "attemptKey" | "act" | "countAsMint" | "countAsFree" | "deciding"> &
+    Partial<Pick<Call<N>, "kept">>,
 ): Call<N> {
   const call = {
     route,

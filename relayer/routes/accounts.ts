@@ -1,20 +1,12 @@
 /** Account routes: create, read, convert, hand over. */
 import { KeywrightError } from "../../protocol/errors";
-import {
-  decodedKeyIdOf,
-  packedAccountId,
-  ZERO_HASH,
-  type AccountId,
-  type ActionHash,
-  type Address,
-  type KeyId,
-  type PkpId,
-} from "../../protocol/ids";
-import type { Chain } from "../chain/types";
+import type { ContractWrite } from "../../protocol/executor";
+import { decodedKeyIdOf, type AccountId } from "../../protocol/ids";
 import { verifyTypedData } from "../../protocol/typedData";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
+import { requireUsableOwner } from "../ownership";
 import type { RouteDeps } from "./deps";
-import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
+import { attemptOf, done, secretOnce, withSecret, write, type Writes } from "./writes";
 
 type AccountRoute =
   | "newAccount"
@@ -49,8 +41,8 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
       done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, false))),
 
     transferOwnership: async (call) => {
-      const newOwner = await newOwnerOf(deps, call);
-      return done(await writes.send(call, write("transferOwnership", call.caller.accountId, newOwner)));
+      const { write: handingOver, ...consent } = await handover(deps, call);
+      return done(await writes.send(call, handingOver, consent));
     },
 
     convertToChainSecuredAccount: async (call) => {
@@ -76,53 +68,29 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
 }
 
 /**
- * The new owner's wallet. A wallet whose key exists only in the TEE must belong to an identity that presents its token,
- * otherwise no one could act as the owner.
+ * The handover of an account. Of a managed account to an identity it is a conversion, since the identity's token shows
+ * its consent: the account is then the identity's own.
  */
-async function newOwnerOf({ chain, executor }: RouteDeps, call: Call<"transferOwnership">): Promise<Address> {
+async function handover(deps: RouteDeps, call: Call<"transferOwnership">): Promise<Handover> {
   const { new_owner_address: named, new_owner_identity_token: token } = call.body;
+  const { accountId, managed } = call.caller;
   if (token === undefined) {
     if (named === undefined)
       throw new KeywrightError("invalid_body", "body: give new_owner_address or new_owner_identity_token.");
-    await requireOwnKey(chain, call.caller.accountId, named);
-    return named;
+    await requireUsableOwner(deps, named, call);
+    return { write: write("transferOwnership", accountId, named) };
   }
-  const { walletAddress } = await executor.call("ownerWallet", { token }, call);
+  const { walletAddress } = await deps.executor.call("ownerWallet", { token }, call);
   if (named !== undefined && named !== walletAddress) {
     throw new KeywrightError("invalid_value", `body.new_owner_address: the token is that of ${walletAddress}.`);
   }
-  return walletAddress as Address;
+  if (!managed) return { write: write("transferOwnership", accountId, walletAddress) };
+  return { write: write("convertToChainSecuredAccount", accountId, walletAddress), convert: { token } };
 }
 
-async function requireOwnKey(chain: Chain, accountId: AccountId, wallet: Address): Promise<void> {
-  const [first] = (await chain.events(packedAccountId(wallet), undefined, 1)).events;
-  // Only identities have a managed account with their wallet's own id.
-  if (first?.name === "AccountCreated" && first.args["managed"] === true) {
-    throw new KeywrightError(
-      "owner_needs_token",
-      `${wallet} is the wallet of an identity: send new_owner_identity_token to show that it can sign in here.`,
-    );
-  }
-  if ((await chain.apiPayers()).includes(wallet))
-    throw new KeywrightError(
-      "owner_needs_token",
-      `${wallet} is an API payer of this service and cannot act as an owner.`,
-    );
-  if (await isPkpOf(chain, accountId, wallet)) {
-    throw new KeywrightError(
-      "owner_needs_token",
-      `${wallet} is a PKP of this account: it signs for actions only, so no one could act as the owner.`,
-    );
-  }
-}
-
-async function isPkpOf(chain: Chain, accountId: AccountId, wallet: Address): Promise<boolean> {
-  const { derivationPath } = await chain.explainExecution(
-    accountId as string as KeyId,
-    ZERO_HASH as string as ActionHash,
-    wallet as string as PkpId,
-  );
-  return derivationPath !== undefined;
+interface Handover {
+  readonly write: ContractWrite;
+  readonly convert?: { readonly token: string };
 }
 
 async function newAccountWithKey(
@@ -131,6 +99,8 @@ async function newAccountWithKey(
   call: Call<"newAccount">,
 ): Promise<Answer<"newAccount">> {
   const { apiKey, apiKeyHash, walletAddress } = await deps.executor.call("mintAccountKey", attemptOf(call), call);
+  const minted = { secret: apiKey, hash: apiKeyHash };
+  if (call.kept !== undefined) return withSecret("api_key", minted, call.kept) ?? (call.kept as Answer<"newAccount">);
   const { account_name: name, account_description: description } = call.body;
   const author = { accountId: apiKeyHash as AccountId, credential: { type: "key" as const, key: apiKey } };
   const create = write("newAccount", apiKeyHash, true, name, description, walletAddress);
@@ -139,7 +109,7 @@ async function newAccountWithKey(
   await welcome(deps, call, api_key_hash as AccountId);
   return {
     ...done(written),
-    ...secretOnce("api_key", { secret: apiKey, hash: apiKeyHash }, written),
+    ...secretOnce("api_key", minted, written),
     wallet_address,
     api_key_hash,
   };
@@ -185,7 +155,7 @@ async function welcome(
 ): Promise<void> {
   try {
     await credits.accounts.grantSignupCredit(accountId);
-    if (body.email !== undefined) await credits.accounts.rememberEmail(accountId, body.email);
+    if (body.email) await credits.accounts.rememberEmail(accountId, body.email);
   } catch (error) {
     log.error({ err: error, requestId, account: accountId }, "signup credit or e-mail of a new account was not stored");
   }

@@ -39,7 +39,7 @@ export function billingRoutes({ credits }: { readonly credits: Credits }): Handl
     },
 
     history: async ({ caller, query, setTotal }) => {
-      const { entries, total } = await credits.accounts.history(caller.accountId, storePageOf(query));
+      const { entries, total } = await credits.accounts.history(caller.accountId, storePageOf(query), query.before);
       setTotal(total);
       return entries.map(outEntry);
     },

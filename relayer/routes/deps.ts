@@ -6,7 +6,7 @@ import type { Prices, RateLimits } from "../../protocol/limits";
 import type { TypedDataDomain } from "../../protocol/typedData";
 import type { Chain } from "../chain/types";
 import type { Credits } from "../credits";
-import type { Executor } from "../executorClient";
+import type { Executor } from "../executor/client";
 import type { Logger } from "../../protocol/log";
 
 /** CIDs seen so far, so that lists can show them beside their hashes. */
@@ -22,6 +22,8 @@ export interface RunFacts {
   /** The code of the run's error. */
   readonly error: RunErrorCode | undefined;
   readonly seconds: number;
+  /** The service failed, so the run was free. */
+  readonly serviceFault: boolean;
 }
 
 export interface RouteDeps {

@@ -13,7 +13,7 @@ type JsonMembers = Record<string, z.core.util.JSONType>;
 export function historyRoutes({ chain }: RouteDeps): HandlersOf<"events" | "submission"> {
   return {
     events: async ({ caller, query }) => {
-      const { events, next } = await chain.events(caller.accountId, query.after, query.limit);
+      const { events, next } = await chain.events(caller.accountId, query.after, query.limit, query.order);
       return { events: events.map(eventItem), next };
     },
     submission: async (call) => submissionItem(visibleTo(call, await chain.submission(call.params.id as SubmissionId))),

@@ -2,7 +2,9 @@
 import { KeywrightError } from "../../protocol/errors";
 import { checkForward, type Forwarded, type ForwardDomain } from "../../protocol/forward";
 import { forwarderName } from "../../protocol/serviceName";
+import type { Address } from "../../protocol/ids";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
+import { requireUsableOwner } from "../ownership";
 import type { RouteDeps } from "./deps";
 import { grantSignup } from "./accounts";
 import { done, FREE_GAS, type Writes } from "./writes";
@@ -30,8 +32,8 @@ async function relay(deps: RouteDeps, writes: Writes, call: Call<"relay">): Prom
         "invalid_value",
         `A request that creates an account may use at most ${FREE_GAS} gas; send other calls afterwards.`,
       );
-    await call.countAsMint();
   }
+  for (const newOwner of newOwnersIn(forwarded)) await requireUsableOwner(deps, newOwner, call);
   const answer = await writes.relay(call, forwarded, forwarded.createsAccount).catch(async (error: unknown) => {
     if (forwarded.createsAccount && (await isMadeByOther(deps, forwarded, error)))
       await grantSignup(deps, call, forwarded.accountId);
@@ -40,6 +42,11 @@ async function relay(deps: RouteDeps, writes: Writes, call: Call<"relay">): Prom
   if (forwarded.createsAccount) await grantSignup(deps, call, forwarded.accountId);
   return { ...done(answer), ...answer.result };
 }
+
+const HANDOVERS = ["transferOwnership", "convertToChainSecuredAccount"];
+
+const newOwnersIn = ({ calls }: Forwarded): Address[] =>
+  calls.flatMap(({ functionName, args }) => (HANDOVERS.includes(functionName) ? [args[1] as Address] : []));
 
 /** Anyone who sees a signed request may send it first; then the account exists already, owned by the signer. */
 async function isMadeByOther(

@@ -11,11 +11,11 @@ const DAYS_UNASKED = 29;
 export function runRecordRoutes({ credits }: Pick<RouteDeps, "credits">): HandlersOf<"listRuns" | "usage"> {
   return {
     listRuns: async ({ caller, query, setTotal }) => {
-      const { api_key_hash: keyId, hashed_cid, action_ipfs_cid: cid, outcome } = query;
+      const { api_key_hash: keyId, hashed_cid, action_ipfs_cid: cid, outcome, until } = query;
       const actionHash = cid === undefined ? hashed_cid : actionHashOf(cid);
       const { runs, total } = await credits.runs.list(
         caller.accountId,
-        { keyId, actionHash, outcome },
+        { keyId, actionHash, outcome, until },
         storePageOf(query),
       );
       setTotal(total);
@@ -43,6 +43,7 @@ function runItem({
   outcome,
   pkpsUsed,
   startedAt,
+  receiptSha256,
 }: RunView): Answer<"listRuns">[number] {
   return {
     request_id: requestId,
@@ -53,6 +54,7 @@ function runItem({
     outcome,
     pkps_used: [...pkpsUsed],
     started_at: Math.floor(startedAt.getTime() / 1000),
+    receipt_sha256: receiptSha256,
   };
 }
 

@@ -9,7 +9,7 @@ import { LRUCache } from "lru-cache";
 import type { Credits } from "../credits";
 import type { RunReservation, Spender } from "../credits/types";
 import type { KeyState } from "../../protocol/keyState";
-import type { AskedRun } from "../askedRun";
+import type { AskedRun } from "../executor/askedRun";
 import type { Caller } from "../middleware/call";
 
 export interface RunText {

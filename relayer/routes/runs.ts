@@ -1,15 +1,18 @@
 /**
  * Runs actions: the executor asks the contract whether the run is permitted and names the account, credit is reserved,
  * the executor runs the action, the time used is charged. A run continues and is charged even if the client
- * disconnects.
+ * disconnects, unless it still waits in the executor's queue.
  */
+import { createHash } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
 import { ZERO_ADDRESS, actionHashOf, parseAddress, type Cid, type PkpId } from "../../protocol/ids";
 import type { ExecutorAnswer } from "../../protocol/executor";
+import { RECEIPT_HEADER } from "../../protocol/receipt";
+import { isFreeRun } from "../../protocol/runPrice";
 import type { PkpReference } from "../../protocol/http";
 import type { KeyState } from "../../protocol/keyState";
 import type { Act } from "../act";
-import { DeniedRun, type AskedRun } from "../askedRun";
+import { DeniedRun, type AskedRun } from "../executor/askedRun";
 import type { RunRecord, RunReservation } from "../credits/types";
 import type { Answer, Call, Deciding, HandlersOf } from "../middleware/call";
 import { alreadyRan } from "../middleware/idempotency";
@@ -94,7 +97,8 @@ async function ask({ chain, executor }: RouteDeps, { caller, body, requestId, de
   const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
   const pkpId = body.pkp_id === undefined ? {} : { pkpId: await pkpOf(chain, body.pkp_id, deciding) };
   const notBefore = await chain.lastWrite();
-  return executor.askRun({ credential, ...code, params: body.js_params ?? "{}", ...pkpId, notBefore }, { requestId });
+  const question = { credential, ...code, params: body.js_params ?? "{}", ...pkpId, notBefore };
+  return executor.askRun(question, { requestId, account: caller.accountId });
 }
 
 /** A PKP number is relative to the account, which therefore has to be confirmed first. */
@@ -156,6 +160,9 @@ async function paidRun(
   const startedAt = early?.prepaidAt ?? new Date();
   call.act?.begins();
   const outcome = asked.start(limitMs);
+  const leave = (): void => asked.leave();
+  if (call.signal.aborted) leave();
+  call.signal.addEventListener("abort", leave, { once: true });
   deps.credits.recordMeanwhile();
   const ran = await outcome.catch(async (error: unknown) => {
     // Every attempt reserves under the act's id, which succeeds once: no other attempt has run or will run.
@@ -163,15 +170,12 @@ async function paidRun(
     await deps.credits.reservations.releaseRun(reservationId);
     throw error;
   });
-  deps.onRan({ error: ran.error?.code, seconds: ran.usage.durationMs / 1_000 });
+  deps.onRan({ error: ran.error?.code, seconds: ran.usage.durationMs / 1_000, serviceFault: ran.serviceFault });
   const costCents = await settle(deps, reservationId, ran, recordOf(call, ran, startedAt));
-  return runAnswer(ran, costCents);
+  call.setHeader(RECEIPT_HEADER, ran.receipt);
+  return { ...runAnswer(ran, costCents), ...(call.body.receipt === true ? { receipt: ran.receipt } : {}) };
 }
 
-/** Code found invalid within this time is free; longer parsing is charged. */
-const FREE_TO_PARSE_MS = 1_000;
-
-/** Free: faults of the service, and code that never started. */
 async function settle(
   { credits }: RouteDeps,
   reservationId: string,
@@ -179,15 +183,15 @@ async function settle(
   record: RunRecord,
 ): Promise<number> {
   const { serviceFault, error, usage } = ran;
-  const neverBegan = error?.code === "invalid_code" && usage.durationMs <= FREE_TO_PARSE_MS;
-  if (!serviceFault && !neverBegan) return credits.reservations.settleRun(reservationId, usage.durationMs, record);
+  const isFree = isFreeRun({ serviceFault, errorCode: error?.code, durationMs: usage.durationMs });
+  if (!isFree) return credits.reservations.settleRun(reservationId, usage.durationMs, record);
   await credits.reservations.releaseRun(reservationId, record);
   return 0;
 }
 
 function recordOf(
   { caller, requestId }: Run,
-  { cid, error, usage, pkpsUsed }: ExecutorAnswer<"run">,
+  { cid, error, usage, pkpsUsed, receipt }: ExecutorAnswer<"run">,
   startedAt: Date,
 ): RunRecord {
   return {
@@ -200,15 +204,18 @@ function recordOf(
     outcome: error?.code ?? "succeeded",
     pkpsUsed: pkpsUsed.map((pkp) => parseAddress(pkp) ?? ZERO_ADDRESS),
     startedAt,
+    receiptSha256: createHash("sha256").update(receipt, "ascii").digest("hex"),
   };
 }
 
 /** Milliseconds to three decimal places, as in every response. */
 const thousandths = (ms: number): number => Math.round(ms * 1000) / 1000;
 
-function runAnswer({ response, logs, error, usage }: ExecutorAnswer<"run">, costCents: number): Answer<"runAction"> {
+function runAnswer(answer: ExecutorAnswer<"run">, costCents: number): Answer<"runAction"> {
+  const { response, signatures, logs, error, usage } = answer;
   return {
     response: JSON.parse(response),
+    ...(signatures === undefined ? {} : { signatures: JSON.parse(signatures) as Record<string, unknown> }),
     logs,
     has_error: error !== undefined,
     ...defined({ error }),

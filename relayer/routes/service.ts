@@ -1,9 +1,10 @@
 /** Routes of the service itself: health, readiness, dashboard, API description and its viewer, documentation. */
 import { KeywrightError } from "../../protocol/errors";
-import type { Dashboard } from "../dashboard";
-import type { Docs, DocsPage } from "../docs";
+import type { Dashboard } from "../site/dashboard";
+import type { Docs, DocsPage } from "../site/docs";
 import type { HandlersOf } from "../middleware/call";
-import type { Viewer } from "../viewer";
+import type { Packages } from "../site/packages";
+import type { Viewer } from "../site/viewer";
 
 export interface ServiceDeps {
   /** One sentence per readiness problem. */
@@ -12,6 +13,7 @@ export interface ServiceDeps {
   readonly viewer: Viewer;
   readonly docs: Docs;
   readonly dashboard: Dashboard;
+  readonly packages: Packages;
 }
 
 const HTML = "text/html; charset=utf-8";
@@ -27,6 +29,9 @@ type ServiceRoute =
   | "docs"
   | "docsPage"
   | "llms"
+  | "llmsFull"
+  | "skill"
+  | "packageFile"
   | "openapi"
   | "viewer"
   | "viewerFile";
@@ -37,6 +42,7 @@ export function serviceRoutes({
   viewer,
   docs,
   dashboard,
+  packages,
 }: ServiceDeps): HandlersOf<ServiceRoute> {
   return {
     health: async () => ({ status: "ok" }),
@@ -71,8 +77,22 @@ export function serviceRoutes({
     },
 
     docs: async ({ setHeader }) => docsPage(docs, "index", setHeader),
-    docsPage: async ({ params, setHeader }) => docsPage(docs, params.page, setHeader),
+    docsPage: async ({ params: { page }, header, setHeader }) => {
+      setHeader("Vary", "Accept");
+      const asSource = /\btext\/markdown\b/.test(header("Accept") ?? "") && !page.endsWith(".md");
+      return docsPage(docs, asSource ? `${page}.md` : page, setHeader);
+    },
     llms: async ({ setHeader }) => docsPage(docs, "llms.txt", setHeader),
+    llmsFull: async ({ setHeader }) => docsPage(docs, "llms-full.txt", setHeader),
+    skill: async ({ setHeader }) => docsPage(docs, "SKILL.md", setHeader),
+
+    packageFile: async ({ params, setHeader }) => {
+      const content = packages.file(params.file);
+      if (content === undefined) throw new KeywrightError("route_not_found", "The service has no such package.");
+      // npm writes the hash of what it could keep into lockfiles.
+      setHeader("Cache-Control", "public, no-cache");
+      return { contentType: "application/gzip", content };
+    },
 
     viewerFile: async ({ params, setHeader }) => {
       const file = viewer.file(params.file);

@@ -5,6 +5,7 @@ import type { PrimaryType } from "../../protocol/typedData";
 import { verifyTypedData } from "../../protocol/typedData";
 import type { Chain } from "../chain/types";
 import type { Call, HandlersOf } from "../middleware/call";
+import { accountsOf } from "../ownership";
 import type { RouteDeps } from "./deps";
 
 type MintRoute = "createWalletWithSignature" | "addUsageApiKeyWithSignature";
@@ -40,18 +41,16 @@ export function signatureRoutes({ chain, executor, typedDataDomain }: RouteDeps)
 }
 
 /**
- * The account of the signing wallet's own id if the wallet owns it, else the only account it owns (converted or
- * transferred). A wallet without an account mints for the account it is about to create.
- * @throws KeywrightError `invalid_value` when it owns several and none has its own id.
+ * The signer's main account. A wallet without one mints for the account of its own id, which it is about to create,
+ * whatever accounts others gave to it.
+ * @throws KeywrightError `invalid_value` when it has several of its own.
  */
 async function accountToMintFor(chain: Chain, signer: Address): Promise<AccountId> {
-  const own = packedAccountId(signer);
-  if ((await chain.account(own))?.owner === signer) return own;
-  const [first, ...others] = await chain.accountsOwnedBy(signer);
-  if (others.length > 0)
+  const { main, own } = await accountsOf(chain, signer);
+  if (own.length > 1)
     throw new KeywrightError(
       "invalid_value",
       `body.api_key_hash: ${signer} owns several accounts; name the one to mint for.`,
     );
-  return first?.id ?? own;
+  return main ?? packedAccountId(signer);
 }

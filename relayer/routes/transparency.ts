@@ -4,8 +4,8 @@
  */
 import { KeywrightError } from "../../protocol/errors";
 import type { TeeKind } from "../../protocol/attestation";
-import type { EvidenceFolder } from "../evidences";
-import type { Executor } from "../executorClient";
+import type { EvidenceFolder } from "../site/evidences";
+import type { Executor } from "../executor/client";
 import type { Call, HandlersOf } from "../middleware/call";
 import { defined } from "../../protocol/defined";
 

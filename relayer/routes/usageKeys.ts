@@ -9,7 +9,7 @@ import type { RouteDeps } from "./deps";
 import { oneWrite } from "./groupUpdate";
 import { pageOf } from "./pages";
 import { usageKeyId } from "./references";
-import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
+import { attemptOf, done, secretOnce, withSecret, write, type Writes } from "./writes";
 
 type UsageKeyRoute =
   | "addUsageApiKey"
@@ -24,6 +24,7 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
   const { chain } = deps;
   return {
     addUsageApiKey: async (call) => {
+      if (call.kept !== undefined) return usageKeyAgain(deps, call);
       for (let attempt = 1; ; attempt++) {
         try {
           return await addUsageApiKey(deps, writes, call, attempt);
@@ -83,6 +84,17 @@ async function addUsageApiKey(
     ...secretOnce("usage_api_key", { secret: minted.usageApiKey, hash: keyId }, written),
     ...known,
   };
+}
+
+/** The first answer with its secret, which may be that of any attempt. */
+async function usageKeyAgain({ executor }: RouteDeps, call: Call<"addUsageApiKey">): Promise<Answer<"addUsageApiKey">> {
+  for (let attempt = 1; attempt <= MOST_MINTS; attempt++) {
+    const minted = await executor.call("mintApiUsageKey", attemptOf(call, attempt), call);
+    const { usageApiKey: secret, apiKeyHash: hash } = minted;
+    const answer = withSecret<Answer<"addUsageApiKey">>("usage_api_key", { secret, hash }, call.kept);
+    if (answer !== undefined) return answer;
+  }
+  return call.kept as Answer<"addUsageApiKey">;
 }
 
 /** Omitted fields keep the value they have when the account's turn comes. */

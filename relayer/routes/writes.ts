@@ -22,6 +22,7 @@ export interface WriteCall {
   readonly requestId: string;
   readonly act: Act | undefined;
   countAsFree(accountId: AccountId): Promise<() => Promise<void>>;
+  countAsMint(): Promise<void>;
 }
 
 export interface WriteOptions {
@@ -144,7 +145,7 @@ export class Writes {
   ): Promise<SubmitAnswer> {
     const spender = isFree ? undefined : { accountId, evenWithoutCredit: isEvenWithoutCredit(request, calls) };
     const answer = await this.#submit(accountId, call, spender, {
-      ...(isFree ? {} : { admit: () => this.#requireOwner(accountId, request.from) }),
+      admit: () => (isFree ? call.countAsMint() : this.#requireOwner(accountId, request.from)),
       signer: request.from,
       forward: request,
       idempotencyKey: `relay:${digest}`,
@@ -261,6 +262,18 @@ export function attemptOf(
       .update(JSON.stringify([act.id, attemptKey, number]))
       .digest("hex"),
   };
+}
+
+/**
+ * The kept answer with its secret, which has been derived once more; undefined if this is not the one of that answer.
+ */
+export function withSecret<A extends object>(
+  name: string,
+  { secret, hash }: { readonly secret: string; readonly hash: string },
+  kept: unknown,
+): A | undefined {
+  const { secret_returned_before: _, ...answer } = kept as Record<string, unknown>;
+  return answer["api_key_hash"] === hash ? ({ ...answer, [name]: secret } as A) : undefined;
 }
 
 /**

@@ -13,7 +13,13 @@ import { leaseExpired } from "./instance";
 export type KeptAnswer =
   | { readonly state: "running" }
   | { readonly state: "open" }
-  | { readonly state: "done"; readonly status: number; readonly body: unknown };
+  | {
+      readonly state: "done";
+      readonly status: number;
+      readonly body: unknown;
+      /** The id under which it was performed. */
+      readonly attemptId: string;
+    };
 
 /** The caller performs the operation under this id, so that it happens once. */
 export interface Begun {
@@ -67,6 +73,7 @@ interface Claim {
   readonly bodyHash: string;
 }
 
+const EXPIRED_AT_A_TIME = 1_000;
 const EXPIRED = sql<boolean>`
   idempotent_requests.created_at < now() - ${sql.lit(WIRE_LIMITS.idempotencyHours)} * interval '1 hour'`;
 
@@ -215,11 +222,23 @@ const columnsOf = (kept: Exclude<KeptEnd, { end: "nothing" }>) =>
     ? ({ state: "done", status: kept.status, answer: JSON.stringify(kept.body) } as const)
     : ({ state: "open" } as const);
 
-function keptOf(row: { state: "running" | "open" | "done"; status: number | null; answer: unknown }): KeptAnswer {
-  return row.state === "done" ? { state: "done", status: row.status ?? 200, body: row.answer } : { state: row.state };
+function keptOf(row: {
+  state: "running" | "open" | "done";
+  status: number | null;
+  answer: unknown;
+  attempt_id: string;
+}): KeptAnswer {
+  if (row.state !== "done") return { state: row.state };
+  return { state: "done", status: row.status ?? 200, body: row.answer, attemptId: row.attempt_id };
 }
 
 /** Housekeeping: deletes all requests older than a day. */
 export async function dropExpiredRequests(db: Db): Promise<void> {
-  await db.deleteFrom("idempotent_requests").where(EXPIRED).execute();
+  let dropped: bigint;
+  do {
+    const { numAffectedRows } = await sql`
+      delete from idempotent_requests where ctid = any(array(
+        select ctid from idempotent_requests where ${EXPIRED} limit ${sql.lit(EXPIRED_AT_A_TIME)}))`.execute(db);
+    dropped = numAffectedRows ?? 0n;
+  } while (dropped === BigInt(EXPIRED_AT_A_TIME));
 }

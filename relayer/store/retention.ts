@@ -15,10 +15,12 @@ export interface RetentionOptions {
 }
 
 const AT_A_TIME = 500;
+const IS_FINAL = sql<boolean>`submissions.state in ('confirmed', 'failed', 'expired', 'changed')`;
 
 export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionOptions): Promise<void> {
   await dropExpiredRequests(db);
   await dropOldRuns(db, runRecordsDays);
+  await repeatedly(db, () => attemptsOfFinal(detailDays));
   await repeatedly(db, () => bytesOfFinalWrites(detailDays));
   await repeatedly(db, () => closedReservations(detailDays));
   await sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db);
@@ -31,16 +33,27 @@ async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>):
   }
 }
 
-/** Calldata, tag and signed transactions: only writes without a final outcome are ever resent. */
+/** Signed transactions, also those that only filled a nonce or moved gas: nothing final is sent again. */
+const attemptsOfFinal = (days: number): RawBuilder<{ dropped: number }> => sql`
+  with old as (
+    select hash from submission_attempts join submissions on submissions.id = submission_id
+    where submission_attempts.created_at < now() - ${days} * interval '1 day' and ${IS_FINAL}
+      and submissions.updated_at < now() - ${days} * interval '1 day'
+    order by submission_attempts.created_at limit ${sql.lit(AT_A_TIME)} for update of submission_attempts skip locked
+  ), dropped as (
+    delete from submission_attempts using old where submission_attempts.hash = old.hash
+      returning submission_attempts.hash
+  )
+  select count(*) as dropped from dropped`;
+
+/** Calldata and tag: only writes without a final outcome are ever resent. */
 const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sql`
   with final as (
-    select id, batch_id from submissions
-    where calldata is not null and state in ('confirmed', 'failed', 'expired', 'changed')
+    select id from submissions where calldata is not null and ${IS_FINAL}
       and updated_at < now() - ${days} * interval '1 day'
+      and (block_number is null or state = 'confirmed'
+        or block_number <= (select min(number) from followed_blocks))
     order by updated_at limit ${sql.lit(AT_A_TIME)} for update skip locked
-  ), attempts as (
-    delete from submission_attempts using final
-      where submission_attempts.submission_id = coalesce(final.batch_id, final.id)
   ), emptied as (
     update submissions set calldata = null, tag = null from final where submissions.id = final.id
       returning submissions.id

@@ -30,8 +30,8 @@ describe("metrics", () => {
     const metrics = new Metrics();
     metrics.watchChain(chainOf(() => Promise.resolve(STATS)));
     metrics.countRequest({ route: "addGroup", method: "POST", status: 200, seconds: 0.03 });
-    metrics.countRun({ error: undefined, seconds: 0.002 });
-    metrics.countRun({ error: "threw", seconds: 0.002 });
+    metrics.countRun({ error: undefined, seconds: 0.002, serviceFault: false });
+    metrics.countRun({ error: "threw", seconds: 0.002, serviceFault: true });
     const text = await metrics.text();
     for (const line of [
       'relayer_payer_balance_ether{payer="1"} 2.5',
@@ -44,6 +44,7 @@ describe("metrics", () => {
       'relayer_source_up{source="chain"} 1',
       'relayer_runs_total{outcome="ok"} 1',
       'relayer_runs_total{outcome="threw"} 1',
+      "relayer_runs_unpaid_total 1",
       "relayer_run_seconds_count 2",
       'relayer_request_seconds_count{route="addGroup",method="POST",status="200"} 1',
     ]) {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse } from "yaml";
 import type { ChainStats } from "../../relayer/chain/types";
-import { openDocs } from "../../relayer/docs";
+import { openDocs } from "../../relayer/site/docs";
 import { Metrics } from "../../relayer/metrics";
 import { unpinnedImages } from "../../scripts/operator/compose";
 
@@ -56,13 +56,13 @@ async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
   metrics.watchChain({ stats: () => Promise.resolve(stats) });
   metrics.watchPool(() => Promise.resolve({ size: 1, busy: 0, queued: 0 }));
   metrics.watchLedger(() => ({ accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0, finishedAt: undefined }));
-  metrics.watchEndpoints({ endpointHeads: () => Promise.resolve([{ endpoint: 0, head: 90 }]) });
+  metrics.watchEndpoints({ endpointHeads: () => Promise.resolve([{ endpoint: 0, head: 90, isOfOtherChain: false }]) });
   const figures = { processorCents: 1, ledgerCents: 1, balanceCents: 1, wrong: 0, finishedAt: new Date() };
   metrics.watchProcessor(() => figures);
   metrics.countExchange({ endpoint: 0, seconds: 0.01, failure: undefined });
   metrics.watchStore(() => ({ busy: 0, idle: 1, waiting: 0 }));
   metrics.countRequest({ route: "addGroup", method: "POST", status: 500, seconds: 0.03 });
-  metrics.countRun({ error: "sandbox_crashed", seconds: 0.002 });
+  metrics.countRun({ error: "sandbox_crashed", seconds: 0.002, serviceFault: true });
   metrics.countOutcome(false);
   const names = new Map<string, Map<string, Set<string>>>([["up", new Map([["job", new Set(["keywright-relayer"])]])]]);
   for (const line of (await metrics.text()).split("\n")) {
@@ -77,7 +77,10 @@ async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
 }
 
 const WORDS = new Set(
-  "and or by on sum min max rate increase delta min_over_time histogram_quantile time vector label_values".split(" "),
+  [
+    "and or by on sum min max rate increase delta max_over_time min_over_time",
+    "histogram_quantile time vector label_values",
+  ].flatMap((words) => words.split(" ")),
 );
 
 type Exported = Awaited<ReturnType<typeof exported>>;

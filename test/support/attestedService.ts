@@ -3,6 +3,7 @@
  * the relayer's transparency routes over a real evidence folder, and a TLS endpoint with the evidence's certificate.
  * Each answer can be tampered with.
  */
+import { createHash } from "node:crypto";
 import { pinnedImages } from "../../client/verify/compose";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer as createHttpServer, type RequestListener, type Server } from "node:http";
@@ -17,8 +18,8 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Address } from "../../protocol/ids";
 import { PRICES, RUN_LIMITS } from "../../protocol/limits";
 import { keyNamespaceOf } from "../../protocol/namespace";
-import { EvidenceFolder } from "../../relayer/evidences";
-import type { Executor } from "../../relayer/executorClient";
+import { EvidenceFolder } from "../../relayer/site/evidences";
+import type { Executor } from "../../relayer/executor/client";
 import { transparencyRoutes } from "../../relayer/routes/transparency";
 import { generateEvidences, type Evidences } from "../../scripts/dev/tee/evidences";
 import { startGuestAgentDouble, type GuestAgentDouble, type GuestAgentOptions } from "../../scripts/dev/tee/guestAgent";
@@ -124,8 +125,12 @@ export function configDocument(): ConfigDocument {
     prices: PRICES,
     features: { privateKeys: true },
     sandbox: { level: "full", missing: [] },
+    packages: { [PACKAGE.name]: `sha512-${createHash("sha512").update(PACKAGE.content).digest("base64")}` },
   });
 }
+
+/** A file that the service serves and its config document names. */
+export const PACKAGE = { name: "keywright-0.1.0.tgz", content: Buffer.from("a package") };
 
 function executorOver(
   tee: TeeSource,
@@ -156,6 +161,7 @@ function answerer(executor: Executor, folder: EvidenceFolder): Answerer {
       return json(await routes.attestation(call({ query: { nonce: searchParams.get("nonce") ?? undefined } })));
     if (pathname === "/core/v1/get_node_chain_config") return json(chainConfig());
     if (pathname === "/core/v1/limits") return json({ run: RUN_LIMITS, prices: PRICES });
+    if (pathname === `/packages/${PACKAGE.name}`) return { type: "application/gzip", body: PACKAGE.content };
     const file = pathname.startsWith("/evidences/")
       ? await routes.evidence(call({ params: { file: pathname.slice("/evidences/".length) } }))
       : undefined;

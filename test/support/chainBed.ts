@@ -32,7 +32,6 @@ export const TEST_TUNING: Partial<ChainTuning> = {
   slowestPollMs: 100,
   lookEveryMs: 150,
   stuckAfterMs: 400,
-  nonceLostAfterMs: 1_000,
   maintainEveryMs: 150,
   sweepEveryMs: 100,
 };

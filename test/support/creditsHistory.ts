@@ -271,7 +271,7 @@ export class CreditsHistory {
         const disputed = [...disputes.values()]
           .filter((one) => one.payment_intent === id && one.status !== "won")
           .reduce((total, one) => total + one.amount, 0);
-        return sum + cents - Math.min(cents, Math.max(refunded, disputed));
+        return sum + cents - Math.min(cents, refunded + disputed);
       }, 0);
   }
 }

@@ -13,14 +13,15 @@ export interface KeyInput {
   root: string;
   namespace: string;
   kind: string;
-  path: string;
+  /** Hex. */
+  name: readonly string[];
 }
 
 export const bytes = (hex: string): Buffer => Buffer.from(hex.replace(/^0x/, ""), "hex");
 export const hexOf = (data: Uint8Array): string => `0x${Buffer.from(data).toString("hex")}`;
 
-export function nobleOkm({ root, namespace, kind, path }: KeyInput): Buffer {
-  const parts = [Buffer.from("v1"), bytes(namespace), Buffer.from(kind), bytes(path)];
+export function nobleOkm({ root, namespace, kind, name }: KeyInput): Buffer {
+  const parts = [Buffer.from("v1"), bytes(namespace), Buffer.from(kind), ...name.map(bytes)];
   const info = Buffer.concat(parts.flatMap((part) => [Buffer.from([part.length >> 8, part.length & 255]), part]));
   return Buffer.from(hkdf(sha256, bytes(root), undefined, info, 48));
 }

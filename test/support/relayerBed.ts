@@ -10,7 +10,7 @@ import { once } from "node:events";
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { pino } from "pino";
-import { Mint } from "../../executor/mint";
+import { Mint } from "../../executor/access/mint";
 import { Keyring } from "../../executor/keys/keyring";
 import { cidOfCode } from "../../protocol/cid";
 import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../../protocol/executor";
@@ -25,9 +25,9 @@ import { Repeating } from "../../relayer/background";
 import { openChain } from "../../relayer/chain";
 import type { Chain, ExecutorWriteCall } from "../../relayer/chain/types";
 import { Credits, type PaymentKeys } from "../../relayer/credits/index";
-import { DeniedRun, type AskedRun } from "../../relayer/askedRun";
-import type { RunQuestion } from "../../relayer/runBody";
-import type { Executor } from "../../relayer/executorClient";
+import { DeniedRun, type AskedRun } from "../../relayer/executor/askedRun";
+import type { RunQuestion } from "../../relayer/executor/runBody";
+import type { Executor } from "../../relayer/executor/client";
 import { Authentication } from "../../relayer/middleware/credentials";
 import { Idempotency } from "../../relayer/middleware/idempotency";
 import { RequestLimits } from "../../relayer/middleware/rateLimits";
@@ -90,6 +90,7 @@ class CountingExecutor implements Executor {
         serviceFault: false,
         cid: await cidOf(question),
         pkpsUsed: [],
+        receipt: `e30.e30.${"A".repeat(86)}`,
       };
     };
     return {
@@ -104,6 +105,7 @@ class CountingExecutor implements Executor {
       },
       start: (limitMs) => prepaid ?? begin(limitMs),
       abandon: () => undefined,
+      leave: () => undefined,
       get mayHaveRun() {
         return run.mayHaveRun;
       },
@@ -221,6 +223,7 @@ export async function startRelayerBed({
     authentication: new Authentication({ chain, executor, typedDataDomain }),
     limits: new RequestLimits(limits),
     idempotency: new Idempotency(kept),
+    addressHashKey: "bed",
     wasSubmitted: async (actId) => (await chain.submissionByIdempotencyKey(actId)) !== undefined,
     log,
     serviceName: DEFAULT_SERVICE_NAME,

@@ -20,6 +20,12 @@ export interface World {
   shownAs?: (block: bigint) => bigint;
 }
 
+interface Message {
+  readonly id: number;
+  readonly method: string;
+  readonly params: [{ data: string }, string];
+}
+
 type Fault = "none" | "hang" | "refuse" | "not json" | "rpc error" | "huge" | "garbage";
 
 export class RpcDouble {
@@ -71,11 +77,14 @@ export class RpcDouble {
   /** The body of the answer; undefined to not answer. */
   #answer(body: string): string | undefined {
     this.calls++;
-    const { id, method, params } = JSON.parse(body) as {
-      id: number;
-      method: string;
-      params: [{ data: string }, string];
-    };
+    const asked = JSON.parse(body) as Message | readonly Message[];
+    if (!Array.isArray(asked)) return this.#answerOne(asked as Message);
+    const answers = asked.map((message: Message) => this.#answerOne(message));
+    // A fault of the exchange concerns all calls of a batch.
+    return this.fault === "none" || this.fault === "rpc error" ? `[${answers.join()}]` : answers[0];
+  }
+
+  #answerOne({ id, method, params }: Message): string | undefined {
     const reply = (result: string): string => JSON.stringify({ jsonrpc: "2.0", id, result });
     switch (this.fault) {
       case "hang":

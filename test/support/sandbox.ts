@@ -21,6 +21,9 @@ export const noFetcher: Fetcher = {
   close: () => Promise.resolve(),
 };
 
+/** For what is not billed either way. */
+export const unmeasured = { begin: () => () => undefined };
+
 export const POOL_SIZE = 4;
 let shared: Promise<SandboxPool> | undefined;
 

@@ -1,6 +1,6 @@
 /** The op handler of one run over scripted decisions of the contract. */
 import { Wallet } from "ethers";
-import type { Authorization, DecidedAhead } from "../../executor/authorize";
+import type { Authorization, DecidedAhead } from "../../executor/access/authorize";
 import type { Chain } from "../../executor/chain/chain";
 import { Keyring } from "../../executor/keys/keyring";
 import { createOps } from "../../executor/ops/ops";

@@ -1,7 +1,7 @@
 /** The keyholder's writes with a root key of the test's own: two API keys, an identity's token, a scripted base fee. */
 import type { Interface } from "ethers";
-import { Callers } from "../../executor/callers";
-import type { IdentityVerifier } from "../../executor/identity";
+import { Callers } from "../../executor/access/callers";
+import type { IdentityVerifier } from "../../executor/access/identity";
 import { Keyring } from "../../executor/keys/keyring";
 import { GasGuard, type GasRules } from "../../executor/writes/gas";
 import { Writes, type WriteToAuthorize } from "../../executor/writes/writes";
@@ -35,6 +35,7 @@ export const makeWrites = (overrides: Partial<ConstructorParameters<typeof Write
     contractAddress: CONTRACT,
     domain: DOMAIN,
     gas: guard(),
+    accountOf: () => Promise.resolve(undefined),
     maxTopUpWei: 1_000n,
     nowSeconds: () => NOW,
     ...overrides,

@@ -16,11 +16,12 @@ export interface ChainLog {
 
 type EventRow = Insertable<ChainEventsTable>;
 
-/** The argument that names the account's new owner. */
-const OWNER_ARGUMENT: Readonly<Record<string, string>> = {
+/** The argument that names the account's new owner, or the PKP that the account registers. */
+const ADDRESS_ARGUMENT: Readonly<Record<string, string>> = {
   AccountCreated: "admin",
   AccountConvertedToChainSecured: "newAdmin",
   AccountOwnershipTransferred: "newOwner",
+  WalletDerivationRegistered: "pkpId",
 };
 
 /** Undefined for a log that is not an event of the interface. */
@@ -28,7 +29,7 @@ export function eventRow(log: ChainLog): EventRow | undefined {
   const event = decodeLog(log);
   if (event === undefined) return undefined;
   const args = Object.fromEntries(event.inputs.map((input) => [input.name, wireValue(input, event.args[input.name])]));
-  const ownerArgument = OWNER_ARGUMENT[event.name];
+  const addressArgument = ADDRESS_ARGUMENT[event.name];
   return {
     account_id: typeof args.id === "string" ? args.id : null,
     name: event.name,
@@ -37,7 +38,7 @@ export function eventRow(log: ChainLog): EventRow | undefined {
     transaction_hash: log.transactionHash,
     log_index: Number(log.logIndex),
     args: JSON.stringify(args),
-    owner: ownerArgument === undefined ? null : String(args[ownerArgument]),
+    owner: addressArgument === undefined ? null : String(args[addressArgument]),
   };
 }
 

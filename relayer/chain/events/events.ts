@@ -1,13 +1,18 @@
 /** Queries of indexed events, in the API's form. */
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
-import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
+import { packedAccountId, type AccountId, type Address, type Hash32 } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
-import type { EventPage, OwnedAccount } from "../types";
+import type { EventOrder, EventPage, OwnedAccount, Registration } from "../types";
 
 const CURSOR = /^(0|[1-9][0-9]{0,15})$/;
 /** Bounds the list, since anyone can transfer accounts to any address; owners of more accounts have to name one. */
-const MOST_CANDIDATES = 200;
+const MAX_CANDIDATES = 200;
+
+/** Anyone can register an address that is not theirs: bounds the list. */
+const MAX_REGISTRATIONS = 20;
+/** Events that name an account's owner. */
+const OWNING = ["AccountCreated", "AccountConvertedToChainSecured", "AccountOwnershipTransferred"];
 
 export class Events {
   readonly #db: Db;
@@ -16,16 +21,14 @@ export class Events {
     this.#db = db;
   }
 
-  async page(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+  async page(id: AccountId, after: string | undefined, limit: number, order: EventOrder): Promise<EventPage> {
     const cursor = parseCursor(after);
-    const rows = await this.#db
-      .selectFrom("chain_events")
-      .selectAll()
-      .where("account_id", "=", id)
-      .where("cursor", ">", cursor)
-      .orderBy("cursor")
-      .limit(limit)
-      .execute();
+    const all = this.#db.selectFrom("chain_events").selectAll().where("account_id", "=", id).limit(limit);
+    const rows = await (
+      order === "oldest"
+        ? all.where("cursor", ">", cursor).orderBy("cursor")
+        : all.where("cursor", "<", cursor === 0 ? Number.MAX_SAFE_INTEGER : cursor).orderBy("cursor", "desc")
+    ).execute();
     const events = rows.map((row) => ({
       cursor: String(row.cursor),
       name: row.name,
@@ -39,14 +42,35 @@ export class Events {
   }
 
   /**
-   * Accounts this address has owned at some time: first those it created or took over by a conversion it signed, then
-   * those transferred to it, each oldest first. So gifts cannot crowd out a wallet's own accounts.
+   * Accounts this address has owned at some time, its own before those given to it, each oldest first: so gifts cannot
+   * crowd out a wallet's own accounts. An account is a wallet's own by an act of the wallet: its id is the wallet's, or
+   * it was converted with the wallet's verified consent, or the wallet has written to it since it was handed over. Only
+   * its owner can write to an unmanaged account, so every later event of one is the owner's act.
    */
   async accountsEverOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
-    const { rows } = await sql<{ id: AccountId; byTransfer: boolean }>`
-      select account_id as id, (array_agg(name order by cursor desc))[1] = 'AccountOwnershipTransferred' as "byTransfer"
-      from chain_events where owner = ${owner} and not removed and not retracted and account_id is not null
-      group by account_id order by "byTransfer", min(cursor) limit ${sql.lit(MOST_CANDIDATES)}`.execute(this.#db);
+    const { rows } = await sql<{ id: AccountId; isGiven: boolean }>`
+      with taken as (
+        select account_id as id, min(cursor) as first, max(cursor) as last,
+          (array_agg(name order by cursor desc))[1] as name
+        from chain_events where owner = ${owner} and name = any(${OWNING}::text[]) and not removed and not retracted
+        group by account_id
+      )
+      select id, not (id = ${packedAccountId(owner)} or name = 'AccountConvertedToChainSecured' or (
+        name = 'AccountOwnershipTransferred' and exists (
+          select from chain_events act where act.account_id = taken.id and act.cursor > taken.last
+            and not act.removed and not act.retracted
+        )
+      )) as "isGiven"
+      from taken order by "isGiven", first limit ${sql.lit(MAX_CANDIDATES)}`.execute(this.#db);
+    return rows;
+  }
+
+  /** The accounts that have registered this address as a PKP, with its path there, oldest first. */
+  async registrationsOf(wallet: Address): Promise<readonly Registration[]> {
+    const { rows } = await sql<Registration>`
+      select account_id as "accountId", args->>'derivationPath' as "derivationPath" from chain_events
+      where owner = ${wallet} and name = 'WalletDerivationRegistered' and not removed and not retracted
+      order by cursor limit ${sql.lit(MAX_REGISTRATIONS)}`.execute(this.#db);
     return rows;
   }
 

@@ -1,15 +1,16 @@
 /**
- * Follows the contract's events block by block. The hashes of the newest blocks are kept; when the follower's block is
- * no longer canonical, it returns to the last common block, however deep, and continues from there.
+ * Follows the contract's events block by block. The hashes of the blocks that are not final are kept, and of the newest
+ * final one: when the follower's block is no longer canonical, it returns to the last common block and continues from
+ * there. A chain without the final block is not followed: the RPC client refuses it, and an operator decides.
  */
 import { sql } from "kysely";
 import type { Logger } from "pino";
 import type { Address } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
-import type { RpcClient } from "../rpc/client";
+import type { KnownBlock, RpcClient } from "../rpc/client";
 import { BlockReader, type Block, type Header } from "./blockReader";
 import { eventRow, type ChainLog } from "./eventRows";
-import { reopenOrphans, undoAbove } from "./reorg";
+import { lockEvents, reopenExecuted, reopenOrphans, undoAbove } from "./reorg";
 
 export interface FollowerOptions {
   readonly db: Db;
@@ -19,7 +20,7 @@ export interface FollowerOptions {
   /** Depth from which blocks are treated as final. */
   readonly finalityDepth: number;
   readonly log: Logger;
-  /** Called after a reorg has been stored. */
+  /** Called after a reorg has been stored, or events of transactions that had counted as not executed. */
   readonly onReorg: () => void;
 }
 
@@ -52,6 +53,20 @@ export class Follower {
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
     }
+  }
+
+  /** The oldest block kept, if it is final: any endpoint of our chain has it. */
+  async finalBlock(): Promise<KnownBlock | undefined> {
+    const { db, finalityDepth } = this.#options;
+    return db
+      .selectFrom("followed_blocks")
+      .selectAll()
+      .where("number", "<=", (blocks) =>
+        blocks.selectFrom("followed_blocks").select(sql<number>`max(number) - ${finalityDepth}::int8`.as("final")),
+      )
+      .orderBy("number")
+      .limit(1)
+      .executeTakeFirst();
   }
 
   /** Returns true when there may be more to read. */
@@ -143,13 +158,17 @@ export class Follower {
         .insertInto("followed_blocks")
         .values(blocks.map(({ number, hash }) => ({ number, hash })))
         .execute();
+      await reopenExecuted(
+        trx,
+        rows.map(({ transaction_hash }) => transaction_hash),
+      );
       await this.#forgetFinal(trx, at?.number ?? 0, blocks.at(-1)?.number ?? 0);
     });
   }
 
   /** Checks that the follower's position is unchanged, and locks it until this transaction ends. */
   async #moveFrom(trx: Trx, at: Block | undefined): Promise<void> {
-    await sql`select pg_advisory_xact_lock(hashtext('chain_events'))`.execute(trx);
+    await lockEvents(trx);
     const now = await trx
       .selectFrom("followed_blocks")
       .selectAll()
@@ -194,20 +213,14 @@ export class Follower {
   }
 
   /**
-   * The newest block read that is still canonical: among those whose hashes are kept, else among the blocks of events,
-   * else the one before the contract's. Undefined while the endpoints do not say.
+   * The newest block read that is still canonical. All are kept down to a final one, which the endpoints have, or else
+   * to the contract's first. Undefined while the endpoints do not say.
    */
   async #lastCommonBlock(head: Block): Promise<Block | undefined> {
     const { db, deploymentBlock } = this.#options;
     const kept = await db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").execute();
-    for (
-      let known: readonly Block[] = kept;
-      known.length > 0;
-      known = await this.#blocksOfEventsBelow(known.at(-1)?.number ?? 0)
-    ) {
-      const { common, isUnread } = await this.#newestCommon(known, head);
-      if (common !== undefined || isUnread) return common;
-    }
+    const { common, isUnread } = await this.#newestCommon(kept, head);
+    if (common !== undefined || isUnread || (await this.finalBlock()) !== undefined) return common;
     return this.#reader.block(Math.max(0, deploymentBlock - 1));
   }
 
@@ -230,18 +243,5 @@ export class Follower {
       }
     }
     return { isUnread: false };
-  }
-
-  async #blocksOfEventsBelow(number: number): Promise<readonly Block[]> {
-    return this.#options.db
-      .selectFrom("chain_events")
-      .select(["block_number as number", "block_hash as hash"])
-      .distinct()
-      .where("block_number", "<", number)
-      .where("removed", "=", false)
-      .where("retracted", "=", false)
-      .orderBy("block_number", "desc")
-      .limit(COMPARED_AT_ONCE)
-      .execute();
   }
 }

@@ -6,13 +6,28 @@ import { sql, type RawBuilder } from "kysely";
 import type { Db, Trx } from "../../store/database";
 import type { Block } from "./blockReader";
 
+/**
+ * For an operator, after the chain has dropped final blocks: takes everything back above a block that it still has. The
+ * followers of all relayers continue there.
+ */
+export async function rewind(db: Db, fork: Block): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await lockEvents(trx);
+    await undoAbove(trx, fork);
+  });
+}
+
+/** Until the transaction ends, no other one moves the follower. */
+export const lockEvents = (trx: Trx): Promise<unknown> =>
+  sql`select pg_advisory_xact_lock(hashtext('chain_events'))`.execute(trx);
+
 /** Undoes everything read above the fork and makes the fork the follower's position. */
 export async function undoAbove(trx: Trx, fork: Block): Promise<void> {
   await retractEvents(trx, fork.number);
   await reopenSettledAbove(trx, fork.number);
   // In the order in which submissions lock them.
   await sql`
-    with locked as (select account_id from account_turns where last_block > ${fork.number}
+    with locked as (select account_id from account_turns where last_block > ${sql.lit(fork.number)}
       order by account_id for update)
     update account_turns set last_block = ${fork.number} from locked
       where account_turns.account_id = locked.account_id`.execute(trx);
@@ -45,10 +60,7 @@ async function retractEvents(trx: Trx, fork: number): Promise<void> {
       .execute();
 }
 
-/**
- * Reopens submissions in blocks that were read and are no longer canonical, even final ones; and those older than the
- * kept block hashes, for which there is no other evidence. One that is still on the chain finds its receipt again.
- */
+/** A submission that is still on the chain finds its receipt again. Final ones are only undone by an operator. */
 async function reopenSettledAbove(trx: Trx, fork: number): Promise<void> {
   await reopen(
     trx,
@@ -56,6 +68,17 @@ async function reopenSettledAbove(trx: Trx, fork: number): Promise<void> {
       and (exists (select from followed_blocks where number = submissions.block_number
         and hash = submissions.block_hash)
         or block_number < (select min(number) from followed_blocks))`,
+  );
+}
+
+/** Reopens what counts as not executed although the chain has events of its transactions. */
+export async function reopenExecuted(trx: Trx, transactions: readonly string[]): Promise<void> {
+  if (transactions.length === 0) return;
+  const carriers = sql`select submission_id from submission_attempts where hash = any(${[...transactions]}::text[])`;
+  await reopen(
+    trx,
+    sql<boolean>`state in ('expired', 'failed') and block_number is null
+      and (id in (${carriers}) or batch_id in (${carriers}))`,
   );
 }
 
@@ -74,12 +97,16 @@ export async function reopenOrphans(db: Db): Promise<void> {
   await reopen(db, sql<boolean>`id = any(array(${beside("<")} union all ${beside(">")}))`);
 }
 
-/** Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. */
+/**
+ * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. Nothing is
+ * reopened whose bytes retention has deleted: it could not be finished.
+ */
 async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
   await sql`
     update submissions set
       before = coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))),
       state = 'sent', transaction_hash = null, block_number = null, block_hash = null, result = null, error = null,
         instance_id = null, updated_at = now()
-    where ${which}`.execute(db);
+    where ${which} and exists (select from submission_attempts
+      where submission_id = coalesce(submissions.batch_id, submissions.id))`.execute(db);
 }

@@ -1,9 +1,10 @@
 /**
  * Treats the list of endpoints as one: fails over, briefly avoids endpoints that failed, and never blames an endpoint
- * for refusing a transaction. Reads may require a minimum block.
+ * for refusing a transaction. Reads may require a minimum block. Every exchange also asks which chain the endpoint is
+ * on: an answer counts only if the chain id and the hash of a final block that this service knows are ours.
  */
 import { KeywrightError } from "../../../protocol/errors";
-import { Endpoint, type RpcCall, type RpcResult } from "../../../protocol/rpc/endpoint";
+import { Endpoint, type EndpointOptions, type RpcCall, type RpcResult } from "../../../protocol/rpc/endpoint";
 import {
   countsAgainstEndpoint,
   isAboutTheCall,
@@ -25,7 +26,19 @@ export interface EndpointHead {
   readonly endpoint: number;
   /** Undefined when it does not answer. */
   readonly head: number | undefined;
+  /** Its last answer was of another chain; it is not used until it answers for ours. */
+  readonly isOfOtherChain: boolean;
 }
+
+/** A block that is final on the chain of this service. */
+export interface KnownBlock {
+  readonly number: number;
+  readonly hash: string;
+}
+
+/** How this client speaks to one endpoint. */
+export type EndpointPort = Pick<Endpoint, "call" | "callTogether" | "close">;
+export type Connect = (url: string, options: EndpointOptions) => EndpointPort;
 
 export interface RpcOptions {
   /** Endpoints that serve another chain are not used. */
@@ -36,14 +49,16 @@ export interface RpcOptions {
   /** Maximum duration of a call over all endpoints and attempts. */
   readonly deadlineMs: number;
   readonly onExchange?: ((facts: ExchangeFacts) => void) | undefined;
+  /** Default: JSON-RPC over HTTP. */
+  readonly connect?: Connect | undefined;
 }
 
 interface Member {
-  readonly endpoint: Endpoint;
+  readonly endpoint: EndpointPort;
   failures: number;
   blockedUntil: number;
   head: number;
-  servesOurChain: boolean;
+  isOfOtherChain: boolean;
 }
 
 const FIRST_PAUSE_MS = 200;
@@ -52,17 +67,20 @@ const BETWEEN_ROUNDS_MS = 150;
 const MAX_BATCH = 50;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
+const httpEndpoint: Connect = (url, options) => new Endpoint(url, options);
+
 export class RpcClient {
   readonly #members: readonly Member[];
   readonly #stopped = new AbortController();
+  #ancestor: KnownBlock | undefined;
   readonly #options: RpcOptions;
 
   constructor(options: RpcOptions) {
     this.#options = options;
     if (options.urls.length === 0) throw new TypeError("at least one RPC endpoint is needed");
-    const { timeoutMs, onExchange = () => undefined } = options;
+    const { timeoutMs, onExchange = () => undefined, connect = httpEndpoint } = options;
     this.#members = options.urls.map((url, index) => ({
-      endpoint: new Endpoint(url, {
+      endpoint: connect(url, {
         timeoutMs,
         maxAnswerBytes: MAX_ANSWER_BYTES,
         maxBatch: MAX_BATCH,
@@ -71,8 +89,18 @@ export class RpcClient {
       failures: 0,
       blockedUntil: 0,
       head: 0,
-      servesOurChain: false,
+      isOfOtherChain: false,
     }));
+  }
+
+  /** From now on, endpoints that have another block of this number are not used. */
+  know(ancestor: KnownBlock | undefined): void {
+    this.#ancestor = ancestor;
+  }
+
+  /** True while every endpoint that answers is on another chain. */
+  get isOfOtherChain(): boolean {
+    return this.#members.some(({ isOfOtherChain }) => isOfOtherChain) && this.#members.every(isUseless);
   }
 
   /**
@@ -80,7 +108,7 @@ export class RpcClient {
    * none answered in time.
    */
   async call<T>(method: string, params: readonly unknown[]): Promise<T> {
-    return this.#untilAnswered(async (member) => (await member.endpoint.call(method, params)) as T);
+    return this.#untilAnswered(async (member) => (await this.#one(member, method, params)) as T);
   }
 
   /**
@@ -112,10 +140,7 @@ export class RpcClient {
     callsAt: (block: string) => readonly RpcCall[],
   ): Promise<{ newest: number; answers: readonly RpcResult[] }> {
     const calls = callsAt(`0x${block.toString(16)}`);
-    const [head, ...answers] = await member.endpoint.callTogether([
-      { method: "eth_blockNumber", params: [] },
-      ...calls,
-    ]);
+    const [head, ...answers] = await this.#together(member, [{ method: "eth_blockNumber", params: [] }, ...calls]);
     const newest = Number(valueOf(head));
     member.head = newest;
     return { newest, answers };
@@ -124,10 +149,7 @@ export class RpcClient {
   /** Calls about final blocks up to `minHead`, answered by an endpoint that reports having that block. */
   async callBelow(minHead: number, calls: readonly RpcCall[]): Promise<readonly unknown[]> {
     return this.#untilAnswered(async (member) => {
-      const [head, ...answers] = await member.endpoint.callTogether([
-        { method: "eth_blockNumber", params: [] },
-        ...calls,
-      ]);
+      const [head, ...answers] = await this.#together(member, [{ method: "eth_blockNumber", params: [] }, ...calls]);
       if (Number(valueOf(head)) < minHead) throw new RpcError("stale", `the endpoint is before block ${minHead}`);
       return answers.map(valueOf);
     });
@@ -142,7 +164,7 @@ export class RpcClient {
     const failures: RpcFailure[] = [];
     for (const member of this.#inOrder()) {
       try {
-        await this.#ask(member, (asked) => asked.endpoint.call("eth_sendRawTransaction", [raw]));
+        await this.#ask(member, (asked) => this.#one(asked, "eth_sendRawTransaction", [raw]));
         return undefined;
       } catch (error) {
         const { failure } = asRpcError(error);
@@ -159,7 +181,7 @@ export class RpcClient {
 
   /** Several calls in one exchange, each answered by any node, without a minimum block. */
   async callTogether(calls: readonly RpcCall[]): Promise<readonly unknown[]> {
-    return this.#untilAnswered(async (member) => (await member.endpoint.callTogether(calls)).map(valueOf));
+    return this.#untilAnswered(async (member) => (await this.#together(member, calls)).map(valueOf));
   }
 
   /**
@@ -173,7 +195,7 @@ export class RpcClient {
   ): Promise<T | undefined> {
     for (const member of this.#inOrder()) {
       try {
-        const answer = (await this.#ask(member, (asked) => asked.endpoint.call(method, params))) as T;
+        const answer = (await this.#ask(member, (asked) => this.#one(asked, method, params))) as T;
         if (accepts(answer)) return answer;
       } catch {
         // Ask the next endpoint.
@@ -187,7 +209,7 @@ export class RpcClient {
     return Promise.all(
       this.#members.map(async (member) => {
         try {
-          return (await this.#ask(member, (asked) => asked.endpoint.call(method, params))) as T;
+          return (await this.#ask(member, (asked) => this.#one(asked, method, params))) as T;
         } catch (error) {
           return asRpcError(error);
         }
@@ -199,12 +221,10 @@ export class RpcClient {
   async heads(withinMs: number): Promise<readonly EndpointHead[]> {
     return Promise.all(
       this.#members.map(async (member, index): Promise<EndpointHead> => {
-        const asked = this.#ask(member, ({ endpoint }) => endpoint.call("eth_blockNumber", [])).then(
-          Number,
-          () => undefined,
-        );
+        const asked = this.#ask(member, (each) => this.#one(each, "eth_blockNumber", [])).then(Number, () => undefined);
         const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), withinMs).unref());
-        return { endpoint: index + 1, head: await Promise.race([asked, late]) };
+        const head = await Promise.race([asked, late]);
+        return { endpoint: index + 1, head, isOfOtherChain: member.isOfOtherChain };
       }),
     );
   }
@@ -233,7 +253,6 @@ export class RpcClient {
 
   async #ask<T>(member: Member, ask: (member: Member) => Promise<T>): Promise<T> {
     try {
-      if (!member.servesOurChain) await this.#requireChainId(member);
       const answer = await ask(member);
       member.failures = 0;
       member.blockedUntil = 0;
@@ -244,11 +263,21 @@ export class RpcClient {
     }
   }
 
-  async #requireChainId(member: Member): Promise<void> {
-    const chainId = BigInt((await member.endpoint.call("eth_chainId", [])) as string);
+  async #one(member: Member, method: string, params: readonly unknown[]): Promise<unknown> {
+    return valueOf((await this.#together(member, [{ method, params }]))[0]);
+  }
+
+  /** Asks in one exchange, and together with it which chain the endpoint is on. */
+  async #together(member: Member, calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
+    const ancestor = this.#ancestor;
+    const identity = ancestor === undefined ? [ITS_CHAIN] : [ITS_CHAIN, blockOf(ancestor)];
+    const results = await member.endpoint.callTogether([...identity, ...calls]);
+    const chainId = BigInt(valueOf(results[0]) as string);
     if (chainId !== this.#options.chainId)
-      throw new RpcError("transport", `an endpoint serves chain ${chainId} instead of ${this.#options.chainId}`);
-    member.servesOurChain = true;
+      throw otherChain(member, `an endpoint serves chain ${chainId} instead of ${this.#options.chainId}`);
+    if (ancestor !== undefined) checkAncestor(member, ancestor, results[1]);
+    member.isOfOtherChain = false;
+    return results.slice(identity.length);
   }
 
   #block(member: Member): void {
@@ -269,6 +298,27 @@ export class RpcClient {
     await new Promise((resolve) => setTimeout(resolve, Math.min(BETWEEN_ROUNDS_MS, left)));
     return !this.#stopped.signal.aborted;
   }
+}
+
+const ITS_CHAIN: RpcCall = { method: "eth_chainId", params: [] };
+const blockOf = ({ number }: KnownBlock): RpcCall => ({
+  method: "eth_getBlockByNumber",
+  params: [`0x${number.toString(16)}`, false],
+});
+
+const isUseless = ({ isOfOtherChain, failures }: Member): boolean => isOfOtherChain || failures > 0;
+
+function otherChain(member: Member, message: string): RpcError {
+  member.isOfOtherChain = true;
+  return new RpcError("other_chain", message);
+}
+
+/** A node that cannot read the block says nothing about its chain; one that has a different block does. */
+function checkAncestor(member: Member, { number, hash }: KnownBlock, answer: RpcResult | undefined): void {
+  if (answer === undefined || "error" in answer) return;
+  const block = answer.value as { readonly hash: string } | null;
+  if (block === null) throw new RpcError("stale", `the endpoint is before block ${number}, which is final`);
+  if (block.hash !== hash) throw otherChain(member, `an endpoint has another block ${number} than the final one`);
 }
 
 const isStale = (result: RpcResult): boolean => "error" in result && result.error.failure === "stale";

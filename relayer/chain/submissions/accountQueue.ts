@@ -4,6 +4,7 @@
  */
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
+import { Crowded, FairShare, inScope } from "../../../protocol/fairShare";
 import type { AccountId, Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import { IS_OPEN } from "./states";
@@ -25,44 +26,37 @@ export interface AccountQueueOptions {
 }
 
 export class AccountQueue {
-  readonly #tails = new Map<AccountId, { tail: Promise<void>; waiting: number }>();
-  #waiting = 0;
+  readonly #writes: FairShare;
   readonly #options: AccountQueueOptions;
 
   constructor(options: AccountQueueOptions) {
     this.#options = options;
+    const { maxWaiting, maxWaitingPerAccount } = options;
+    this.#writes = new FairShare({
+      total: maxWaiting,
+      mostEach: 1,
+      mostWaiting: maxWaiting,
+      // One of them is in turn.
+      mostWaitingEach: maxWaitingPerAccount - 1,
+    });
   }
 
   get waiting(): number {
-    return this.#waiting;
+    return this.#writes.waiting;
   }
 
   /**
-   * Waits for all earlier writes of the account in this process. The caller ends its turn by calling the returned
-   * function.
-   * Throws `queue_full`, or the error from `tooLate` at `deadline` (ms since the epoch).
+   * Does `work` after all earlier writes of the account in this process. Throws `queue_full`, also when it had to make
+   * room for an account with fewer writes in the queue, or the error from `tooLate` at `deadline` (ms since the epoch).
    */
-  async enter(accountId: AccountId, deadline: number, tooLate: () => KeywrightError): Promise<() => void> {
-    const line = this.#tails.get(accountId) ?? { tail: Promise.resolve(), waiting: 0 };
-    if (line.waiting >= this.#options.maxWaitingPerAccount || this.#waiting >= this.#options.maxWaiting)
-      throw queueFull();
-    const before = line.tail;
-    let leave: () => void = () => undefined;
-    line.tail = before.then(() => new Promise<void>((resolve) => (leave = resolve)));
-    this.#tails.set(accountId, line);
-    line.waiting += 1;
-    this.#waiting += 1;
-    const isMine = await settlesBefore(before, deadline);
-    this.#waiting -= 1;
-    const done = (): void => {
-      line.waiting -= 1;
-      if (line.waiting === 0) this.#tails.delete(accountId);
-      // Released when the predecessor leaves; `leave` is set by then.
-      void before.then(() => leave());
-    };
-    if (isMine) return done;
-    done();
-    throw tooLate();
+  inTurn<T>(accountId: AccountId, deadline: number, tooLate: () => KeywrightError, work: () => Promise<T>): Promise<T> {
+    return inScope(accountId, undefined, async (scope) => {
+      await scope.take(this.#writes, 1, { withinMs: Math.max(0, deadline - Date.now()) }).catch((error: unknown) => {
+        if (!(error instanceof Crowded)) throw error;
+        throw Date.now() >= deadline ? tooLate() : queueFull();
+      });
+      return work();
+    });
   }
 
   /** Turns of those accounts and signers that have no write in progress on any instance; others are omitted. */
@@ -89,16 +83,6 @@ export class AccountQueue {
     });
     return new Map(turns.filter((entry): entry is [K, Turn] => entry[1] !== undefined));
   }
-}
-
-function settlesBefore(promise: Promise<void>, deadline: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), Math.max(0, deadline - Date.now()));
-    void promise.then(() => {
-      clearTimeout(timer);
-      resolve(true);
-    });
-  });
 }
 
 function queueFull(): KeywrightError {

@@ -63,19 +63,17 @@ export class Submitter {
     const deadline = Date.now() + (request.waitMs ?? this.#options.tuning.answerWithinMs);
     const earlier = await this.#earlier(request);
     if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
-    let leave = (): void => undefined;
     try {
       await request.admit?.();
-      leave = await this.#options.queue.enter(request.accountId, deadline, busyAccount);
-      const row = await this.#options.batcher.add(request, newSubmissionId(), deadline);
-      return this.#answer(request, await this.#outcome(row, deadline), false);
+      return await this.#options.queue.inTurn(request.accountId, deadline, busyAccount, async () => {
+        const row = await this.#options.batcher.add(request, newSubmissionId(), deadline);
+        return this.#answer(request, await this.#outcome(row, deadline), false);
+      });
     } catch (error) {
       // The same forward request sent twice concurrently: the second finds its nonce used by the first.
       const repeated = error instanceof RepeatedKey || "forward" in request ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
       return this.#answer(request, await this.#outcome(repeated, deadline), true);
-    } finally {
-      leave();
     }
   }
 

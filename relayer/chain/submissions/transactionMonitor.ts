@@ -12,6 +12,7 @@ import { LostSubmission, type SubmissionRecords } from "./records";
 import { BATCH, type AttemptRow, type SubmissionRow, type Unit } from "./rows";
 import { failedTogether, lostOutcomes, outcomeOfFailed, outcomesOf } from "./outcomes";
 import type { OutcomeFeed } from "./outcomeFeed";
+import { useOf } from "./evidence";
 import type { Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
 import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
@@ -46,8 +47,6 @@ interface Monitored {
   lookedAt: number;
   misses: number;
   refusals: number;
-  /** Since when every endpoint reports the nonce as used while no own attempt has a receipt. */
-  nonceGoneSince: number | undefined;
 }
 
 const MISSES_BEFORE_SENDING_AGAIN = 3;
@@ -97,7 +96,6 @@ export class TransactionMonitor {
         lookedAt: 0,
         misses: 0,
         refusals: 0,
-        nonceGoneSince: undefined,
       };
       while (!this.#stopping && !(await this.#stepSafely(item)))
         await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
@@ -193,7 +191,6 @@ export class TransactionMonitor {
 
   #accepted(item: Monitored): void {
     item.refusals = 0;
-    item.nonceGoneSince = undefined;
     item.isKnownToNode = true;
   }
 
@@ -247,15 +244,19 @@ export class TransactionMonitor {
 
   /** Looks for receipts of all attempts; the one that has a receipt determines the outcome. */
   async #hasReceipt(item: Monitored): Promise<boolean> {
-    const { rpc, records, contractAddress } = this.#options;
+    const { rpc } = this.#options;
     for (const attempt of item.attempts) {
       const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [attempt.hash]);
-      if (receipt === null) continue;
-      if (failedTogether(item, attempt.does, receipt)) return this.#endFailedBatch(item, receipt);
-      this.#ended(item, await records.end(item, await outcomesOf(rpc, contractAddress, item, attempt.does, receipt)));
-      return hasOutcome(item.row.state);
+      if (receipt !== null) return this.#endBy(item, attempt, receipt);
     }
     return false;
+  }
+
+  async #endBy(item: Monitored, { does }: AttemptRow, receipt: Receipt): Promise<boolean> {
+    const { rpc, records, contractAddress } = this.#options;
+    if (failedTogether(item, does, receipt)) return this.#endFailedBatch(item, receipt);
+    this.#ended(item, await records.end(item, await outcomesOf(rpc, contractAddress, item, does, receipt)));
+    return hasOutcome(item.row.state);
   }
 
   /** Stores the failure of the batch only: its members stay open until `Separation` sends them alone. */
@@ -281,7 +282,7 @@ export class TransactionMonitor {
     if (item.row.cancelled && newest.does === "write") return this.#replaceByNoop(item, newest);
     if (await this.#isKnown(item)) return this.#ifStuck(item, newest);
     item.misses += 1;
-    if (await this.#nonceIsGone(item)) return;
+    if (await this.#fateIsProven(item)) return;
     if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sent = undefined;
   }
 
@@ -339,30 +340,38 @@ export class TransactionMonitor {
   }
 
   /**
-   * The nonce was used by a foreign transaction: concluded only when every endpoint has reported it for long enough and
-   * none has a receipt of an own attempt.
+   * The nonce is used: by an own attempt, whose receipt any endpoint may have; or by a foreign transaction, once that
+   * is final. Until either is seen the fate is unknown, however long that takes.
    */
-  async #nonceIsGone(item: Monitored): Promise<boolean> {
-    const { rpc, records, tuning } = this.#options;
+  async #fateIsProven(item: Monitored): Promise<boolean> {
+    const { rpc, records, tuning, head, log } = this.#options;
     const nonce = item.row.nonce ?? 0;
-    const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
-    const isGone =
-      counts.every((count) => typeof count === "string" && Number(count) > nonce) &&
-      !(await this.#receiptAnywhere(item));
-    if (!isGone) item.nonceGoneSince = undefined;
-    else item.nonceGoneSince ??= Date.now();
-    if (item.nonceGoneSince === undefined || Date.now() - item.nonceGoneSince < tuning.nonceLostAfterMs) return false;
+    const sender = await this.#sender(item);
+    const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [sender, "latest"]);
+    if (!counts.some((count) => typeof count === "string" && Number(count) > nonce)) return false;
+    const receipt = await this.#receiptAnywhere(item);
+    if (receipt !== undefined) return this.#endBy(item, receipt.attempt, receipt.receipt);
+    const use = await useOf(rpc, { sender, nonce });
+    if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return false;
+    if (head.number - use.block.number < tuning.finalityDepth) return false;
+    log.error({ submissionId: item.row.id, transaction: use.hash }, "a foreign transaction used a payer's nonce");
     this.#ended(item, await records.end(item, lostOutcomes(item)));
     return true;
   }
 
-  async #receiptAnywhere(item: Monitored): Promise<boolean> {
-    const answers = await Promise.all(
-      item.attempts.map(({ hash }) =>
-        this.#options.rpc.callEverywhere<Receipt | null>("eth_getTransactionReceipt", [hash]),
-      ),
-    );
-    return answers.flat().some((answer) => answer !== null);
+  async #receiptAnywhere(
+    item: Monitored,
+  ): Promise<{ readonly attempt: AttemptRow; readonly receipt: Receipt } | undefined> {
+    for (const attempt of item.attempts) {
+      const isThere = (answer: Receipt | null): boolean => answer !== null;
+      const receipt = await this.#options.rpc.firstAccepted<Receipt | null>(
+        "eth_getTransactionReceipt",
+        [attempt.hash],
+        isThere,
+      );
+      if (receipt !== undefined && receipt !== null) return { attempt, receipt };
+    }
+    return undefined;
   }
 
   #sender(item: Monitored): Promise<string> {

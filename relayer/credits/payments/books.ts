@@ -119,7 +119,7 @@ async function settleDebit(trx: Trx, intentId: string): Promise<void> {
     .executeTakeFirstOrThrow();
   if (payment.account_id === null) return;
   const { refunded, disputed } = await claimedBack(trx, intentId, payment.refunded_cents);
-  const debit = Math.min(payment.credited_cents, Math.max(refunded, disputed));
+  const debit = Math.min(payment.credited_cents, refunded + disputed);
   const change = debit - payment.debited_cents;
   if (change === 0) return;
   const number = payment.adjustments + 1;

@@ -142,7 +142,7 @@ export class ProcessorCheck {
   /** What the processor has received and neither refunded nor lost to a dispute. */
   async #keptCents(charge: Stripe.Charge): Promise<number> {
     const disputed = charge.disputed ? await this.#disputedCents(intentOf(charge)) : 0;
-    return charge.amount_captured - Math.min(charge.amount_captured, Math.max(charge.amount_refunded, disputed));
+    return charge.amount_captured - Math.min(charge.amount_captured, charge.amount_refunded + disputed);
   }
 
   async #disputedCents(intent: string): Promise<number> {

@@ -19,6 +19,8 @@ import * as runEnds from "./0015_run_ends";
 import * as receipts from "./0016_receipts";
 import * as oneIndexOfHeld from "./0017_one_index_of_held";
 import * as indexesOfUnits from "./0018_indexes_of_units";
+import * as runReceipts from "./0019_run_receipts";
+import * as reorgsOfOldStores from "./0020_reorgs_of_old_stores";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -40,4 +42,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0016_receipts": receipts,
   "0017_one_index_of_held": oneIndexOfHeld,
   "0018_indexes_of_units": indexesOfUnits,
+  "0019_run_receipts": runReceipts,
+  "0020_reorgs_of_old_stores": reorgsOfOldStores,
 };

@@ -17,6 +17,8 @@ export interface RunRecordsTable {
   /** Addresses. */
   pkps_used: Json<string[]>;
   started_at: Timestamp;
+  /** Hex of the SHA-256 of the run's receipt. */
+  receipt_sha256: string;
 }
 
 /** Number of records per combination of filters; the empty text stands for "any". */

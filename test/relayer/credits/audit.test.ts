@@ -28,7 +28,7 @@ describe("the periodic ledger check", () => {
     const account = freshAccount();
     await fund(db, account, 50);
     await bench.credits.reservations.reserveRun({ accountId: account, limitMs: 3_000 });
-    const audit = new Audit(db, (one) => found.push(one));
+    const audit = new Audit({ db, onWrong: (one) => found.push(one) });
     await wholePass(audit);
     expect(audit.figures).to.deep.include({ accounts: 1_201, balanceCents: 50, reservedCents: 3, wrong: 0 });
     await bench.stop();
@@ -40,7 +40,7 @@ describe("the periodic ledger check", () => {
     await sql`update credit_accounts set balance_cents = 11 where account_id = ${balance}`.execute(db);
     await sql`update credit_accounts set reserved_cents = 1 where account_id = ${reserved}`.execute(db);
     found.length = 0;
-    const audit = new Audit(db, (one) => found.push(one));
+    const audit = new Audit({ db, onWrong: (one) => found.push(one) });
     await wholePass(audit);
     expect(audit.figures.wrong).to.equal(2);
     expect(new Map(found.map(({ accountId, rule }) => [accountId, rule]))).to.deep.equal(
@@ -49,5 +49,22 @@ describe("the periodic ledger check", () => {
         [reserved, "what is reserved is what open reservations hold"],
       ]),
     );
+  });
+
+  it("reads an account with many entries in parts, while more are posted", async () => {
+    const account = freshAccount();
+    for (let i = 0; i < 25; i++) await fund(db, account, 3);
+    found.length = 0;
+    const audit = new Audit({ db, onWrong: (one) => found.push(one), entriesAtATime: 4 });
+    const of = (one: Discrepancy): boolean => one.accountId === account;
+    let turns = 0;
+    for (; audit.figures.finishedAt === undefined; turns++) {
+      await audit.turn();
+      if (turns % 3 === 0) await fund(db, account, 2);
+    }
+    expect(found.filter(of)).to.deep.equal([]);
+    await sql`update credit_accounts set balance_cents = balance_cents + 1 where account_id = ${account}`.execute(db);
+    await wholePass(audit);
+    expect(found.filter(of).map(({ rule }) => rule)).to.deep.equal(["a balance is the sum of its entries"]);
   });
 });

@@ -4,11 +4,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { count } from "../../support/counts";
 import { killAgainAndAgain } from "../../support/killing";
-import { testDatabaseUrl } from "../../support/store";
 
 describe("kill -9 of a process that uses the embedded ledger", () => {
   it("loses no reported operation, repeats none and leaves a balanced ledger", async function () {
-    if (testDatabaseUrl !== undefined) this.skip(); // test/system/kill.test.ts runs it on PostgreSQL
     this.timeout(count(120_000, 1_800_000));
     const dataDir = await mkdtemp(join(tmpdir(), "ledger-"));
     const { acts } = await killAgainAndAgain({ store: { dataDir }, kills: count(2, 60), processes: 1 });

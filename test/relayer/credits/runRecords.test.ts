@@ -26,6 +26,7 @@ function record(accountId: AccountId, given: Partial<RunRecord> = {}): RunRecord
     durationMs: 10.5,
     outcome: "succeeded",
     pkpsUsed: [],
+    receiptSha256: "3c".repeat(32),
   } as const;
   return { ...plain, startedAt: new Date(), ...given, actionHash: actionHashOf(cid) };
 }
@@ -66,6 +67,7 @@ describe("records of runs", () => {
       cid: OTHER,
       outcome: "threw",
       pkpsUsed: [pkp],
+      receiptSha256: "a7".repeat(32),
       startedAt: new Date("2026-03-02T10:00:00Z"),
     });
     const { runs, total } = await bench.credits.runs.list(accountId, {}, FIRST);
@@ -74,6 +76,7 @@ describe("records of runs", () => {
       [OTHER, 1, "threw", [pkp]],
       [CID, 1, "succeeded", []],
     ]);
+    expect(runs.map(({ receiptSha256 }) => receiptSha256)).to.deep.equal(["a7".repeat(32), "3c".repeat(32)]);
     expect((await bench.credits.runs.usage(accountId, ALWAYS, FIRST)).days).to.deep.equal([
       { day: "2026-03-02", keyId, runs: 1, failed: 1, costCents: 1, durationMs: 10.5 },
       { day: "2026-03-01", keyId: accountId, runs: 1, failed: 0, costCents: 1, durationMs: 10.5 },

@@ -113,7 +113,10 @@ describe("reservations of a dead instance", () => {
           .map(({ kind, amountCents }) => [kind, amountCents]),
       ).to.deep.equal([["run", -5]]);
       const found: unknown[] = [];
-      const audit = new Audit(living.db, (one) => one.accountId === accountId && found.push(one));
+      const audit = new Audit({
+        db: living.db,
+        onWrong: (one) => one.accountId === accountId && found.push(one),
+      });
       while (audit.figures.finishedAt === undefined) await audit.turn();
       expect(found).to.deep.equal([]);
     },

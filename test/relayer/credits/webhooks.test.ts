@@ -218,6 +218,17 @@ describe("webhooks", () => {
       expect(await settled()).to.equal(0);
     });
 
+    it("deduct both a refund of one part and a dispute of the rest", async () => {
+      const intent = await paid(1000);
+      await stripe.refunds.create({ payment_intent: intent, amount: 400 });
+      expect(await settled()).to.equal(600);
+      const rest = { claimId: `dp_${intent}`, kind: "dispute", intentId: intent, amountCents: 600 } as const;
+      await recordClaim(bench.db, { ...rest, withdrawn: false, toldAt: 1 });
+      expect(await settled()).to.equal(0);
+      await recordClaim(bench.db, { ...rest, withdrawn: true, toldAt: 2 });
+      expect(await settled()).to.equal(600);
+    });
+
     it("do not deduct the same money twice when a disputed payment is refunded as well", async () => {
       const intent = await paid(1000, "pm_card_createDispute");
       await stripe.refunds.create({ payment_intent: intent, amount: 400 });

@@ -66,7 +66,6 @@ describe("the relayer's configuration", () => {
     const given = {
       FINALITY_DEPTH: "12",
       STUCK_AFTER_SECONDS: "20",
-      NONCE_LOST_AFTER_SECONDS: "8",
       MAX_FEE_PER_GAS_WEI: "7",
       TOP_UP_BELOW_WEI: "8",
       TOP_UP_TO_WEI: "9",
@@ -75,7 +74,6 @@ describe("the relayer's configuration", () => {
     expect(loadConfig({ ...GOOD, ...given }).chainTuning).to.deep.equal({
       finalityDepth: 12,
       stuckAfterMs: 20_000,
-      nonceLostAfterMs: 8_000,
       maxFeeCapWei: 7n,
       topUpBelowWei: 8n,
       topUpToWei: 9n,

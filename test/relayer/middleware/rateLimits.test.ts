@@ -1,8 +1,9 @@
 /** Rate limits: per address (IPv6 by /64), in total, per key; in memory and in the store. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
-import { clientGroup } from "../../../relayer/middleware/clientAddress";
+import { clientGroup, hashedAddress } from "../../../relayer/middleware/clientAddress";
 import { RequestLimits, type Shared } from "../../../relayer/middleware/rateLimits";
 import type { Db } from "../../../relayer/store/database";
 import { fleetingLimiter, storeLimiter } from "../../../relayer/store/rateLimits";
@@ -92,8 +93,34 @@ describe("rate limits", () => {
 
   it("over all addresses limit a day's total", async () => {
     const limits = new RequestLimits(FEW);
-    for (let i = 0; i < FEW.mintsPerDay; i++) await limits.mintAtAll();
-    expect((await refusal(() => limits.mintAtAll()))?.code).to.equal("rate_limited");
+    for (let i = 0; i < FEW.mintsPerDay; i++) await limits.mintToday(`address ${i}`);
+    expect((await refusal(() => limits.mintToday("another")))?.code).to.equal("rate_limited");
+  });
+
+  it("of a day leave something to newcomers, however much 64 greedy addresses take", async () => {
+    const limits = new RequestLimits({ ...FEW, mintsPerDay: 1_000 });
+    const taken: number[] = [];
+    for (let address = 0; address < 64; address++) {
+      let count = 0;
+      while ((await refusal(() => limits.mintToday(`greedy ${address}`))) === undefined) count += 1;
+      taken.push(count);
+    }
+    expect(taken[0]).to.equal(16);
+    expect(Math.min(...taken)).to.equal(8);
+    expect(await refusal(() => limits.mintToday("newcomer"))).to.equal(undefined);
+  });
+
+  it("in the store keep no address", async () => {
+    const { db } = await sharedStore();
+    const limits = new RequestLimits(FEW, sharedBy(db, 1));
+    const address = "203.0.113.99";
+    await limits.mintBy(hashedAddress("key", address));
+    await limits.mintToday(hashedAddress("key", address));
+    const { rows } = await sql<{ key: string }>`select key from rate_limits`.execute(db);
+    const ours = rows.filter(({ key }) => key.includes(hashedAddress("key", address)));
+    expect(ours).to.have.length(2);
+    expect(JSON.stringify(rows)).to.not.include(address);
+    expect(hashedAddress("another key", address)).to.not.equal(hashedAddress("key", address));
   });
 
   it("per key are shared by several relayers, wherever the requests go", async () => {

@@ -38,10 +38,10 @@ import { addGroup, listGroups, newAccount, removeGroup } from "./hey/sdk.gen.js"
 
 export async function journey(baseUrl: string): Promise<unknown[]> {
   const account = await newAccount({ baseUrl, body: { account_name: "Stranger", account_description: "" } });
-  const headers = { "X-Api-Key": account.data?.api_key ?? "" };
-  const group = await addGroup({ baseUrl, headers, body: { group_name: "g", group_description: "" } });
-  const list = await listGroups({ baseUrl, headers, query: { page_size: 10 } });
-  const gone = await removeGroup({ baseUrl, headers, body: { group_id: "99" } });
+  const auth = () => account.data?.api_key ?? "";
+  const group = await addGroup({ baseUrl, auth, body: { group_name: "g", group_description: "" } });
+  const list = await listGroups({ baseUrl, auth, query: { page_size: 10 } });
+  const gone = await removeGroup({ baseUrl, auth, body: { group_id: "99" } });
   return [group.data?.group_id, list.data?.[0]?.name, list.data?.[0]?.pkp_count, gone.error?.code];
 }
 `;

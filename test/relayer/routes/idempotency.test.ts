@@ -105,6 +105,29 @@ describe("Idempotency-Key", function () {
     expect((await account().api.with(String(first["api_key"])).get("/account_exists")).body).to.equal(true);
   });
 
+  it("a secret whose answer was lost is returned again to a request that asks, for accounts and keys", async () => {
+    const key = randomUUID();
+    const first = members(await post("/add_usage_api_key", NO_PERMISSIONS, key));
+    expect(members(await post("/add_usage_api_key?secret=again", NO_PERMISSIONS, key))).to.deep.equal(first);
+    const credit = await balance();
+    expect(members(await post("/add_usage_api_key?secret=again", NO_PERMISSIONS, key))).to.deep.equal(first);
+    expect(await balance()).to.equal(credit);
+    const [stranger, body] = [new Api(stack().baseUrl), { account_name: "lost", account_description: key }];
+    const made = members(await post("/new_account", body, key, stranger));
+    expect(made["api_key"]).to.match(/=$/);
+    expect(members(await post("/new_account?secret=again", body, key, stranger))).to.deep.equal(made);
+    const other = await post("/new_account?secret=again", { ...body, account_name: "x" }, key, stranger);
+    expect(codeOf(other)).to.equal("idempotency_conflict");
+    const guessable = { ...body, account_name: "guessable" };
+    await post("/new_account", guessable, `order-${key.slice(0, 8)}`, stranger);
+    expect(members(await post("/new_account?secret=again", guessable, `order-${key.slice(0, 8)}`, stranger)))
+      .to.include({ secret_returned_before: true })
+      .and.not.have.property("api_key");
+    const elsewhere = await newApiAccount(stack().baseUrl);
+    const theirs = members(await post("/add_usage_api_key?secret=again", NO_PERMISSIONS, key, elsewhere.api));
+    expect(theirs["api_key_hash"], "a key of their own").to.be.a("string").and.not.equal(first["api_key_hash"]);
+  });
+
   it("a run is executed once: the second answer has its cost, and not its result", async () => {
     const cid = (await account().api.post("/get_lit_action_ipfs_id", CODE)).body;
     await account().api.must("/add_action_to_group", { group_id: 1, action_ipfs_cid: cid });

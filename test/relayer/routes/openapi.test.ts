@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import type Router from "@koa/router";
 import { allEndpoints, routerOf, type AppOptions } from "../../../relayer/app";
-import { buildOpenApi } from "../../../relayer/openapi";
+import { buildOpenApi } from "../../../relayer/site/openapi";
 import { ERRORS } from "../../../protocol/errors";
 import { ROUTE_NAMES, errorsOf, routeOf } from "../../../protocol/http";
 

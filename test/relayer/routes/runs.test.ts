@@ -1,5 +1,6 @@
 /** Runs over HTTP: valid requests, refusals with their reasons, charges. */
 import { expect } from "chai";
+import { callExecutor } from "../../../scripts/dev/payers";
 import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
 import { useStack } from "../../support/stack";
 
@@ -7,6 +8,7 @@ const ECHO = "async function main(params) { return params; }";
 const TEXT = "Actions.setResponse({ response: jsParams.text });";
 const SLEEP =
   "async function main({ ms }) { await new Promise((resolve) => setTimeout(resolve, ms)); return 'slept'; }";
+const LOOP = "async function main({ ms }) { for (const end = Date.now() + ms; Date.now() < end; ); }";
 const THROW = "async function main() { console.log('before'); throw new TypeError('no such luck'); }";
 
 describe("runs over HTTP", function () {
@@ -24,7 +26,7 @@ describe("runs over HTTP", function () {
     await account.api.must("/create_wallet", {});
     await account.api.must("/add_group", { group_name: "g", group_description: "", pkp_ids_permitted: [1] });
     cids = await Promise.all(
-      [ECHO, SLEEP, THROW, TEXT].map(async (code) =>
+      [ECHO, SLEEP, THROW, TEXT, LOOP].map(async (code) =>
         String((await account.api.post("/get_lit_action_ipfs_id", code)).body),
       ),
     );
@@ -88,13 +90,20 @@ describe("runs over HTTP", function () {
   it("that are refused name the failed check of key, group, action and PKP, and cost nothing", async () => {
     const before = await credit();
     const other = await newApiAccount(stack().baseUrl);
+    const bare = await run({ code: ECHO }, other.api);
+    expect([bare.status, codeOf(bare), members(bare)["failed"]]).to.deep.equal([403, "no_execute_scope", "group"]);
+    expect(members(bare)["detail"])
+      .to.match(/add_group/)
+      .and.not.match(/execute_in_groups/);
     const { wallet_address: foreign } = await other.api.must("/create_wallet", {});
     const powerless = account.api.with(
       String((await account.api.must("/add_usage_api_key", NO_PERMISSIONS))["usage_api_key"]),
     );
+    const idle = await run({ code: ECHO }, powerless);
+    expect(members(idle)["detail"]).to.match(/execute_in_groups/);
     const refusals: [HttpAnswer, number, string, string][] = [
       [await run({ code: "1" }), 403, "action_not_permitted", "action"],
-      [await run({ code: ECHO }, powerless), 403, "no_execute_scope", "group"],
+      [idle, 403, "no_execute_scope", "group"],
       [await run({ code: ECHO, pkp_id: foreign }), 403, "pkp_not_permitted", "pkp"],
       [
         await run({ action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" }),
@@ -130,7 +139,7 @@ describe("runs over HTTP", function () {
   });
 
   it("that never begin are charged when parsing took longer than a second", async () => {
-    const broken = `${"/(?<a>x)(?<b>y)(?<c>z)/u;".repeat(260_000)}=`;
+    const broken = `${"/(?<a>x)(?<b>y)(?<c>z)/u;".repeat(450_000)}=`;
     await account.api.must("/groups/1/actions", {
       add: [(await account.api.post("/get_lit_action_ipfs_id", broken)).body],
     });
@@ -184,6 +193,31 @@ describe("runs over HTTP", function () {
       reserved_cents: 0,
     });
   });
+
+  it("that wait for a place leave the queue when their client has gone, and cost nothing", async () => {
+    const send = (ms: number, signal?: AbortSignal): Promise<unknown> =>
+      fetch(`${stack().baseUrl}/core/v1/run_action`, {
+        method: "POST",
+        headers: { "x-api-key": account.key, "content-type": "application/json" },
+        body: JSON.stringify({ code: LOOP, js_params: { ms } }),
+        ...(signal && { signal }),
+      }).catch(() => "gone");
+    const before = await credit();
+    const { pool } = await callExecutor(stack().executorSocket, "info", {});
+    const busy = Array.from({ length: pool.size }, () => send(4_000));
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    const gone = AbortSignal.timeout(500);
+    await Promise.all(Array.from({ length: 5 }, () => send(900_000, gone)));
+    await Promise.all(busy);
+    for (let tries = 0; tries < 60; tries++) {
+      if (members(await account.api.get("/billing/balance"))["reserved_cents"] === 0) break;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    const { balance_cents: after, reserved_cents: reserved } = members(await account.api.get("/billing/balance"));
+    expect(reserved).to.equal(0);
+    expect(before - Number(after), "those that ran, of some seconds each").to.be.within(4, pool.size * 8);
+    expect((await callExecutor(stack().executorSocket, "info", {})).pool).to.include({ busy: 0, queued: 0 });
+  }).timeout(60_000);
 
   it("with js_params of 64 KiB are accepted, of one byte more 413", async () => {
     const params = (bytes: number) => ({ a: "x".repeat(bytes - '{"a":""}'.length) });

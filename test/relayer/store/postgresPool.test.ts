@@ -12,7 +12,9 @@ interface Tables {
   things: { id: number; name: string | null };
 }
 
-(testDatabaseUrl === undefined ? describe.skip : describe)("connections to PostgreSQL", () => {
+const onPostgres = (name: string, suite: () => void): unknown => testDatabaseUrl !== undefined && describe(name, suite);
+
+onPostgres("connections to PostgreSQL", () => {
   let pool: MeasuredPool;
   let db: Kysely<Tables>;
   beforeEach(async () => {

@@ -7,7 +7,7 @@ import { recordEnds } from "../../../relayer/credits/runRecords";
 import { openStore } from "../../../relayer/store/index";
 import { QUEUE_OF_RUN_ENDS } from "../../../relayer/store/vacuum";
 import { expectRefusal } from "../../support/refusal";
-import { sharedStore, testDatabaseUrl } from "../../support/store";
+import { sharedStore } from "../../support/store";
 
 describe("the store", () => {
   it("returns every type of value in one form on both databases", async () => {
@@ -76,7 +76,6 @@ describe("the store", () => {
 describe("the embedded store", () => {
   let folder: string;
   before(async function () {
-    if (testDatabaseUrl !== undefined) this.skip();
     folder = await mkdtemp(join(tmpdir(), "store-"));
   });
   after(() => folder && rm(folder, { recursive: true, force: true }));

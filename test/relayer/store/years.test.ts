@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { CompiledQuery, sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";
-import { reopenOrphans } from "../../../relayer/chain/events/reorg";
+import { reopenOrphans, undoAbove } from "../../../relayer/chain/events/reorg";
 import { Lanes } from "../../../relayer/chain/payers/lanes";
 import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
 import { SubmissionRecords } from "../../../relayer/chain/submissions/records";
@@ -51,6 +51,7 @@ describe("a store with years of data", function () {
     await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
       select 'old ' || n, 'old ' || n, 'write', '0x', 1, 1 from generate_series(10, 5000) n`.execute(db);
     await sql`analyze`.execute(db);
+    await sql`insert into followed_blocks values (2, '0x2'), (3, '0x3')`.execute(db);
     await sql`insert into lanes (payer, address, next_nonce) values (1, 'new', 0)`.execute(db);
   });
   after(() => store.close());
@@ -136,6 +137,7 @@ describe("a store with years of data", function () {
       durationMs: 1,
       outcome: "succeeded",
       pkpsUsed: [],
+      receiptSha256: "3c".repeat(32),
     };
     await credits.reservations.settleRun(reservationId, 5, { ...record, startedAt: new Date() } as never);
     await credits.accounts.history(account, { number: 0, size: 50 });
@@ -143,9 +145,11 @@ describe("a store with years of data", function () {
     await credits.accounts.balance(account);
     await reservationsOf(db, "me").sweep();
     await reopenOrphans(db);
+    await db.transaction().execute((trx) => undoAbove(trx, { number: 2, hash: "0x2" }));
+    await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
   }
 
-  it("is not scanned by any statement of a write, a run, a list or a sweep", async () => {
+  it("is not scanned by any statement of a write, a run, a list, a sweep, a reorg or retention", async () => {
     seen.clear();
     await daysWork();
     const statements = [...seen].filter(
@@ -166,20 +170,23 @@ describe("a store with years of data", function () {
     const count = async (query: string): Promise<number> =>
       Number((await sql.raw<{ n: number }>(`select count(*) as n from ${query}`).execute(db)).rows[0]?.n);
     const [entries, submissions] = [await count("ledger_entries"), await count("submissions")];
-    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
-      values ('0xold', 'old 0', 'write', '0x', 1, 1)`.execute(db);
-    await sql`update submissions set updated_at = now() - interval '8 days' where id in ('old 0', 'old 10')`.execute(
-      db,
-    );
+    await sql`insert into submissions (id, kind, state, payer, nonce)
+      values ('filler', 'filler', 'confirmed', 1000, 100000), ('open', 'filler', 'sent', 1000, 100001)`.execute(db);
+    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee, created_at)
+      select '0x' || id, id, 'nothing', '0x', 1, 1, now() - interval '8 days'
+      from unnest(array['old 0', 'filler', 'open']) id`.execute(db);
+    await sql`update submissions set updated_at = now() - interval '8 days'
+      where id in ('old 0', 'old 10', 'filler', 'open')`.execute(db);
     await sql`update credit_reservations set closed_at = now() - interval '8 days'
       where id in (select id from credit_reservations where state <> 'held' limit 700)`.execute(db);
     await sql`insert into instances (id, renewed_at) values ('long gone', now() - interval '2 days')`.execute(db);
     const [bytes, closed] = [await count("submissions where calldata is not null"), await count("credit_reservations")];
     await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
     expect(await count("submissions where calldata is not null")).to.equal(bytes - 2);
-    expect(await count("submission_attempts where submission_id = 'old 0'")).to.equal(0);
+    const attemptsOf = (id: string): Promise<number> => count(`submission_attempts where submission_id = '${id}'`);
+    expect([await attemptsOf("old 0"), await attemptsOf("filler"), await attemptsOf("open")]).to.eql([0, 0, 1]);
     expect(await count("credit_reservations")).to.equal(closed - 700);
     expect(await count("instances where id = 'long gone'")).to.equal(0);
-    expect([await count("ledger_entries"), await count("submissions")]).to.deep.equal([entries, submissions]);
+    expect([await count("ledger_entries"), await count("submissions")]).to.deep.equal([entries, submissions + 2]);
   });
 });

@@ -10,8 +10,8 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { KeywrightError } from "../../../protocol/errors";
 import { createApp, type AppOptions } from "../../../relayer/app";
-import { EvidenceFolder, MAX_EVIDENCE_BYTES } from "../../../relayer/evidences";
-import type { Executor } from "../../../relayer/executorClient";
+import { EvidenceFolder, MAX_EVIDENCE_BYTES } from "../../../relayer/site/evidences";
+import type { Executor } from "../../../relayer/executor/client";
 import { RequestLimits } from "../../../relayer/middleware/rateLimits";
 import { RATE_LIMITS } from "../../../protocol/limits";
 import { createLogger } from "../../../protocol/log";
@@ -67,6 +67,7 @@ async function serveRoutes(
     limits: new RequestLimits(RATE_LIMITS.development),
     log: createLogger("silent", "relayer"),
     serviceName: "Keywright",
+    addressHashKey: "test",
     trustedProxyHops: 0,
     onAnswered: () => undefined,
   } as unknown as AppOptions;

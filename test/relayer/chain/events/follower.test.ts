@@ -152,6 +152,9 @@ describe("reorgs", function () {
       ]);
       const end = await chain.events(id, rest.next, 1_000);
       expect(end).to.deep.equal({ events: [], next: rest.next });
+      const newest = await chain.events(id, undefined, 3, "newest");
+      const older = await chain.events(id, newest.next, 3, "newest");
+      expect([...newest.events, ...older.events]).to.deep.equal([...all].reverse());
       expect((await refusal(chain.events(id, "yesterday", 10))).code).to.equal("invalid_value");
     });
 
@@ -198,7 +201,7 @@ describe("reorgs", function () {
       );
       await bed.followed();
       const owned = await chain.accountsOwnedBy(owner.address as never);
-      expect(owned.map(({ byTransfer }) => byTransfer)).to.deep.equal([false, true]);
+      expect(owned.map(({ isGiven }) => isGiven)).to.deep.equal([false, true]);
       expect(owned[1]?.id).to.equal(id);
       await (await bed.contract.connect(owner).transferOwnership(id, bed.executor.wallet(6).address)).wait();
       expect(await chain.accountsOwnedBy(owner.address as never)).to.deep.equal(owned.filter((one) => one.id !== id));

@@ -24,6 +24,8 @@ describe("orphans of a reorg", () => {
   async function stateAfterwards(state: string, block: number, hash: string): Promise<unknown> {
     await sql`insert into submissions (id, kind, state, payer, nonce, block_number, block_hash)
       values ('s', 'add_group', ${state}, 1, 0, ${block}, ${hash})`.execute(store.db);
+    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
+      values ('0x1', 's', 'write', '0x', 0, 0)`.execute(store.db);
     await reopenOrphans(store.db);
     return (await sql<{ state: string }>`select state from submissions`.execute(store.db)).rows[0]?.state;
   }
@@ -50,6 +52,15 @@ describe("orphans of a reorg", () => {
       expect(await stateAfterwards(state, block, hash)).to.equal(state);
       await sql`delete from submissions`.execute(store.db);
     }
+  });
+
+  it("are none of those whose bytes retention has deleted", async () => {
+    await sql`insert into submissions (id, kind, state, payer, nonce, block_number, block_hash)
+      values ('s', 'add_group', 'failed', 1, 0, 11, '0x4')`.execute(store.db);
+    await reopenOrphans(store.db);
+    expect((await sql<{ state: string }>`select state from submissions`.execute(store.db)).rows[0]?.state).to.equal(
+      "failed",
+    );
   });
 
   it("are found by index, with a plan made while the table was empty", async () => {

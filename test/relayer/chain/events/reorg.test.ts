@@ -1,16 +1,16 @@
 /**
- * A reorg deeper than the stored block hashes: the follower recovers, and writes that were considered final are on the
- * chain again.
+ * A chain that drops final blocks: nothing is taken back by itself, `/ready` says so, and an operator's command lets
+ * the follower continue.
  */
 import { expect } from "chai";
-import { sql } from "kysely";
 import type { AccountId } from "../../../../protocol/ids";
+import { rewind } from "../../../../relayer/chain/events/reorg";
 import type { Chain } from "../../../../relayer/chain/types";
 import { addGroup, ChainBed, eventually, freshAccountId, newAccount } from "../../../support/chainBed";
 
 const FINALITY = 4;
 
-describe("reorgs deeper than the stored hashes", function () {
+describe("reorgs deeper than finality", function () {
   this.timeout(60_000);
   let bed: ChainBed;
   let chain: Chain;
@@ -31,14 +31,27 @@ describe("reorgs deeper than the stored hashes", function () {
     return ids;
   }
 
-  it("reopen confirmed writes, which land again, keep their results and hold no nonce", async () => {
+  /** Drops the newest blocks; returns the newest of those that remain. */
+  async function dropBlocks(depth: number): Promise<{ number: number; hash: string }> {
+    const number = (await bed.provider.getBlockNumber()) - depth;
+    await bed.provider.send("anvil_reorg", [depth, []]);
+    await bed.mine();
+    return { number, hash: (await bed.provider.getBlock(number))?.hash ?? "" };
+  }
+
+  const standsStill = async (): Promise<boolean> =>
+    (await chain.ready()).problems.some((problem) => /rewinds/.test(problem));
+
+  it("stop the follower and take nothing back; after a rewind the writes are executed again", async () => {
     const account = freshAccountId();
     await chain.submit(newAccount(account));
     await bed.followed();
     const ids = await confirmedWrites(account, ["one", "two", "three"]);
-    const depth = 3 + FINALITY + 2;
-    await bed.provider.send("anvil_reorg", [depth, []]);
-    await bed.mine();
+    const fork = await dropBlocks(3 + FINALITY + 2);
+    await eventually("it says that it stands still", standsStill);
+    for (const id of ids) expect((await chain.submission(id as never))?.state).to.equal("confirmed");
+    expect((await chain.endpointHeads(1_000)).map(({ isOfOtherChain }) => isOfOtherChain)).to.deep.equal([true]);
+    await rewind(bed.store.db, fork);
     await eventually("the writes are on the chain again", async () => (await bed.groupCount(account)) === 3);
     for (const id of ids)
       await eventually(
@@ -46,35 +59,24 @@ describe("reorgs deeper than the stored hashes", function () {
         async () => (await chain.submission(id as never))?.state === "mined",
       );
     expect((await chain.submit(addGroup(account, "four"))).result.group_id).to.equal("4");
+    const { events } = await chain.events(account, undefined, 100);
+    const entries = events.map(({ args, removed }) => `${removed ? "-" : "+"}${String(args.name)}`).slice(1);
+    expect(entries.slice(0, 6)).to.deep.equal(["+one", "+two", "+three", "-three", "-two", "-one"]);
+    expect(entries.slice(6)).to.have.members(["+one", "+two", "+three", "+four"]);
     bed.expectToldOnce();
   });
 
-  it("leave the events as on chain: retracted once, reported again once", async () => {
+  it("leave alone what retention has emptied: it could not be finished", async () => {
     const account = freshAccountId();
     await chain.submit(newAccount(account));
     await bed.followed();
-    await confirmedWrites(account, ["a", "b"]);
-    await bed.provider.send("anvil_reorg", [2 + FINALITY + 2, []]);
-    await bed.mine();
-    const entries = async (): Promise<string[]> =>
-      (await chain.events(account, undefined, 100)).events
-        .slice(1)
-        .map(({ args, removed }) => `${removed ? "-" : "+"}${String(args.name)}`);
-    await eventually("the events stand again", async () => (await entries()).length === 6);
-    expect((await entries()).slice(0, 4)).to.deep.equal(["+a", "+b", "-b", "-a"]);
-    expect((await entries()).slice(4)).to.have.members(["+a", "+b"]);
-  });
-
-  it("below every followed block restart at the contract's first block", async () => {
-    // As a store of another chain: every hash in it differs.
-    await sql`update followed_blocks set hash = replace(hash, '0x', '0xff')`.execute(bed.store.db);
-    await sql`update chain_events set block_hash = replace(block_hash, '0x', '0xff')`.execute(bed.store.db);
+    const [id = ""] = await confirmedWrites(account, ["emptied"]);
+    await bed.store.db.deleteFrom("submission_attempts").where("submission_id", "=", id).execute();
+    const fork = await dropBlocks(1 + FINALITY + 2);
+    await eventually("it says that it stands still", standsStill);
+    await rewind(bed.store.db, fork);
     await bed.followed();
-    const account = freshAccountId();
-    expect((await chain.submit(newAccount(account))).result.api_key_hash).to.equal(account);
-    await bed.followed();
-    expect((await chain.events(account, undefined, 100)).events.map(({ name }) => name)).to.deep.equal([
-      "AccountCreated",
-    ]);
+    expect((await chain.submission(id as never))?.state).to.equal("confirmed");
+    await eventually("it serves again", async () => (await chain.ready()).ready);
   });
 });

@@ -12,8 +12,8 @@ describe("metrics of each RPC endpoint", () => {
 
   it("count requests and failures, show lagging and unreachable endpoints, name no address", async function () {
     this.timeout(20_000);
-    for (let place = 0; place < 3; place++) doubles.push(await RpcDouble.start());
-    const [first, lagging, away] = doubles as [RpcDouble, RpcDouble, RpcDouble];
+    for (let place = 0; place < 4; place++) doubles.push(await RpcDouble.start());
+    const [first, lagging, away, other] = doubles as [RpcDouble, RpcDouble, RpcDouble, RpcDouble];
     const metrics = new Metrics();
     const rpc = new RpcClient({
       chainId: 31_337n,
@@ -25,6 +25,7 @@ describe("metrics of each RPC endpoint", () => {
     first.world.head = 107n;
     lagging.world.head = 100n;
     away.fault = "hang";
+    other.world.chainId = 8_453n;
     metrics.watchEndpoints({ endpointHeads: (withinMs) => rpc.heads(withinMs) });
     first.fault = "refuse";
     await rpc.call("eth_blockNumber", []);
@@ -39,6 +40,9 @@ describe("metrics of each RPC endpoint", () => {
       'relayer_rpc_head_lag_blocks{endpoint="2"} 7',
       'relayer_rpc_seconds_count{endpoint="1",outcome="transport"} 1',
       'relayer_source_up{source="rpc"} 1',
+      'relayer_rpc_up{endpoint="4"} 0',
+      'relayer_rpc_other_chain{endpoint="4"} 1',
+      'relayer_rpc_other_chain{endpoint="1"} 0',
     ]) {
       expect(text.split("\n")).to.include(line);
     }

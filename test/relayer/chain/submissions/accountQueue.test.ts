@@ -20,15 +20,21 @@ describe("the queue of an account", () => {
   let db: Db;
   let queue: AccountQueue;
   before(async () => ({ db } = await sharedStore()));
+  /** Resolves when it is the write's turn, to a function that ends the turn. */
+  const enter = (id: AccountId, deadline: number, late: () => KeywrightError): Promise<() => void> =>
+    new Promise((entered, reject) => {
+      const work = (): Promise<undefined> => new Promise((leave) => entered(() => leave(undefined)));
+      queue.inTurn(id, deadline, late, work).catch(reject);
+    });
   beforeEach(() => (queue = new AccountQueue({ db, maxWaitingPerAccount: 3, maxWaiting: 4 })));
 
   it("lets one write at a time through, in order of arrival, and other accounts' past it", async () => {
     const [mine, other] = [account(), account()];
     const order: number[] = [];
-    const leave = await queue.enter(mine, soon(), tooLate);
-    const second = queue.enter(mine, soon(), tooLate).then((done) => (order.push(2), done()));
-    const third = queue.enter(mine, soon(), tooLate).then((done) => (order.push(3), done()));
-    (await queue.enter(other, soon(), tooLate))();
+    const leave = await enter(mine, soon(), tooLate);
+    const second = enter(mine, soon(), tooLate).then((done) => (order.push(2), done()));
+    const third = enter(mine, soon(), tooLate).then((done) => (order.push(3), done()));
+    (await enter(other, soon(), tooLate))();
     expect([order, queue.waiting]).to.deep.equal([[], 2]);
     leave();
     await Promise.all([second, third]);
@@ -37,20 +43,37 @@ describe("the queue of an account", () => {
 
   it("refuses one too many, per account and in total, and keeps no place for an aborted write", async () => {
     const mine = account();
-    const leave = await queue.enter(mine, soon(), tooLate);
-    const impatient = codeOf(queue.enter(mine, Date.now() + 10, tooLate));
-    const patient = queue.enter(mine, soon(), tooLate);
-    expect(await codeOf(queue.enter(mine, soon(), tooLate))).to.equal("queue_full");
+    const leave = await enter(mine, soon(), tooLate);
+    const impatient = codeOf(enter(mine, Date.now() + 10, tooLate));
+    const patient = enter(mine, soon(), tooLate);
+    expect(await codeOf(enter(mine, soon(), tooLate))).to.equal("queue_full");
     expect(await impatient).to.equal("timed_out");
     leave();
     (await patient)();
-    (await queue.enter(mine, soon(), tooLate))();
+    (await enter(mine, soon(), tooLate))();
     const many = Array.from({ length: 4 }, account);
-    const first = await Promise.all(many.map((id) => queue.enter(id, soon(), tooLate)));
-    const waiting = many.map((id) => queue.enter(id, soon(), tooLate));
-    expect(await codeOf(queue.enter(many[0] as AccountId, soon(), tooLate))).to.equal("queue_full");
+    const first = await Promise.all(many.map((id) => enter(id, soon(), tooLate)));
+    const waiting = many.map((id) => enter(id, soon(), tooLate));
+    expect(await codeOf(enter(many[0] as AccountId, soon(), tooLate))).to.equal("queue_full");
     for (const done of first) done();
     for (const done of await Promise.all(waiting)) done();
+  });
+
+  it("refuses none of an account's only write, however many others wait", async () => {
+    const floods = Array.from({ length: 3 }, account);
+    const flood = floods.flatMap((id) => Array.from({ length: 3 }, () => codeOf(enter(id, Date.now() + 300, tooLate))));
+    expect(queue.waiting).to.equal(4);
+    for (let i = 0; i < 10; i++) (await enter(account(), soon(), tooLate))();
+    const mine = account();
+    const leave = await enter(mine, soon(), tooLate);
+    const second = enter(mine, soon(), tooLate);
+    leave();
+    (await second)();
+    expect((await Promise.all(flood)).sort()).to.deep.equal([
+      ...Array<string>(3).fill("entered"),
+      ...Array<string>(3).fill("queue_full"),
+      ...Array<string>(3).fill("timed_out"),
+    ]);
   });
 
   it("includes accounts of other instances, and excludes those with a write in flight", async () => {

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type Signer } from "ethers";
 import type { SimpleWrite } from "../../../../protocol/executor";
 import { packedAccountId, type AccountId, type Address } from "../../../../protocol/ids";
+import { rewind } from "../../../../relayer/chain/events/reorg";
 import type { Chain, SubmitAnswer, SubmitRequest } from "../../../../relayer/chain/types";
 import {
   addGroup,
@@ -219,8 +220,12 @@ describe("a transaction that fails because one of its writes became expensive", 
       .executeTakeFirstOrThrow();
     const head = await bed.provider.getBlockNumber();
     await eventually("the follower is at the head", async () => (await chain.stats()).followedBlock === head);
-    await bed.provider.send("anvil_reorg", [head - (batch.block_number ?? 0) + 1, []]);
+    const fork = (batch.block_number ?? 0) - 1;
+    const hash = (await bed.provider.getBlock(fork))?.hash ?? "";
+    await bed.provider.send("anvil_reorg", [head - fork, []]);
     await bed.mine();
+    // It was final: an operator has it taken back.
+    await rewind(bed.store.db, { number: fork, hash });
     for (const { submissionId } of answers)
       await eventually("it is mined again", async () => {
         const now = await chain.submission(submissionId);

@@ -69,7 +69,7 @@ describe("all faults at once", function () {
       relayers.push(
         await bed.open({
           rpcUrls: pair.map(({ url }) => url),
-          tuning: { rpcTimeoutMs: 1_000, rpcDeadlineMs: 10_000, nonceLostAfterMs: 60_000 },
+          tuning: { rpcTimeoutMs: 1_000, rpcDeadlineMs: 10_000 },
         }),
       );
     }

@@ -5,11 +5,11 @@
 import { expect } from "chai";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { ERRORS } from "../../protocol/errors";
-import { openDocs } from "../../relayer/docs";
-import { useStack } from "../support/stack";
+import { ERRORS } from "../../../protocol/errors";
+import { openDocs } from "../../../relayer/site/docs";
+import { useStack } from "../../support/stack";
 
-const PAGES = readdirSync(join(__dirname, "..", "..", "docs"))
+const PAGES = readdirSync(join(__dirname, "..", "..", "..", "docs"))
   .filter((file) => file.endsWith(".md"))
   .map((file) => file.slice(0, -3));
 
@@ -67,6 +67,18 @@ describe("the documentation's pages", () => {
           ["/docs", "/docs/sdk", "/llms.txt", "/docs/nothing", "/docs/..%2fpackage.json"].map(statusOf),
         ),
       ).to.deep.equal([200, 200, 200, 404, 400]);
+      const sent = async (path: string, accept = "*/*"): Promise<string> => {
+        const answer = await fetch(stack().baseUrl + path, { headers: { accept } });
+        return `${answer.headers.get("content-type") ?? ""} ${(await answer.text()).slice(0, 9)}`;
+      };
+      for (const source of [sent("/docs/sdk.md"), sent("/docs/sdk", "text/markdown, text/html;q=0.9")])
+        expect(await source).to.equal("text/markdown; charset=utf-8 # The SDK");
+      expect(await sent("/docs/sdk", "text/html")).to.include("text/html");
+      expect(await sent("/SKILL.md"))
+        .to.include("text/markdown")
+        .and.to.include("---");
+      const all = await (await fetch(`${stack().baseUrl}/llms-full.txt`)).text();
+      expect(all).to.include("# Coming from Lit").and.to.include("# The SDK");
     });
   });
 });

@@ -1,8 +1,8 @@
 /** Parses the executor's refusals, and supplies the error for unreadable responses. */
-import { KeywrightError, isErrorCode } from "../protocol/errors";
-import { executorErrorSchema, type RunKey } from "../protocol/executor";
-import { parseJson } from "../protocol/json";
-import { defined } from "../protocol/defined";
+import { KeywrightError, isErrorCode } from "../../protocol/errors";
+import { executorErrorSchema, type RunKey } from "../../protocol/executor";
+import { parseJson } from "../../protocol/json";
+import { defined } from "../../protocol/defined";
 
 export const unavailable = (detail: string, cause: unknown): KeywrightError =>
   new KeywrightError("executor_unavailable", detail, {}, { cause, retryAfterSeconds: 2 });

@@ -3,7 +3,7 @@
  */
 import { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
-import type { ExecutorRequest } from "../protocol/executor";
+import type { ExecutorRequest } from "../../protocol/executor";
 
 export type RunQuestion = Omit<ExecutorRequest<"run">, "limitMs">;
 

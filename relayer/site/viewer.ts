@@ -1,7 +1,7 @@
 /** The interactive viewer of the OpenAPI document: swagger-ui's files, self-hosted. */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { API_PREFIX } from "../protocol/http";
+import { API_PREFIX } from "../../protocol/http";
 
 export interface ViewerFile {
   readonly contentType: string;

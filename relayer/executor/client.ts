@@ -3,15 +3,16 @@ import { Agent, request } from "undici";
 import {
   EXECUTOR_CALLS,
   REQUEST_ID_HEADER,
+  SHARE_HEADER,
   type ExecutorAnswer,
   type ExecutorCall,
   type ExecutorRequest,
-} from "../protocol/executor";
-import { parseJson } from "../protocol/json";
+} from "../../protocol/executor";
+import { parseJson } from "../../protocol/json";
 import { RunExchange, type AskedRun } from "./askedRun";
-import { refusalIn, unavailable, unreachable } from "./executorErrors";
+import { refusalIn, unavailable, unreachable } from "./errors";
 import type { RunQuestion } from "./runBody";
-import { defined } from "../protocol/defined";
+import { defined } from "../../protocol/defined";
 
 const CALL_TIMEOUT_MS = 30_000;
 /** Above the largest answer to a run: response and logs of 4 MiB each, of which JSON may escape a byte as six. */
@@ -19,6 +20,8 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 export interface CallContext {
   readonly requestId?: string;
+  /** Whose share of the executor's memory a large run takes. */
+  readonly account?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -66,7 +69,13 @@ export class ExecutorClient implements Executor {
   }
 
   askRun(question: RunQuestion, context: CallContext = {}): AskedRun {
-    return new RunExchange(this.#runs, question, headersOf(context));
+    const headers = { ...headersOf(context), ...shareOf(question, context) };
+    const { requestId } = context;
+    const leave = (): void => {
+      // If this fails the run is made and paid for, as any other.
+      if (requestId !== undefined) this.call("leaveQueue", { requestId }).catch(() => undefined);
+    };
+    return new RunExchange(this.#runs, question, headers, leave);
   }
 
   async close(): Promise<void> {
@@ -93,6 +102,12 @@ export class ExecutorClient implements Executor {
     }
   }
 }
+
+/** Smaller requests are read at once, and need not say whose they are. */
+const LARGE_CODE_CHARS = 32 * 1_024;
+
+const shareOf = ({ code = "" }: RunQuestion, { account = "" }: CallContext): Record<string, string> =>
+  code.length < LARGE_CODE_CHARS ? {} : { [SHARE_HEADER]: `${Buffer.byteLength(code)} ${account}` };
 
 const headersOf = ({ requestId }: CallContext): Record<string, string> => ({
   "content-type": "application/json",

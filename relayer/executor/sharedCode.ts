@@ -4,14 +4,14 @@
  * the store is trusted no more than a gateway.
  */
 import { LRUCache } from "lru-cache";
-import { KeywrightError } from "../protocol/errors";
-import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../protocol/executor";
-import { parseCid } from "../protocol/cid";
-import type { AccountId, Cid } from "../protocol/ids";
+import { KeywrightError } from "../../protocol/errors";
+import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../../protocol/executor";
+import { parseCid } from "../../protocol/cid";
+import type { AccountId, Cid } from "../../protocol/ids";
 import type { AskedRun } from "./askedRun";
 import type { RunQuestion } from "./runBody";
-import type { CallContext, Executor } from "./executorClient";
-import type { SharedCodeStore } from "./store/sharedCode";
+import type { CallContext, Executor } from "./client";
+import type { SharedCodeStore } from "../store/sharedCode";
 
 type Outcome = ExecutorAnswer<"run">;
 
@@ -76,6 +76,7 @@ export class CodeSharingExecutor implements Executor {
       },
       start,
       abandon: () => first.abandon(),
+      leave: () => last.leave(),
       get mayHaveRun() {
         return last.mayHaveRun;
       },

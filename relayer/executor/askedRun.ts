@@ -4,7 +4,7 @@
  */
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
-import { KeywrightError } from "../protocol/errors";
+import { KeywrightError } from "../../protocol/errors";
 import {
   EXECUTOR_CALLS,
   isSameRunKey,
@@ -14,12 +14,12 @@ import {
   type ExecutorAnswer,
   type RunKey,
   type runStartSchema,
-} from "../protocol/executor";
-import { parseJson } from "../protocol/json";
-import type { KeyState } from "../protocol/keyState";
-import type { AccountId, KeyId } from "../protocol/ids";
-import { MAX_WALL_MS } from "../protocol/limits";
-import { refusalIn, unavailable, unreachable } from "./executorErrors";
+} from "../../protocol/executor";
+import { parseJson } from "../../protocol/json";
+import type { KeyState } from "../../protocol/keyState";
+import type { AccountId, KeyId } from "../../protocol/ids";
+import { MAX_WALL_MS } from "../../protocol/limits";
+import { refusalIn, unavailable, unreachable } from "./errors";
 import { RunBody, type RunQuestion } from "./runBody";
 
 /** A run submitted to the executor. Unless started it must be abandoned, whether permitted or not. */
@@ -46,6 +46,8 @@ export interface AskedRun {
   readonly mayHaveRun: boolean;
   /** Declares that it will not be started; no effect after `start`. */
   abandon(): void;
+  /** Has it leave the executor's queue, if it waits there: then `start` is refused, and nothing ran. */
+  leave(): void;
 }
 
 /** The contract denies the run to a key it knows. */
@@ -79,7 +81,15 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
   #isAbandoned = false;
   #mayHaveRun = false;
 
-  constructor(dispatcher: Dispatcher, question: RunQuestion, headers: Readonly<Record<string, string>>) {
+  readonly leave: () => void;
+
+  constructor(
+    dispatcher: Dispatcher,
+    question: RunQuestion,
+    headers: Readonly<Record<string, string>>,
+    leave: () => void,
+  ) {
+    this.leave = leave;
     // No unhandled rejections: the run may be abandoned without awaiting these.
     this.#permission.promise.catch(() => undefined);
     this.#outcome.promise.catch(() => undefined);

@@ -5,7 +5,7 @@
 import { constants } from "node:fs";
 import { lstat, open, readdir, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { KeywrightError } from "../protocol/errors";
+import { KeywrightError } from "../../protocol/errors";
 
 export const EVIDENCE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 export const MAX_EVIDENCE_BYTES = 1024 * 1024;

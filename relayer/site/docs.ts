@@ -15,7 +15,10 @@ export interface DocsPage {
 }
 
 export interface Docs {
-  /** A page by its file name without extension; `llms.txt` for programs. */
+  /**
+   * A page by its file name, as HTML without extension and as its source with `.md`; for programs `llms.txt`,
+   * `llms-full.txt` (all pages) and `SKILL.md`.
+   */
   page(name: string): DocsPage | undefined;
 }
 
@@ -49,7 +52,7 @@ const HEADERS = {
 };
 
 /** Relative to the built program, or to the sources. */
-const FOLDERS = [join(__dirname, "..", "docs"), join(__dirname, "..", "..", "docs")];
+const FOLDERS = [join(__dirname, "..", "..", "docs"), join(__dirname, "..", "..", "..", "docs")];
 
 export function openDocs(serviceName: string): Docs {
   const folder = FOLDERS.find((one) => existsSync(join(one, "errors.md")));
@@ -59,16 +62,26 @@ export function openDocs(serviceName: string): Docs {
   );
   const names = [...texts.keys()];
   const pages = new Map<string, DocsPage>([["index", page(serviceName, names, "Documentation", indexOf(texts))]]);
-  for (const [name, text] of texts) pages.set(name, page(serviceName, names, titleOf(text), markdown.render(text)));
-  const llms = folder === undefined ? undefined : join(folder, "llms.txt");
-  if (llms !== undefined && existsSync(llms))
-    pages.set("llms.txt", {
-      contentType: "text/plain; charset=utf-8",
-      content: readFileSync(llms, "utf8"),
-      headers: HEADERS,
-    });
+  for (const [name, text] of texts) {
+    pages.set(name, page(serviceName, names, titleOf(text), markdown.render(text)));
+    pages.set(`${name}.md`, plain(text, "text/markdown"));
+  }
+  const read = (file: string): string | undefined => (existsSync(file) ? readFileSync(file, "utf8") : undefined);
+  const llms = read(join(folder ?? "", "llms.txt"));
+  if (llms !== undefined) {
+    pages.set("llms.txt", plain(llms, "text/plain"));
+    pages.set("llms-full.txt", plain([llms, ...texts.values()].join("\n\n"), "text/plain"));
+  }
+  const skill = read(join(folder ?? "", "..", "SKILL.md"));
+  if (skill !== undefined) pages.set("SKILL.md", plain(skill, "text/markdown"));
   return { page: (name) => pages.get(name) };
 }
+
+const plain = (content: string, type: string): DocsPage => ({
+  contentType: `${type}; charset=utf-8`,
+  content,
+  headers: HEADERS,
+});
 
 const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
 const indexOf = (texts: ReadonlyMap<string, string>): string =>

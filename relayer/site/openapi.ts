@@ -8,7 +8,7 @@ import {
   type ResponseConfig,
   type RouteConfig,
 } from "@asteasolutions/zod-to-openapi";
-import { ERRORS, type ErrorCode } from "../protocol/errors";
+import { ERRORS, type ErrorCode } from "../../protocol/errors";
 import {
   PROBLEM_TYPE,
   ROUTE_NAMES,
@@ -21,9 +21,9 @@ import {
   type Endpoint,
   type Price,
   type Route,
-} from "../protocol/http";
-import { WIRE_LIMITS } from "../protocol/limits";
-import { defined } from "../protocol/defined";
+} from "../../protocol/http";
+import { WIRE_LIMITS } from "../../protocol/limits";
+import { defined } from "../../protocol/defined";
 
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
 
@@ -100,7 +100,7 @@ function pathOf({ name, method, path, deprecated }: Endpoint, index: number): Ro
     ...(deprecated ? { deprecated } : {}),
     security: [...schemes.map((scheme) => ({ [scheme]: [] })), ...(optional || schemes.length === 0 ? [{}] : [])],
     request: requestOf(route, method),
-    ...(route.effect ? { parameters: [IDEMPOTENCY_HEADER] } : {}),
+    ...(route.effect ? { parameters: [IDEMPOTENCY_HEADER, ...(route.secretAgain ? [SECRET_AGAIN] : [])] } : {}),
     responses: responsesOf(route),
   };
 }
@@ -113,6 +113,14 @@ const IDEMPOTENCY_HEADER = {
     `The same key and body return the first answer for ${WIRE_LIMITS.idempotencyHours} hours; nothing is ` +
     "executed twice.",
   schema: { type: "string" as const, minLength: 1, maxLength: WIRE_LIMITS.idempotencyKeyChars },
+};
+
+const SECRET_AGAIN = {
+  name: "secret",
+  in: "query" as const,
+  required: false,
+  description: "A repeated request gets the first answer with its secret, which was lost with that answer.",
+  schema: { type: "string" as const, enum: ["again"] },
 };
 
 function requestOf(route: Route, method: Endpoint["method"]): NonNullable<RouteConfig["request"]> {

@@ -3,15 +3,15 @@
  * store that returns wrong bytes.
  */
 import { expect } from "chai";
-import { cidOfCode } from "../../protocol/cid";
-import { KeywrightError } from "../../protocol/errors";
-import type { ExecutorAnswer } from "../../protocol/executor";
-import type { AccountId, Cid } from "../../protocol/ids";
-import type { KeyState } from "../../protocol/keyState";
-import type { AskedRun } from "../../relayer/askedRun";
-import type { RunQuestion } from "../../relayer/runBody";
-import type { Executor } from "../../relayer/executorClient";
-import { CodeSharingExecutor } from "../../relayer/sharedCode";
+import { cidOfCode } from "../../../protocol/cid";
+import { KeywrightError } from "../../../protocol/errors";
+import type { ExecutorAnswer } from "../../../protocol/executor";
+import type { AccountId, Cid } from "../../../protocol/ids";
+import type { KeyState } from "../../../protocol/keyState";
+import type { AskedRun } from "../../../relayer/executor/askedRun";
+import type { RunQuestion } from "../../../relayer/executor/runBody";
+import type { Executor } from "../../../relayer/executor/client";
+import { CodeSharingExecutor } from "../../../relayer/executor/sharedCode";
 
 const ACCOUNT = `0x${"ac".repeat(32)}` as AccountId;
 const PERMISSION = Promise.resolve({ accountId: ACCOUNT } as KeyState);
@@ -42,6 +42,7 @@ class ExecutorDouble implements Executor {
       isVoid: false,
       start: (limitMs) => this.#run(asked, limitMs),
       abandon: () => void this.abandoned++,
+      leave: () => undefined,
       mayHaveRun: false,
     };
   }
@@ -56,7 +57,8 @@ class ExecutorDouble implements Executor {
     this.kept.set(name, found);
     const usage = { durationMs: 1, limitMs };
     const error = found === BROKEN ? { error: { code: "invalid_code" as const, message: "no" } } : {};
-    return { response: "1", logs: "", ...error, usage, serviceFault: false, cid: name, pkpsUsed: [] };
+    const receipt = `e30.e30.${"A".repeat(86)}`;
+    return { response: "1", logs: "", ...error, usage, serviceFault: false, cid: name, pkpsUsed: [], receipt };
   }
 }
 
@@ -195,6 +197,7 @@ describe("code shared by machines", () => {
       isVoid: false,
       start: () => Promise.reject(new KeywrightError("action_not_permitted", "no")),
       abandon: () => undefined,
+      leave: () => undefined,
       mayHaveRun: false,
     });
     expect(await refusalOf(sharing.askRun(input({ code: "other" })).start(1_000))).to.equal("action_not_permitted");

@@ -1,0 +1,62 @@
+/**
+ * The submission engine in a simulated world (test/support/simulator): endpoints that fail or lie, reorgs, kills and
+ * lost statements, at random from one seed. A failing history is shrunk and printed; to repeat it, add it to HISTORIES.
+ */
+import { expect } from "chai";
+import fc from "fast-check";
+import { histories } from "../../support/simulator/arbitrary";
+import { Simulator } from "../../support/simulator/history";
+import type { History, Step } from "../../support/simulator/steps";
+import { count, ofSlice, SEED, seedOfSlice } from "../../support/counts";
+
+const WRITE: Step = { do: "write", account: 0, relayer: 0, nature: "good", repeats: true };
+const wait = (ms: number): Step => ({ do: "wait", ms });
+const all = (fault: "other chain" | "no receipts", ms: number): Step => ({ do: "endpoint", which: "all", fault, ms });
+
+/** Found by the simulator. */
+const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
+  "endpoints that serve another chain for seconds take nothing back": [
+    WRITE,
+    wait(6_000),
+    all("other chain", 3_000),
+    wait(10_000),
+    WRITE,
+  ],
+  "nor what retention has emptied": [
+    WRITE,
+    wait(60_000),
+    { do: "retention" },
+    all("other chain", 3_000),
+    wait(10_000),
+    WRITE,
+  ],
+  "nodes that have a block and not its receipts do not make a write twice": [
+    WRITE,
+    wait(200),
+    all("no receipts", 20_000),
+    wait(40_000),
+  ],
+};
+
+describe("the submission engine, simulated", function () {
+  this.timeout(600_000);
+  let simulator: Simulator;
+  before(async () => (simulator = await Simulator.open()));
+  after(() => simulator.close());
+
+  for (const [name, steps] of Object.entries(HISTORIES))
+    it(name, async () =>
+      expect(await simulator.run({ seed: SEED, endpoints: 1, relayers: 1, steps })).to.deep.equal([]),
+    );
+
+  it("holds its promises after random histories", async () => {
+    const numRuns = count(100, 5_000);
+    const begun = process.hrtime.bigint();
+    const holds = fc.asyncProperty(histories, async (history: History) => {
+      expect(await simulator.run(history)).to.deep.equal([]);
+    });
+    await fc.assert(holds, { seed: seedOfSlice(), numRuns: ofSlice(numRuns), endOnFailure: false });
+    const seconds = Number(process.hrtime.bigint() - begun) / 1e9;
+    console.log(`      ${Math.round(ofSlice(numRuns) / seconds)} histories per second`);
+  });
+});

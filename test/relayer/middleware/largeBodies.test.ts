@@ -1,0 +1,60 @@
+/** Bodies that arrive slowly, from few addresses: their memory is bounded in sum, and others are served. */
+import { EventEmitter } from "node:events";
+import { PassThrough } from "node:stream";
+import { expect } from "chai";
+import { inScope } from "../../../protocol/fairShare";
+import { SHARED_LIMITS, WIRE_LIMITS } from "../../../protocol/limits";
+import { readBody } from "../../../relayer/middleware/body";
+import type { RelayerContext } from "../../../relayer/middleware/context";
+
+const MIB = 2 ** 20;
+
+/** A request whose body is written by the test; `read` counts what was taken of it. */
+function request(length: number): { ctx: RelayerContext; body: PassThrough } {
+  const body = new PassThrough({ highWaterMark: 64 * 1_024 });
+  const ctx = {
+    req: body,
+    res: new EventEmitter(),
+    get: (name: string) => (name === "Content-Length" ? String(length) : ""),
+    request: { length },
+  } as unknown as RelayerContext;
+  return { ctx, body };
+}
+
+function read(ctx: RelayerContext, account: string): Promise<{ bytes: number } | { code: unknown }> {
+  return inScope(account, undefined, async (scope) => ({
+    bytes: (await readBody(ctx, "code", { scope, account })).length,
+  })).catch((error: { code?: unknown }) => ({ code: error.code }));
+}
+
+describe("large bodies under way", function () {
+  this.timeout(20_000);
+
+  it("are read within the memory for all of them, and slow ones give way to another address", async () => {
+    const large = 17 * MIB;
+    const slow = Array.from({ length: 80 }, () => request(large));
+    const ends = slow.map(({ ctx }, i) => read(ctx, `198.51.100.${i % 16}`));
+    for (const { body } of slow) body.write(Buffer.alloc(8 * MIB));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const underWay = slow.filter(({ body }) => body.readableLength === 0);
+    expect(underWay.length).to.be.within(1, SHARED_LIMITS.bodyMemoryBytes / (4 * large));
+
+    for (const address of ["203.0.113.2", "203.0.113.3", "203.0.113.4", "203.0.113.5"]) {
+      const quick = request(WIRE_LIMITS.bodyBytes);
+      quick.body.end(Buffer.alloc(WIRE_LIMITS.bodyBytes));
+      const startedAt = performance.now();
+      expect(await read(quick.ctx, address)).to.deep.equal({ bytes: WIRE_LIMITS.bodyBytes });
+      expect(performance.now() - startedAt).to.be.below(3_000);
+    }
+    const others = ["203.0.113.6", "203.0.113.7", "203.0.113.8", "203.0.113.9"].map((address) => {
+      const quick = request(large);
+      quick.body.end(Buffer.alloc(large));
+      return read(quick.ctx, address);
+    });
+    for (const other of await Promise.all(others)) expect(other).to.deep.equal({ bytes: large });
+    for (const { body } of slow) body.destroy();
+    const codes = (await Promise.all(ends)).map((end) => ("code" in end ? end.code : "read"));
+    expect(codes).to.include("queue_full");
+    expect(new Set(codes)).to.deep.equal(new Set(["queue_full", "malformed_json"]));
+  });
+});

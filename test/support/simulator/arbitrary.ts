@@ -1,0 +1,68 @@
+/** Histories at random, for fast-check: short ones first, so that what fails is a short story. */
+import fc from "fast-check";
+import type { Side } from "../statementFaults";
+import type { EndpointFault } from "./endpoint";
+import type { History, Step } from "./steps";
+import { FINALITY_DEPTH } from "./relayer";
+
+const side = fc.constantFrom<Side>("before", "after");
+const relayer = fc.nat({ max: 2 });
+/** Mostly short faults: long ones hide what happens between them. */
+const ms = fc.oneof(
+  { weight: 2, arbitrary: fc.integer({ min: 500, max: 4_000 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 4_000, max: 30_000 }) },
+);
+
+const write = fc.record({
+  do: fc.constant("write" as const),
+  account: fc.nat({ max: 3 }),
+  relayer,
+  nature: fc.oneof(
+    { weight: 8, arbitrary: fc.constant("good" as const) },
+    { weight: 1, arbitrary: fc.constantFrom("refused" as const, "reverts" as const) },
+  ),
+  repeats: fc.boolean(),
+});
+const wait = fc.record({ do: fc.constant("wait" as const), ms });
+const endpoint = fc.record({
+  do: fc.constant("endpoint" as const),
+  which: fc.constantFrom<number | "all">(0, 1, "all", "all"),
+  fault: fc.constantFrom<EndpointFault>("down", "other chain", "no receipts", "lags", "forgets", "answers lost"),
+  ms,
+});
+const reorg = fc.record({
+  do: fc.constant("reorg" as const),
+  depth: fc.integer({ min: 1, max: FINALITY_DEPTH - 1 }),
+  keep: fc.boolean(),
+});
+const ofChain: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ do: fc.constant("no blocks" as const), ms }),
+  fc.record({ do: fc.constant("base fee" as const), times: fc.integer({ min: 2, max: 40 }), ms }),
+  fc.constant<Step>({ do: "drop pool" }),
+  fc.constant<Step>({ do: "revive" }),
+  fc.record({ do: fc.constant("use nonce" as const), payer: fc.integer({ min: 1, max: 2 }) }),
+);
+const ofRelayer: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ do: fc.constant("executor down" as const), ms }),
+  fc.record({ do: fc.constant("fail statement" as const), relayer, nth: fc.nat({ max: 20 }), side }),
+  fc.record({ do: fc.constant("kill" as const), relayer, nth: fc.nat({ max: 30 }), side, downMs: ms }),
+  fc.constant<Step>({ do: "retention" }),
+  fc.record({ do: fc.constant("clock" as const), ms }),
+);
+
+export const histories: fc.Arbitrary<History> = fc.record({
+  seed: fc.nat(),
+  endpoints: fc.integer({ min: 1, max: 3 }),
+  relayers: fc.integer({ min: 1, max: 3 }),
+  steps: fc.array(
+    fc.oneof(
+      { weight: 4, arbitrary: write },
+      { weight: 4, arbitrary: wait },
+      { weight: 3, arbitrary: endpoint },
+      { weight: 3, arbitrary: reorg },
+      { weight: 3, arbitrary: ofChain },
+      { weight: 3, arbitrary: ofRelayer },
+    ),
+    { minLength: 2, maxLength: 16, size: "max" },
+  ),
+});

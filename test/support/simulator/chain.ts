@@ -1,0 +1,266 @@
+/**
+ * A simulated chain: blocks, a pool of transactions, and a contract whose only write is `addGroup`. Transactions are
+ * JSON instead of RLP and unsigned: the executor of the simulator makes them.
+ */
+import { getAddress, keccak256, toBeHex, toUtf8Bytes, ZeroHash, zeroPadValue } from "ethers";
+import { CONTRACT } from "../../../relayer/chain/abi/contract";
+import { unionOf } from "../../../relayer/chain/events/bloom";
+
+export const CONTRACT_ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
+export const payerAddress = (payer: number): string => getAddress(zeroPadValue(toBeHex(0xaa00 + payer), 20));
+
+/** What a write does: succeeds, is refused by the simulation, or reverts only once it is mined. */
+export type Nature = "good" | "refused" | "reverts";
+
+/** An `addGroup` of the history. */
+export interface Call {
+  readonly account: string;
+  readonly name: string;
+  readonly nature: Nature;
+}
+
+export interface SimulatedTransaction {
+  readonly hash: string;
+  readonly raw: string;
+  readonly payer: number;
+  readonly nonce: number;
+  readonly calls: readonly string[];
+  readonly maxFee: bigint;
+}
+
+interface Log {
+  readonly address: string;
+  readonly blockNumber: string;
+  readonly blockHash: string;
+  readonly transactionHash: string;
+  readonly logIndex: string;
+  readonly topics: readonly string[];
+  readonly data: string;
+}
+
+export interface SimulatedReceipt {
+  readonly transactionHash: string;
+  readonly blockNumber: string;
+  readonly blockHash: string;
+  readonly from: string;
+  readonly to: string;
+  readonly status: string;
+  readonly gasUsed: string;
+  readonly logsBloom: string;
+  readonly logs: readonly Log[];
+}
+
+export interface SimulatedBlock {
+  readonly number: number;
+  readonly hash: string;
+  readonly parentHash: string;
+  readonly transactions: readonly SimulatedTransaction[];
+  readonly receipts: readonly SimulatedReceipt[];
+  readonly logsBloom: string;
+  /** After the block: the next nonce of each payer, and the number of groups of each account. */
+  readonly nonces: ReadonlyMap<number, number>;
+  readonly groups: ReadonlyMap<string, number>;
+}
+
+export type Refusal = { readonly code: number; readonly message: string; readonly data?: string };
+
+const EMPTY_BLOOM = `0x${"00".repeat(256)}`;
+export const REFUSAL = CONTRACT.encodeErrorResult("UnknownAccount", [1n]);
+
+export const encodeTransaction = (transaction: {
+  payer: number;
+  nonce: number;
+  calls: readonly string[];
+  maxFee: string;
+}): { rawTransaction: string; hash: string } => {
+  const rawTransaction = `0x${Buffer.from(JSON.stringify(transaction)).toString("hex")}`;
+  return { rawTransaction, hash: keccak256(rawTransaction) };
+};
+
+function decodeTransaction(raw: string): SimulatedTransaction {
+  const fields = JSON.parse(Buffer.from(raw.slice(2), "hex").toString()) as {
+    payer: number;
+    nonce: number;
+    calls: readonly string[];
+    maxFee: string;
+  };
+  return { ...fields, maxFee: BigInt(fields.maxFee), raw, hash: keccak256(raw) };
+}
+
+export class SimulatedChain {
+  baseFee = 10n ** 9n;
+  /** Calldata of the history's writes; others have no effect. */
+  readonly calls = new Map<string, Call>();
+  /** Every transaction that ever reached a node: any of them may return. */
+  readonly everSent = new Map<string, SimulatedTransaction>();
+  readonly #blocks: SimulatedBlock[];
+  readonly #first: number;
+  #pool: SimulatedTransaction[] = [];
+  #forks = 0;
+  readonly #name: string;
+
+  constructor(
+    readonly chainId: number,
+    first: number,
+  ) {
+    this.#name = `chain ${chainId}`;
+    this.#first = first;
+    this.#blocks = [this.#made(first, ZeroHash, [], { nonces: new Map(), groups: new Map() })];
+  }
+
+  get head(): SimulatedBlock {
+    return this.#blocks.at(-1) as SimulatedBlock;
+  }
+
+  get blocks(): readonly SimulatedBlock[] {
+    return this.#blocks;
+  }
+
+  block(number: number): SimulatedBlock | undefined {
+    return this.#blocks[number - this.#first];
+  }
+
+  receipt(hash: string, upTo: number): SimulatedReceipt | undefined {
+    for (const { number, receipts } of this.#blocks) {
+      const found = number > upTo ? undefined : receipts.find((receipt) => receipt.transactionHash === hash);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  isPending(hash: string): boolean {
+    return this.#pool.some((transaction) => transaction.hash === hash);
+  }
+
+  /** Accepts a transaction, or says in a node's words why not. */
+  send(raw: string): Refusal | undefined {
+    const transaction = decodeTransaction(raw);
+    this.everSent.set(transaction.hash, transaction);
+    const { payer, nonce, hash, maxFee } = transaction;
+    if (this.isPending(hash)) return { code: -32_000, message: "already known" };
+    if (nonce < (this.head.nonces.get(payer) ?? 0)) return { code: -32_000, message: "nonce too low" };
+    const other = this.#pool.find((each) => each.payer === payer && each.nonce === nonce);
+    if (other !== undefined && maxFee * 10n <= other.maxFee * 11n)
+      return { code: -32_000, message: "replacement transaction underpriced" };
+    this.#pool = [...this.#pool.filter((each) => each !== other), transaction];
+    return undefined;
+  }
+
+  /** Another sender's transaction with the payer's next nonce, mined next. */
+  useNonce(payer: number): void {
+    const nonce = this.head.nonces.get(payer) ?? 0;
+    this.#pool = this.#pool.filter((each) => each.payer !== payer || each.nonce !== nonce);
+    this.send(encodeTransaction({ payer, nonce, calls: [], maxFee: String(10n ** 15n) }).rawTransaction);
+  }
+
+  dropPool(): void {
+    this.#pool = [];
+  }
+
+  /** All transactions that were dropped or replaced are sent again, by nodes that still had them. */
+  revive(): void {
+    for (const { raw } of [...this.everSent.values()].reverse()) this.send(raw);
+  }
+
+  mine(isEmpty = false): void {
+    const nonces = new Map(this.head.nonces);
+    const groups = new Map(this.head.groups);
+    const included: SimulatedTransaction[] = [];
+    const next = (): SimulatedTransaction | undefined =>
+      this.#pool.find(({ payer, nonce, maxFee }) => nonce === (nonces.get(payer) ?? 0) && maxFee >= this.baseFee);
+    for (let found = isEmpty ? undefined : next(); found !== undefined; found = next()) {
+      included.push(found);
+      nonces.set(found.payer, found.nonce + 1);
+      this.#pool = this.#pool.filter((each) => each !== found);
+    }
+    this.#blocks.push(this.#made(this.head.number + 1, this.head.hash, included, { nonces, groups }));
+  }
+
+  /** Replaces the newest blocks by as many and one more. `keep`: their transactions are mined again by and by. */
+  reorg(depth: number, keep: boolean): void {
+    const gone = this.#blocks.splice(Math.max(1, this.#blocks.length - depth));
+    this.#forks += 1;
+    const back = gone.flatMap(({ transactions }) => transactions);
+    this.#pool = [...this.#pool, ...(keep ? back : [])].filter(
+      ({ payer, nonce }) => nonce >= (this.head.nonces.get(payer) ?? 0),
+    );
+    for (let made = 0; made <= gone.length; made++) this.mine(true);
+  }
+
+  #made(
+    number: number,
+    parentHash: string,
+    transactions: readonly SimulatedTransaction[],
+    { nonces, groups }: { nonces: Map<number, number>; groups: Map<string, number> },
+  ): SimulatedBlock {
+    const hash = keccak256(toUtf8Bytes(`${this.#name} ${number} ${parentHash} ${this.#forks}`));
+    const receipts: SimulatedReceipt[] = [];
+    let logIndex = 0;
+    const logOf = (transactionHash: string, log: { topics: readonly string[]; data: string }): Log => ({
+      ...log,
+      address: CONTRACT_ADDRESS,
+      blockNumber: toBeHex(number),
+      blockHash: hash,
+      transactionHash,
+      logIndex: toBeHex(logIndex++),
+    });
+    for (const transaction of transactions) {
+      const { logs, isDone } = this.#execute(transaction, groups);
+      receipts.push({
+        transactionHash: transaction.hash,
+        blockNumber: toBeHex(number),
+        blockHash: hash,
+        from: payerAddress(transaction.payer),
+        to: CONTRACT_ADDRESS,
+        status: isDone ? "0x1" : "0x0",
+        gasUsed: "0x5208",
+        logsBloom: bloomOf(logs),
+        logs: logs.map((log) => logOf(transaction.hash, log)),
+      });
+    }
+    const logsBloom = receipts.length === 0 ? EMPTY_BLOOM : unionOf(receipts.map((receipt) => receipt.logsBloom));
+    return { number, hash, parentHash, transactions, receipts, logsBloom, nonces, groups };
+  }
+
+  /** As the contract: a write alone reverts its transaction, one of a batch reports its failure by an event. */
+  #execute(
+    { calls }: SimulatedTransaction,
+    groups: Map<string, number>,
+  ): { logs: { topics: readonly string[]; data: string }[]; isDone: boolean } {
+    const logs: { topics: readonly string[]; data: string }[] = [];
+    for (const [index, data] of calls.entries()) {
+      const call = this.calls.get(data);
+      if (call === undefined) continue;
+      if (call.nature !== "good") {
+        if (calls.length === 1) return { logs: [], isDone: false };
+        logs.push(CONTRACT.encodeEventLog("CallFailed", [index, REFUSAL]));
+        continue;
+      }
+      const groupId = (groups.get(call.account) ?? 0) + 1;
+      groups.set(call.account, groupId);
+      logs.push(CONTRACT.encodeEventLog("GroupAdded", [call.account, groupId, call.name, "", 1n]));
+    }
+    return { logs, isDone: true };
+  }
+}
+
+const blooms = new Map<string, string>();
+
+function bloomOf(logs: readonly { readonly topics: readonly string[] }[]): string {
+  return unionOf([EMPTY_BLOOM, ...logs.flatMap(({ topics }) => [CONTRACT_ADDRESS, ...topics].map(bitsOf))]);
+}
+
+function bitsOf(value: string): string {
+  const known = blooms.get(value);
+  if (known !== undefined) return known;
+  const bits = Buffer.alloc(256);
+  const hash = Buffer.from(keccak256(value).slice(2), "hex");
+  for (const at of [0, 2, 4]) {
+    const bit = hash.readUInt16BE(at) & 0x7ff;
+    const byte = 255 - (bit >> 3);
+    bits[byte] = (bits[byte] ?? 0) | (1 << (bit & 7));
+  }
+  const text = `0x${bits.toString("hex")}`;
+  blooms.set(value, text);
+  return text;
+}

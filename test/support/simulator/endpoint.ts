@@ -1,0 +1,174 @@
+/** A simulated JSON-RPC endpoint of the simulated chain, with the faults of real ones. */
+import { toBeHex, zeroPadValue } from "ethers";
+import { CONTRACT } from "../../../relayer/chain/abi/contract";
+import { classifyRpcError, RpcError } from "../../../protocol/rpc/errors";
+import type { RpcCall, RpcResult } from "../../../protocol/rpc/endpoint";
+import { payerAddress, REFUSAL, type Refusal, type SimulatedBlock, type SimulatedChain } from "./chain";
+
+export type EndpointFault =
+  | "none"
+  /** Connections are refused. */
+  | "down"
+  /** It serves another chain, whose head is higher. */
+  | "other chain"
+  /** It has the blocks, and neither receipts nor transactions. */
+  | "no receipts"
+  /** It is some blocks behind. */
+  | "lags"
+  /** It takes transactions and forgets them. */
+  | "forgets"
+  /** It takes transactions, and its answers are lost. */
+  | "answers lost";
+
+export class Node {
+  fault: EndpointFault = "none";
+  readonly #chain: SimulatedChain;
+  readonly #other: () => SimulatedChain;
+  readonly #payers: number;
+
+  constructor(chain: SimulatedChain, other: () => SimulatedChain, payers: number) {
+    this.#chain = chain;
+    this.#other = other;
+    this.#payers = payers;
+  }
+
+  /** All calls are answered at one instant. */
+  answer(calls: readonly RpcCall[]): readonly RpcResult[] {
+    return calls.map((call) => {
+      try {
+        const value = this.#answer(call.method, call.params as readonly [never, never, never]);
+        return { value: value ?? null };
+      } catch (error) {
+        return { error: error instanceof RpcError ? error : classifyRpcError(error) };
+      }
+    });
+  }
+
+  get #serves(): SimulatedChain {
+    return this.fault === "other chain" ? this.#other() : this.#chain;
+  }
+
+  get #head(): number {
+    const { head, blocks } = this.#serves;
+    return this.fault === "lags" ? Math.max(blocks[0]?.number ?? 0, head.number - LAG) : head.number;
+  }
+
+  #answer(method: string, params: readonly [never, never, never]): unknown {
+    if (this.fault === "down") throw new RpcError("transport", "connection refused");
+    const handlers: Readonly<Record<string, () => unknown>> = {
+      eth_chainId: () => toBeHex(this.#serves.chainId),
+      eth_blockNumber: () => toBeHex(this.#head),
+      eth_maxPriorityFeePerGas: () => toBeHex(10n ** 8n),
+      eth_getBlockByNumber: () => this.#rpcBlock(this.#block(params[0])),
+      eth_getTransactionCount: () =>
+        toBeHex((this.#block(params[1]) ?? notFound()).nonces.get(this.#payerOf(params[0])) ?? 0),
+      eth_getBalance: () => toBeHex(10n ** 20n),
+      eth_estimateGas: () => this.#estimate(params[0], params[1]),
+      eth_call: () => this.#call(params[0], params[1], params[2]),
+      eth_getLogs: () => this.#logs(params[0]),
+      eth_getBlockReceipts: () => (this.fault === "no receipts" ? null : (this.#byHash(params[0])?.receipts ?? null)),
+      eth_getTransactionReceipt: () =>
+        this.fault === "no receipts" ? null : this.#serves.receipt(params[0], this.#head),
+      eth_getTransactionByHash: () => this.#transaction(params[0]),
+      eth_sendRawTransaction: () => this.#send(params[0]),
+    };
+    return (handlers[method] ?? (() => refuse({ code: -32_601, message: `no method ${method}` })))();
+  }
+
+  #payerOf(address: string): number {
+    return Array.from({ length: this.#payers + 1 }, (_, payer) => payerAddress(payer)).indexOf(address);
+  }
+
+  #block(tag: string): SimulatedBlock | undefined {
+    const number = tag === "latest" ? this.#head : Number(tag);
+    return number > this.#head ? undefined : this.#serves.block(number);
+  }
+
+  #byHash(hash: string): SimulatedBlock | undefined {
+    return this.#serves.blocks.find((block) => block.hash === hash && block.number <= this.#head);
+  }
+
+  #rpcBlock(block: SimulatedBlock | undefined): unknown {
+    if (block === undefined) return null;
+    const { number, hash, parentHash, logsBloom } = block;
+    const transactions = block.transactions.map(({ hash: of, payer, nonce }) => ({
+      hash: of,
+      from: payerAddress(payer),
+      nonce: toBeHex(nonce),
+    }));
+    const baseFeePerGas = toBeHex(this.#serves.baseFee);
+    return { number: toBeHex(number), hash, parentHash, logsBloom, baseFeePerGas, transactions };
+  }
+
+  #estimate({ data }: { data: string }, tag: string): string {
+    if (this.#block(tag) === undefined) notFound();
+    if (this.fault !== "other chain" && this.#chain.calls.get(data)?.nature === "refused")
+      refuse({ code: 3, message: "execution reverted", data: REFUSAL });
+    return toBeHex(100_000);
+  }
+
+  #call({ data }: { data: string }, tag: string, override: unknown): string {
+    if (this.#block(tag) === undefined) notFound();
+    if (this.fault === "other chain") return "0x";
+    if (override !== undefined) return this.#probe(data);
+    if (data === CONTRACT.encodeFunctionData("apiPayers"))
+      return CONTRACT.encodeFunctionResult("apiPayers", [
+        Array.from({ length: this.#payers }, (_, index) => payerAddress(index + 1)),
+      ]);
+    if (this.#chain.calls.get(data)?.nature === "reverts")
+      refuse({ code: 3, message: "execution reverted", data: REFUSAL });
+    return "0x";
+  }
+
+  /** What the probe of `batchProbe.ts` returns for its calls. */
+  #probe(data: string): string {
+    const bytes = Buffer.from(data.slice(2), "hex");
+    let answer = "0x";
+    for (let at = 32; at < bytes.length;) {
+      const size = Number(BigInt(`0x${bytes.subarray(at, at + 32).toString("hex")}`));
+      const call = `0x${bytes.subarray(at + 32, at + 32 + size).toString("hex")}`;
+      const isRefused = this.#chain.calls.get(call)?.nature === "refused";
+      const reason = isRefused ? REFUSAL : "0x";
+      for (const value of [isRefused ? 0 : 1, 80_000, reason.length / 2 - 1])
+        answer += zeroPadValue(toBeHex(value), 32).slice(2);
+      answer += reason.slice(2);
+      at += 32 + size;
+    }
+    return answer;
+  }
+
+  #logs(filter: { blockHash?: string; fromBlock?: string; toBlock?: string }): unknown {
+    if (filter.blockHash !== undefined) {
+      const block = this.#byHash(filter.blockHash) ?? notFound();
+      return this.fault === "no receipts" ? [] : block.receipts.flatMap(({ logs }) => logs);
+    }
+    const [from, to] = [Number(filter.fromBlock), Number(filter.toBlock)];
+    return this.#serves.blocks
+      .filter(({ number }) => number >= from && number <= to)
+      .flatMap(({ receipts }) => receipts.flatMap(({ logs }) => logs));
+  }
+
+  #transaction(hash: string): unknown {
+    if (this.fault === "no receipts") return null;
+    if (this.#serves.isPending(hash)) return { hash, blockNumber: null };
+    const receipt = this.#serves.receipt(hash, this.#head);
+    return receipt === undefined ? null : { hash, blockNumber: receipt.blockNumber };
+  }
+
+  #send(raw: string): string {
+    if (this.fault === "other chain") refuse({ code: -32_000, message: "invalid chain id for signer" });
+    if (this.fault === "forgets") return "0x";
+    const refusal = this.#chain.send(raw);
+    if (this.fault === "answers lost") throw new RpcError("transport", "the answer was lost");
+    if (refusal !== undefined) refuse(refusal);
+    return "0x";
+  }
+}
+
+const LAG = 3;
+
+function refuse(refusal: Refusal): never {
+  throw refusal;
+}
+
+const notFound = (): never => refuse({ code: -32_000, message: "header not found" });

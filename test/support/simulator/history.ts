@@ -1,0 +1,301 @@
+/**
+ * A history: what clients ask for and what goes wrong, step by step. After its last step the world is whole again,
+ * clients repeat what they have no final answer to, and the invariants must hold.
+ */
+import { keccak256, toUtf8Bytes } from "ethers";
+import { sql, type PostgresPool } from "kysely";
+import { KeywrightError } from "../../../protocol/errors";
+import { encodeWrite } from "../../../relayer/chain/abi/contract";
+import { wantPayers } from "../../../relayer/chain/submissions/operations";
+import { openStore, type Store } from "../../../relayer/store/index";
+import { dropOld } from "../../../relayer/store/retention";
+import { seeded } from "../counts";
+import { SimulatedChain } from "./chain";
+import { Node } from "./endpoint";
+import { violations } from "./invariants";
+import { BLOCK_MS, PAYERS, SimulatedRelayer, type World } from "./relayer";
+import type { History, Step, Wish } from "./steps";
+import { SimulatedTime } from "./time";
+
+const CHAIN_ID = 31_337;
+const OTHER_CHAIN_ID = 8_453;
+const OTHER_HEAD = 300;
+/** Deeper than finality, and as short as histories are. */
+const DETAIL_DAYS = 40 / 86_400;
+/** After the faults have ended, everything has to be settled within this time. */
+const QUIET_MS = 180_000;
+const TABLES = [
+  "submission_attempts",
+  "submissions",
+  "lanes",
+  "account_turns",
+  "chain_events",
+  "followed_blocks",
+  "chain_settings",
+  "instances",
+  "idempotent_requests",
+  "ledger_entries",
+  "credit_reservations",
+  "key_spending",
+  "credit_accounts",
+];
+const VACUUM_EVERY = 100;
+
+/** One store and one clock for many histories, one after the other. */
+export class Simulator {
+  #ran = 0;
+  readonly #store: Store;
+  readonly #pool: PostgresPool;
+
+  private constructor(store: Store, pool: PostgresPool) {
+    this.#store = store;
+    this.#pool = pool;
+  }
+
+  static async open(): Promise<Simulator> {
+    let pool: PostgresPool | undefined;
+    const store = await openStore({ around: (opened) => (pool = opened) });
+    return new Simulator(store, pool as PostgresPool);
+  }
+
+  async close(): Promise<void> {
+    await this.#store.close();
+  }
+
+  /** What the history ends with that must not be; nothing if all is well. */
+  async run(history: History): Promise<readonly string[]> {
+    const { db } = this.#store;
+    const time = new SimulatedTime();
+    // The ledger refuses deletions by a trigger.
+    await sql`set session_replication_role = replica`.execute(db);
+    for (const table of TABLES) await sql`delete from ${sql.table(table)}`.execute(db);
+    await sql`set session_replication_role = origin`.execute(db);
+    await sql`update chain_duties set instance_id = null`.execute(db);
+    if (++this.#ran % VACUUM_EVERY === 0) await sql`vacuum`.execute(db);
+    return time.during(() => new Run(history, time, this.#store, this.#pool).run());
+  }
+}
+
+class Run {
+  readonly wishes: Wish[] = [];
+  readonly chain = new SimulatedChain(CHAIN_ID, 0);
+  #other: SimulatedChain | undefined;
+  relayers: SimulatedRelayer[] = [];
+  #mines = true;
+  #isOver = false;
+  #asking = 0;
+  readonly #world: World;
+
+  constructor(
+    readonly history: History,
+    readonly time: SimulatedTime,
+    readonly store: Store,
+    pool: PostgresPool,
+  ) {
+    const nodes = Array.from(
+      { length: history.endpoints },
+      () => new Node(this.chain, () => this.#otherChain(), PAYERS),
+    );
+    this.#world = { time, pool, nodes, chainId: CHAIN_ID, random: seeded(history.seed), executorIsDown: false };
+  }
+
+  async run(): Promise<readonly string[]> {
+    await wantPayers(this.store.db, PAYERS);
+    void this.#mineOn();
+    for (let n = 0; n < this.history.relayers; n++) this.relayers.push(this.#opened());
+    await this.#until(async () => (await this.relayers[0]?.chain?.ready())?.ready === true, 30_000);
+    for (const step of this.history.steps) {
+      await this.#take(step);
+      await this.time.pass(10);
+    }
+    const isSettled = await this.#rest();
+    const found = await violations(this, isSettled);
+    this.#isOver = true;
+    for (const relayer of this.relayers) relayer.kill();
+    return found;
+  }
+
+  get live(): SimulatedRelayer {
+    return this.relayers.find(({ isAlive }) => isAlive) as SimulatedRelayer;
+  }
+
+  /** Another chain, with more blocks than the history's ever has. */
+  #otherChain(): SimulatedChain {
+    if (this.#other === undefined) {
+      this.#other = new SimulatedChain(OTHER_CHAIN_ID, 0);
+      for (let made = 0; made < OTHER_HEAD; made++) this.#other.mine();
+    }
+    return this.#other;
+  }
+
+  #opened(): SimulatedRelayer {
+    const relayer = new SimulatedRelayer(this.#world);
+    // A killed relayer never starts; a store that failed it lets it try again, as its supervisor does.
+    const start = (): void =>
+      void relayer.start().catch(async () => {
+        await this.time.sleep(1_000);
+        if (relayer.isAlive) start();
+      });
+    start();
+    return relayer;
+  }
+
+  async #mineOn(): Promise<void> {
+    while (!this.#isOver) {
+      await this.time.sleep(BLOCK_MS);
+      if (this.#mines) this.chain.mine();
+      this.#other?.mine();
+    }
+  }
+
+  async #take(step: Step): Promise<void> {
+    switch (step.do) {
+      case "wait":
+        return void (await this.time.pass(step.ms));
+      case "write":
+        return this.#write(step);
+      case "endpoint":
+        return this.#faultOfEndpoint(step);
+      case "executor down":
+        this.#world.executorIsDown = true;
+        return this.#later(step.ms, () => (this.#world.executorIsDown = false));
+      case "no blocks":
+        this.#mines = false;
+        return this.#later(step.ms, () => (this.#mines = true));
+      case "base fee":
+        this.chain.baseFee = BigInt(step.times) * 10n ** 9n;
+        return this.#later(step.ms, () => (this.chain.baseFee = 10n ** 9n));
+      case "retention":
+        return this.#dropOld();
+      case "clock":
+        return this.time.jump(step.ms);
+      case "fail statement":
+        return this.relayers[step.relayer % this.relayers.length]?.failStatement(step.nth, step.side);
+      case "kill":
+        return this.#kill(step);
+      default:
+        return this.#change(step);
+    }
+  }
+
+  #change(step: Extract<Step, { do: "reorg" | "drop pool" | "revive" | "use nonce" }>): void {
+    switch (step.do) {
+      case "reorg":
+        return this.chain.reorg(step.depth, step.keep);
+      case "drop pool":
+        return this.chain.dropPool();
+      case "revive":
+        return this.chain.revive();
+      case "use nonce":
+        return this.chain.useNonce(step.payer);
+    }
+  }
+
+  #dropOld(): void {
+    const { db } = this.live ?? this.store;
+    void dropOld(db, { detailDays: DETAIL_DAYS, runRecordsDays: 30 }).catch(() => undefined);
+  }
+
+  #kill({ relayer: n, nth, side, downMs }: Extract<Step, { do: "kill" }>): void {
+    const relayer = this.relayers[n % this.relayers.length] as SimulatedRelayer;
+    if (nth === 0) relayer.kill();
+    else relayer.killAt(nth, side);
+    this.#later(downMs, () => {
+      relayer.kill();
+      this.relayers = this.relayers.map((each) => (each === relayer ? this.#opened() : each));
+    });
+  }
+
+  #later(ms: number, then: () => void): void {
+    void this.time.sleep(ms).then(() => {
+      if (!this.#isOver) then();
+    });
+  }
+
+  #faultOfEndpoint({ which, fault, ms }: Extract<Step, { do: "endpoint" }>): void {
+    const { nodes } = this.#world;
+    const hit = which === "all" ? nodes : nodes.slice(which % nodes.length, (which % nodes.length) + 1);
+    for (const node of hit) {
+      node.fault = fault;
+      this.#later(ms, () => (node.fault = node.fault === fault ? "none" : node.fault));
+    }
+  }
+
+  #write({ account: n, relayer, nature, repeats }: Extract<Step, { do: "write" }>): void {
+    const account = keccak256(toUtf8Bytes(`account ${n}`));
+    const name = `write ${this.wishes.length}`;
+    const data = encodeWrite({ functionName: "addGroup", args: [account, name, "", [], []] });
+    this.chain.calls.set(data, { account, name, nature });
+    const wish: Wish = { account, name, nature, repeats, answer: "open" };
+    this.wishes.push(wish);
+    void this.#ask(wish, this.relayers[relayer % this.relayers.length] as SimulatedRelayer);
+  }
+
+  async #ask(wish: Wish, relayer: SimulatedRelayer): Promise<void> {
+    this.#asking += 1;
+    try {
+      const { result } = await relayer.addGroup(wish.account, wish.name, wish.name);
+      wish.answer = "done";
+      wish.group = result.group_id ?? "";
+    } catch (error) {
+      if (!(error instanceof KeywrightError)) throw error;
+      wish.error = error;
+      if (REFUSALS.has(error.code)) wish.answer = "refused";
+      else if (SAYS_IT_DID_NOT_HAPPEN.test(error.detail) && !wish.repeats) wish.answer = "told it did not happen";
+    } finally {
+      this.#asking -= 1;
+    }
+  }
+
+  /** All faults end, relayers are restarted, and clients repeat their requests. */
+  async #rest(): Promise<boolean> {
+    this.#mines = true;
+    this.#world.executorIsDown = false;
+    this.chain.baseFee = 10n ** 9n;
+    for (const node of this.#world.nodes) node.fault = "none";
+    this.relayers = this.relayers.map((relayer) => {
+      relayer.killAt(Infinity, "before");
+      relayer.failStatement(Infinity, "before");
+      return relayer.isAlive ? relayer : this.#opened();
+    });
+    const end = this.time.now + QUIET_MS;
+    while (this.time.now < end) {
+      await this.time.pass(4_000);
+      for (const relayer of this.relayers) void relayer.tidy().catch(() => undefined);
+      for (const wish of this.wishes.filter(({ answer }) => answer === "open")) void this.#ask(wish, this.live);
+      await this.time.pass(2_000);
+      if (this.wishes.every(({ answer }) => answer !== "open") && (await this.#isQuiet())) return true;
+    }
+    return false;
+  }
+
+  async #isQuiet(): Promise<boolean> {
+    const { rows } = await sql<{ open: number; followed: number; newest: number }>`
+      select (select count(*)::int4 from submissions where state in ('reserved', 'signed', 'sent')) as open,
+        (select coalesce(max(number), -1)::int4 from followed_blocks) as followed,
+        (select coalesce(max(block_number), 0)::int4 from submissions) as newest`.execute(this.store.db);
+    const { open, followed, newest } = rows[0] ?? { open: 1, followed: 0, newest: 0 };
+    const lanes = await this.store.db.selectFrom("lanes").select(["payer", "next_nonce"]).execute();
+    const { nonces } = this.chain.head;
+    if (lanes.some(({ payer, next_nonce: next }) => next !== (nonces.get(payer) ?? 0))) return false;
+    return open === 0 && followed >= newest && followed >= this.chain.head.number - 2;
+  }
+
+  async #until(holds: () => Promise<boolean>, ms: number): Promise<void> {
+    const end = this.time.now + ms;
+    for (;;) {
+      let answer: boolean | undefined;
+      void holds().then(
+        (now) => (answer = now),
+        () => (answer = false),
+      );
+      await this.time.pass(1_000);
+      if (answer === true) return;
+      if (this.time.now > end) throw new Error("the simulated relayers never become ready");
+    }
+  }
+}
+
+/** What the contract says to a write that it refuses: final, unlike everything else. */
+const REFUSALS: ReadonlySet<string> = new Set(["unknown_account", "write_reverted"]);
+const SAYS_IT_DID_NOT_HAPPEN = /was not executed|Nothing was charged|nothing was sent|Nothing was sent/;

@@ -1,0 +1,132 @@
+/** What must hold once faults have ended, read off the final chain and the store. */
+import { sql } from "kysely";
+import { hasOutcome, type SubmissionState } from "../../../relayer/chain/submissions/states";
+import type { Store } from "../../../relayer/store/index";
+import type { SimulatedChain } from "./chain";
+import { FINALITY_DEPTH, SIGNUP_CENTS } from "./relayer";
+import type { Wish } from "./steps";
+
+/** What a history left. */
+interface Run {
+  readonly chain: SimulatedChain;
+  readonly store: Store;
+  readonly wishes: readonly Wish[];
+}
+
+interface Kept {
+  readonly id: string;
+  readonly account_id: string | null;
+  readonly kind: string;
+  readonly state: SubmissionState;
+  readonly charged: boolean;
+  readonly error: { readonly code: string; readonly detail: string } | null;
+  readonly result: { readonly group_id?: string } | null;
+  readonly transaction_hash: string | null;
+  readonly batch_id: string | null;
+  readonly payer: number;
+  readonly nonce: number | null;
+}
+
+/** How often each write is on the canonical chain, by name. */
+function executions({ chain }: Run): ReadonlyMap<string, number> {
+  const count = new Map<string, number>();
+  for (const { transactions } of chain.blocks)
+    for (const { calls } of transactions)
+      for (const data of calls) {
+        const call = chain.calls.get(data);
+        if (call?.nature === "good") count.set(call.name, (count.get(call.name) ?? 0) + 1);
+      }
+  return count;
+}
+
+export async function violations(run: Run, isSettled: boolean): Promise<readonly string[]> {
+  const { rows: kept } = await sql<Kept>`select * from submissions`.execute(run.store.db);
+  return [
+    ...ofWishes(run),
+    ...openOnes(run, kept, isSettled),
+    ...falseRecords(run, kept),
+    ...(await ofEvents(run)),
+    ...(await ofBooks(run, kept)),
+    ...(await ofLanes(run)),
+  ];
+}
+
+function ofWishes(run: Run): readonly string[] {
+  const executed = executions(run);
+  return run.wishes.flatMap(({ name, answer, nature, error }) => {
+    const times = executed.get(name) ?? 0;
+    const expected = { done: [1], refused: [0], "told it did not happen": [0], open: [0, 1] }[answer];
+    const why = error === undefined ? "" : ` ${error.code}: ${error.detail}`;
+    const said = `${name} (${nature}) answered “${answer}”${why}`;
+    if (!expected.includes(times)) return [`${said}, executed ${times} times`];
+    if (answer === "refused" && nature === "good") return [`${said}, though nothing is wrong with it`];
+    return [];
+  });
+}
+
+function openOnes({ wishes }: Run, kept: readonly Kept[], isSettled: boolean): readonly string[] {
+  if (isSettled) return [];
+  const unanswered = wishes.filter(({ answer }) => answer === "open");
+  return [
+    "not everything was settled in time",
+    ...unanswered.map(({ name, error }) => `${name} has no final answer: ${error?.code} ${error?.detail}`),
+    ...kept
+      .filter(({ state }) => !hasOutcome(state))
+      .map(({ kind, state, payer, nonce }) => `open for ever: ${kind} ${state}, payer ${payer}, nonce ${nonce}`),
+  ];
+}
+
+/** A record that a write happened, or did not, must be the truth. */
+function falseRecords({ chain }: Run, kept: readonly Kept[]): readonly string[] {
+  return kept.flatMap(({ id, account_id, state, transaction_hash, kind, error }) => {
+    if (account_id === null || !hasOutcome(state)) return [];
+    const receipt = transaction_hash === null ? undefined : chain.receipt(transaction_hash, chain.head.number);
+    const is = `${kind} ${id} is ${state}${error === null ? "" : ` (${error.detail})`}`;
+    if (transaction_hash !== null && receipt === undefined) return [`${is} by a transaction that is not on the chain`];
+    return [];
+  });
+}
+
+async function ofEvents({ chain, store }: Run): Promise<readonly string[]> {
+  const final = chain.head.number - FINALITY_DEPTH;
+  const expected = chain.blocks
+    .filter(({ number }) => number <= final)
+    .flatMap(({ receipts }) => receipts.flatMap(({ logs }) => logs))
+    .map(({ transactionHash, logIndex }) => `${transactionHash} ${Number(logIndex)}`);
+  const { rows } = await sql<{ event: string }>`
+    select transaction_hash || ' ' || log_index as event from chain_events
+    where not removed and not retracted and block_number <= ${final} order by block_number, log_index`.execute(
+    store.db,
+  );
+  const found = rows.map(({ event }) => event);
+  return found.join() === expected.join() ? [] : [`events differ: ${found.length} instead of ${expected.length}`];
+}
+
+async function ofBooks(run: Run, kept: readonly Kept[]): Promise<readonly string[]> {
+  const { rows } = await sql<{ account_id: string; balance_cents: number; reserved_cents: number }>`
+    select * from credit_accounts`.execute(run.store.db);
+  const executed = executions(run);
+  return rows.flatMap(({ account_id, balance_cents, reserved_cents }) => {
+    const writes = run.wishes.filter(({ account }) => account === account_id);
+    const mined = writes.reduce((sum, { name }) => sum + (executed.get(name) ?? 0), 0);
+    // A write that reverts in a transaction of its own has cost gas, and is charged.
+    const reverted = kept.filter(
+      (row) => row.account_id === account_id && row.state === "failed" && row.charged,
+    ).length;
+    const charged = SIGNUP_CENTS - Number(balance_cents);
+    return [
+      ...(charged === mined + reverted
+        ? []
+        : [`an account was charged ${charged} for ${mined} writes and ${reverted} reverts`]),
+      ...(Number(reserved_cents) === 0 ? [] : [`credit is held for nothing: ${reserved_cents}`]),
+    ];
+  });
+}
+
+async function ofLanes({ store, chain }: Run): Promise<readonly string[]> {
+  const lanes = await store.db.selectFrom("lanes").selectAll().execute();
+  return lanes.flatMap(({ payer, next_nonce: next }) => {
+    const used = chain.head.nonces.get(payer) ?? 0;
+    return next === used ? [] : [`payer ${payer} counts to nonce ${next}, the chain to ${used}`];
+  });
+}

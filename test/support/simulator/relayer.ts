@@ -1,0 +1,286 @@
+/**
+ * One simulated relayer: the real chain module, credits and idempotency over a store and endpoints that obey the
+ * simulated world. A killed one gets no answer any more, from anything.
+ */
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
+import { pino } from "pino";
+import type { ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor";
+import { KeywrightError } from "../../../protocol/errors";
+import type { AccountId, Address } from "../../../protocol/ids";
+import type { RpcResult } from "../../../protocol/rpc/endpoint";
+import { encodeWrite } from "../../../relayer/chain/abi/contract";
+import { openChain, type ChainTuning } from "../../../relayer/chain";
+import type { EndpointPort } from "../../../relayer/chain/rpc/client";
+import type { Chain, ExecutorPort, ExecutorWriteCall, SubmitAnswer } from "../../../relayer/chain/types";
+import { Credits } from "../../../relayer/credits";
+import { Idempotency, requestName } from "../../../relayer/middleware/idempotency";
+import type { Database } from "../../../relayer/store/database";
+import { createIdempotencyStore, type IdempotencyStore } from "../../../relayer/store/idempotency";
+import { Instance } from "../../../relayer/store/instance";
+import type { Side } from "../statementFaults";
+import { CONTRACT_ADDRESS, encodeTransaction, payerAddress } from "./chain";
+import type { Node } from "./endpoint";
+import type { SimulatedTime } from "./time";
+
+export interface World {
+  readonly time: SimulatedTime;
+  readonly pool: PostgresPool;
+  readonly nodes: readonly Node[];
+  readonly chainId: number;
+  /** Uniform in [0, 1), from the history's seed. */
+  readonly random: () => number;
+  executorIsDown: boolean;
+}
+
+export const FINALITY_DEPTH = 6;
+export const BLOCK_MS = 2_000;
+export const PAYERS = 2;
+
+/** Intervals a few times the usual ones, since every turn costs the simulator time; deadlines as they are. */
+const TUNING: Partial<ChainTuning> = {
+  slowestPollMs: 2_000,
+  fastestPollMs: 500,
+  lookEveryMs: 2_000,
+  maintainEveryMs: 6_000,
+  sweepEveryMs: 3_000,
+  stuckAfterMs: 12_000,
+  finalityDepth: FINALITY_DEPTH,
+};
+
+const never = <T>(): Promise<T> => new Promise(() => undefined);
+
+interface Death {
+  left: number;
+  readonly side: Side;
+}
+
+export class SimulatedRelayer {
+  isAlive = true;
+  chain!: Chain;
+  credits!: Credits;
+  readonly db: Kysely<Database>;
+  readonly instance: Instance;
+  #death: Death | undefined;
+  #statementFault: Death | undefined;
+  #idempotencyStore!: IdempotencyStore;
+  #idempotency!: Idempotency;
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: this.#pool(world.pool) }) });
+    this.instance = new Instance({ db: this.db, onError: () => undefined, renewalMs: 6_000 });
+  }
+
+  async start(): Promise<void> {
+    const { db, instance } = this;
+    await instance.start();
+    const onError = (): void => undefined;
+    this.credits = new Credits({
+      db,
+      instanceId: instance.id,
+      prices: { managementWriteCents: 1, runSecondCents: 1 },
+      signup: { cents: SIGNUP_CENTS, dailyCapCents: undefined, everyAccount: true },
+      deployment: "simulated",
+      onError,
+    });
+    const { reservations } = this.credits;
+    this.chain = await openChain({
+      db,
+      instanceId: instance.id,
+      executor: this.#executor,
+      log: pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" }),
+      hooks: {
+        onBegin: (ids, trx) => reservations.bindWrites(ids, trx),
+        onOutcome: (outcomes, trx) => reservations.endWrites(outcomes, trx),
+        onAbandon: (id) => reservations.abandonWrite(id),
+      },
+      rpcUrls: this.#world.nodes.map((_, index) => String(index)),
+      connect: (url) => this.#endpoint(this.#world.nodes[Number(url)] as Node),
+      chainId: BigInt(this.#world.chainId),
+      contractAddress: CONTRACT_ADDRESS as Address,
+      payerCount: PAYERS,
+      tuning: TUNING,
+    });
+    this.#idempotencyStore = createIdempotencyStore(db, instance.id);
+    this.#idempotency = new Idempotency(this.#idempotencyStore);
+  }
+
+  /** One request of a client, as the routes make it. */
+  async addGroup(account: string, name: string, key: string): Promise<SubmitAnswer> {
+    if (!this.isAlive) throw connectionLost();
+    const body = Buffer.from(name);
+    const answer = this.#idempotency.once(
+      "addGroup",
+      requestName("addGroup", account, key, { params: {}, body }),
+      (act) =>
+        this.chain.submit({
+          accountId: account as AccountId,
+          kind: "add_group",
+          credential: { type: "key", key: "-" },
+          write: { functionName: "addGroup", args: [account, name, "", [], []] },
+          reserve: async (submissionId) =>
+            void (await this.credits.reservations.reserveWrite({
+              accountId: account as AccountId,
+              cents: 1,
+              submissionId,
+            })),
+          idempotencyKey: act.id,
+          act,
+        }),
+    );
+    return (await answer) as SubmitAnswer;
+  }
+
+  /** Background work that is not the chain module's. */
+  async tidy(): Promise<void> {
+    await this.#idempotencyStore.catchUp();
+    await this.credits.reservations.sweep();
+  }
+
+  /** At the n-th message to anything from now on, before or after it took effect. */
+  killAt(nth: number, side: Side): void {
+    this.#death = { left: nth, side };
+  }
+
+  /** The n-th statement from now on loses its connection. */
+  failStatement(nth: number, side: Side): void {
+    this.#statementFault = { left: nth, side };
+  }
+
+  kill(): void {
+    this.isAlive = false;
+  }
+
+  async #message<T>(work: () => Promise<T>): Promise<T> {
+    if (!this.isAlive) return never();
+    const side = countDown(this.#death);
+    if (side === "before") this.kill();
+    if (!this.isAlive) return never();
+    const answer = await work();
+    if (side === "after") this.kill();
+    return this.isAlive ? answer : never();
+  }
+
+  #endpoint(node: Node): EndpointPort {
+    const { time, random } = this.#world;
+    const callTogether: EndpointPort["callTogether"] = (calls) =>
+      this.#message(async () => {
+        await time.sleep(1 + Math.floor(random() * 20));
+        const answers = node.answer(calls);
+        await time.sleep(1 + Math.floor(random() * 20));
+        return answers;
+      });
+    return {
+      callTogether,
+      call: async (method, params) => {
+        const [result] = await callTogether([{ method, params }]);
+        if ("error" in (result as RpcResult)) throw (result as { error: Error }).error;
+        return (result as { value: unknown }).value;
+      },
+      close: () => Promise.resolve(),
+    };
+  }
+
+  readonly #executor: ExecutorPort = {
+    call: <C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>) =>
+      this.#message(async () => {
+        await this.#world.time.sleep(5);
+        if (this.#world.executorIsDown)
+          throw new KeywrightError("executor_unavailable", "The executor is down (a fault of the history).");
+        return this.#sign(name, request);
+      }),
+  };
+
+  #sign<C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>): ExecutorAnswer<C> {
+    const answers: { [N in ExecutorWriteCall]?: (asked: ExecutorRequest<N>) => ExecutorAnswer<N> } = {
+      authorizeWrites: ({ writes }) => ({
+        writes: writes.map(({ write }) => {
+          const calldata = encodeWrite(write);
+          return { calldata, tag: calldata };
+        }),
+      }),
+      signAsPayer: ({ payer, nonce, calls: carried, maxFeePerGas }) =>
+        encodeTransaction({ payer, nonce, calls: carried.map(({ calldata }) => calldata), maxFee: maxFeePerGas }),
+      signNoop: ({ payer, nonce, maxFeePerGas }) =>
+        encodeTransaction({ payer, nonce, calls: [], maxFee: maxFeePerGas }),
+      payers: ({ count }) => ({
+        adminPayer: payerAddress(0),
+        payers: Array.from({ length: count }, (_, index) => payerAddress(index + 1)),
+      }),
+    };
+    const answer = answers[name];
+    if (answer === undefined) throw new TypeError(`the simulated executor does not know ${name}`);
+    return answer(request);
+  }
+
+  #pool(pool: PostgresPool): PostgresPool {
+    const connect = async (): Promise<PostgresPoolClient> => {
+      if (!this.isAlive) return never();
+      const client = await pool.connect();
+      if (this.isAlive) return this.#client(client);
+      client.release();
+      return never();
+    };
+    return { connect, end: () => Promise.resolve() };
+  }
+
+  #client(client: PostgresPoolClient): PostgresPoolClient {
+    const { time } = this.#world;
+    const send = client.query as unknown as (sql: string, parameters: readonly unknown[]) => Promise<unknown>;
+    const execute = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
+      time.atWork += 1;
+      time.note();
+      return send(sql, parameters).finally(() => (time.atWork -= 1));
+    };
+    let isLost = false;
+    const end = async (): Promise<void> => {
+      await execute("rollback", []).catch(() => undefined);
+      client.release();
+    };
+    const query = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
+      if (isLost) throw connectionLost();
+      if (!this.isAlive) {
+        await end();
+        return never();
+      }
+      const fault = countDown(this.#statementFault);
+      if (fault === "before") {
+        isLost = true;
+        throw connectionLost();
+      }
+      const killedAt = countDown(this.#death);
+      const answer = killedAt === "before" ? undefined : await execute(sql, parameters);
+      if (killedAt !== undefined) this.kill();
+      if (!this.isAlive) {
+        await end();
+        return never();
+      }
+      if (fault === "after") {
+        isLost = true;
+        throw connectionLost();
+      }
+      return answer;
+    };
+    return {
+      query: query as unknown as PostgresPoolClient["query"],
+      release: () => (isLost ? void end() : client.release()),
+    };
+  }
+}
+
+export const SIGNUP_CENTS = 1_000;
+
+function countDown(at: Death | undefined): Side | undefined {
+  if (at === undefined || at.left < 0) return undefined;
+  at.left -= 1;
+  return at.left < 0 ? at.side : undefined;
+}
+
+const connectionLost = (): KeywrightError =>
+  new KeywrightError(
+    "database_unavailable",
+    "The connection was lost (a fault of the history).",
+    {},
+    { retryAfterSeconds: 1 },
+  );

@@ -1,0 +1,52 @@
+/** What a history is made of. */
+import type { KeywrightError } from "../../../protocol/errors";
+import type { Side } from "../statementFaults";
+import type { Nature } from "./chain";
+import type { EndpointFault } from "./endpoint";
+
+export type Step =
+  | { readonly do: "wait"; readonly ms: number }
+  | {
+      readonly do: "write";
+      readonly account: number;
+      readonly relayer: number;
+      readonly nature: Nature;
+      readonly repeats: boolean;
+    }
+  | { readonly do: "endpoint"; readonly which: number | "all"; readonly fault: EndpointFault; readonly ms: number }
+  | { readonly do: "executor down"; readonly ms: number }
+  | { readonly do: "no blocks"; readonly ms: number }
+  | { readonly do: "base fee"; readonly times: number; readonly ms: number }
+  | { readonly do: "reorg"; readonly depth: number; readonly keep: boolean }
+  | { readonly do: "drop pool" }
+  | { readonly do: "revive" }
+  | { readonly do: "use nonce"; readonly payer: number }
+  | { readonly do: "fail statement"; readonly relayer: number; readonly nth: number; readonly side: Side }
+  | {
+      readonly do: "kill";
+      readonly relayer: number;
+      readonly nth: number;
+      readonly side: Side;
+      readonly downMs: number;
+    }
+  | { readonly do: "retention" }
+  | { readonly do: "clock"; readonly ms: number };
+
+export interface History {
+  readonly seed: number;
+  readonly endpoints: number;
+  readonly relayers: number;
+  readonly steps: readonly Step[];
+}
+
+/** One client's wish, under one idempotency key. */
+export interface Wish {
+  readonly account: string;
+  readonly name: string;
+  readonly nature: Nature;
+  readonly repeats: boolean;
+  /** `open`: the client has no final answer. */
+  answer: "open" | "done" | "refused" | "told it did not happen";
+  group?: string;
+  error?: KeywrightError;
+}

@@ -1,0 +1,132 @@
+/**
+ * Simulated time: replaces the timers and clocks of this process, also those of the embedded database, which asks
+ * `Date.now`. Time passes only when nothing is left to do at the present instant, so a history takes no longer than its
+ * work.
+ */
+import { performance } from "node:perf_hooks";
+
+interface Timer {
+  readonly at: number;
+  readonly order: number;
+  readonly fire: () => void;
+}
+
+const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, Date, now: performance.now.bind(performance) };
+const START = Date.UTC(2030, 0, 1);
+/** A statement of the embedded database takes one turn of the event loop; a second one shows that nothing followed. */
+const QUIET_TURNS = 2;
+const MOST_TURNS = 20_000;
+
+class Handle {
+  constructor(readonly id: number) {}
+  ref(): this {
+    return this;
+  }
+  unref(): this {
+    return this;
+  }
+}
+
+export class SimulatedTime {
+  /** Statements that the store has not answered yet. */
+  atWork = 0;
+  #now = START;
+  #order = 0;
+  #activity = 0;
+  readonly #timers = new Map<number, Timer>();
+
+  get now(): number {
+    return this.#now;
+  }
+
+  /** Something was asked or answered: the instant is not over. */
+  note(): void {
+    this.#activity += 1;
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#set(resolve, ms));
+  }
+
+  /** Calls `work` with this clock in place of the real one. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    const set = (fire: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): Handle =>
+      this.#set(() => fire(...args), ms);
+    const repeat = (fire: () => void, ms: number): Handle => this.#every(fire, ms);
+    const clear = (handle: unknown): void => void (handle instanceof Handle && this.#timers.delete(handle.id));
+    const now = (): number => this.#now;
+    const SimulatedDate = class extends REAL.Date {
+      constructor(at: number | string = now()) {
+        super(at);
+      }
+      static override now(): number {
+        return now();
+      }
+    };
+    const replaced = { setTimeout: set, clearTimeout: clear, setInterval: repeat, clearInterval: clear };
+    Object.assign(globalThis, replaced, { Date: SimulatedDate });
+    performance.now = now;
+    try {
+      return await work();
+    } finally {
+      const { now: realNow, ...globals } = REAL;
+      Object.assign(globalThis, globals);
+      performance.now = realNow;
+    }
+  }
+
+  /** Lets time pass, until `done` holds at the end of an instant, or for `ms`. True if it was done. */
+  async pass(ms: number, done: () => boolean = () => false): Promise<boolean> {
+    const end = this.#now + ms;
+    await this.#settle();
+    while (!done()) {
+      const next = this.#next();
+      if (next === undefined || next.at > end) {
+        this.#now = end;
+        return false;
+      }
+      this.#timers.delete(next.order);
+      this.#now = Math.max(this.#now, next.at);
+      next.fire();
+      await this.#settle();
+    }
+    return true;
+  }
+
+  /** The clock moves, as on a machine that was suspended: timers that are due by then fire late. */
+  jump(ms: number): void {
+    this.#now += ms;
+  }
+
+  #set(fire: () => void, ms: number): Handle {
+    const order = ++this.#order;
+    this.note();
+    this.#timers.set(order, { at: this.#now + Math.max(0, ms), order, fire });
+    return new Handle(order);
+  }
+
+  #every(fire: () => void, ms: number): Handle {
+    const handle = this.#set(() => again(), ms);
+    const again = (): void => {
+      this.#timers.set(handle.id, { at: this.#now + ms, order: handle.id, fire: again });
+      fire();
+    };
+    return handle;
+  }
+
+  #next(): Timer | undefined {
+    let next: Timer | undefined;
+    for (const timer of this.#timers.values())
+      if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order)) next = timer;
+    return next;
+  }
+
+  async #settle(): Promise<void> {
+    for (let quiet = 0, turns = 0; quiet < QUIET_TURNS; turns++) {
+      if (turns > MOST_TURNS) throw new Error("the relayers go on and on without letting time pass");
+      const seen = this.#activity;
+      await new Promise((resolve) => setImmediate(resolve));
+      quiet = seen === this.#activity && this.atWork === 0 ? quiet + 1 : 0;
+    }
+  }
+}
