@@ -2,7 +2,6 @@
  * The client of a ChainSecured owner: mints by signature over HTTP, writes by transactions of the owner's wallet or
  * multisig, reads from the chain itself, billing by a signed header. Source: docs/conformance.md §3, §4, §5.
  */
-import type { Provider, Signer } from "ethers";
 import { keyIdOf, packedAccountId, parseAddress, type AccountId, type Address, type ApiKey } from "../protocol/ids";
 import type { PrimaryType, TypedDataDomain } from "../protocol/typedDataShape";
 import type { ForwardDomain } from "../protocol/forwardShape";
@@ -12,6 +11,7 @@ import { ClientError } from "./errors";
 import { refuse, toAccountId, toAddress } from "./fields";
 import { sendByEither, sendByService } from "./forwarding";
 import { operations, type Operations } from "./operations";
+import type { OwnerProvider, OwnerSigner } from "./ownerSigner";
 import { contractReader, ownerReads, type OwnerReads } from "./reads";
 import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
 import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
@@ -38,9 +38,9 @@ import { ownerFlows, type OwnerFlows } from "./ownerFlows";
 
 export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
   /** Signs the mints' typed data and, unless `send` is given, the owner's transactions. */
-  readonly signer: Signer;
+  readonly signer: OwnerSigner;
   /** Reads the chain; default: the signer's provider. */
-  readonly provider?: Provider;
+  readonly provider?: OwnerProvider;
   /** The account's owner, when it is not the signer: a Safe or another contract. */
   readonly owner?: string;
   /**
@@ -134,7 +134,7 @@ interface Deployment {
   readonly domain: TypedDataDomain;
   /** Computed only where the service pays the gas. */
   readonly forwardDomain: () => ForwardDomain;
-  readonly provider: Provider;
+  readonly provider: OwnerProvider;
 }
 
 interface Parts extends Deployment {
@@ -142,7 +142,7 @@ interface Parts extends Deployment {
   readonly owner: Address;
   readonly accountId: AccountId;
   readonly signerAddress: Address;
-  readonly signer: Signer;
+  readonly signer: OwnerSigner;
   readonly walletAuth: WalletAuth;
   /** Undefined when the owner is not the signer and the caller passed no `send`. */
   readonly send: SendTransaction | undefined;

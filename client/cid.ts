@@ -3,3 +3,4 @@
  * separate entry because of its size.
  */
 export { cidOfCode } from "../protocol/cid";
+export type { Cid } from "../protocol/ids";

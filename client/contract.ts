@@ -1,21 +1,28 @@
 /** The contract's calldata, events and errors, under the API's names. Sends no transaction. */
-import { isCallException, type Log, type LogDescription } from "ethers";
+import { isCallException } from "ethers";
 import { codeOfSolidityError, type ErrorCode } from "../protocol/errors";
 import type { AccountId, Address } from "../protocol/ids";
 import { hash32FromUint } from "../protocol/ids";
 import { IAccountManager__factory } from "../typechain-types/factories/contracts/interfaces/IAccountManager__factory";
 import { ClientError } from "./errors";
+import type { ReceiptLog } from "./ownerSigner";
 
 export const contractInterface = IAccountManager__factory.createInterface();
 
 export const encodeMulticall = (calls: readonly string[]): string =>
   contractInterface.encodeFunctionData("multicall", [[...calls]]);
 
+/** An event's name and arguments by name. */
+export interface AccountEvent {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
 /** One account's events of one transaction, consumed in order by the writes that caused them. */
 export class AccountEvents {
-  readonly #events: LogDescription[];
+  readonly #events: AccountEvent[];
 
-  constructor(logs: readonly Pick<Log, "address" | "topics" | "data">[], contract: Address, account: AccountId) {
+  constructor(logs: readonly ReceiptLog[], contract: Address, account: AccountId) {
     this.#events = logs
       .filter((log) => log.address.toLowerCase() === contract.toLowerCase())
       .map((log) => contractInterface.parseLog(log))
@@ -24,7 +31,7 @@ export class AccountEvents {
   }
 
   /** Removes and returns the next event of this name. */
-  take(name: string): LogDescription | undefined {
+  take(name: string): AccountEvent | undefined {
     const at = this.#events.findIndex((event) => event.name === name);
     return at === -1 ? undefined : this.#events.splice(at, 1)[0];
   }

@@ -2,6 +2,7 @@
  * The SDK's errors: one class with a stable code. Codes are the service's own (docs/errors.md), the contract's reverts
  * under the same names, and the client-only ones below.
  */
+import { defined } from "../protocol/defined";
 import type { ErrorCode } from "../protocol/errors";
 
 /** Codes of the SDK itself; everything else comes from the service or the contract. */
@@ -62,5 +63,11 @@ export class ClientError extends Error {
     this.retryable = options.retryable ?? false;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.facts = options.facts ?? {};
+  }
+
+  /** For logs and messages between programs: `JSON.stringify` leaves out an error's message. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, code, message, status, requestId, retryable, retryAfterSeconds, facts } = this;
+    return { name, code, message, ...defined({ status, requestId, retryAfterSeconds }), retryable, facts };
   }
 }

@@ -8,7 +8,6 @@ import {
   TypedDataEncoder,
   getAddress,
   getBytes,
-  hashAuthorization,
   hashMessage,
   hexlify,
   recoverAddress,
@@ -25,6 +24,7 @@ import {
   type TypedDataDomain,
   type TypedDataField,
 } from "ethers";
+import * as library from "ethers";
 import { ClientError } from "./errors";
 import { askPkp, notSigned, portable, textOf, typesOf, type PkpOptions, type SigningAction } from "./signer/pkp";
 import { defined } from "../protocol/defined";
@@ -99,6 +99,10 @@ export class KeywrightSigner extends AbstractSigner {
   }
 
   override async authorize(request: AuthorizationRequest): Promise<Authorization> {
+    // By its name, since an import of what ethers 6.13 lacks would keep the whole module from loading there.
+    const { hashAuthorization } = library as Partial<typeof library>;
+    if (hashAuthorization === undefined)
+      throw new ClientError("invalid_argument", "Authorizations need ethers 6.14 or newer: npm install ethers@6.");
     const { address, chainId, nonce } = await this.populateAuthorization(request);
     const authorization = {
       address: await resolveAddress(address, this.provider),

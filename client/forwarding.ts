@@ -2,11 +2,12 @@
  * Writes that the owner signs and the service sends: the account's credit pays the gas, so the wallet needs no native
  * coin.
  */
-import { isError, type Provider, type Signer } from "ethers";
+import { isError } from "ethers";
 import { FORWARD_TYPES, type ForwardDomain } from "../protocol/forwardShape";
 import type { Address } from "../protocol/ids";
 import { ClientError } from "./errors";
 import { operations } from "./operations";
+import type { OwnerProvider, OwnerSigner } from "./ownerSigner";
 import type { Transport } from "./transport";
 import { walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
 
@@ -14,9 +15,9 @@ import { walletErrorOf, type SendTransaction, type SendingOptions } from "./wall
 const DEADLINE_SECONDS = 900;
 
 export interface ForwardingParts extends SendingOptions {
-  readonly signer: Signer;
+  readonly signer: OwnerSigner;
   readonly transport: Transport;
-  readonly provider: Provider;
+  readonly provider: OwnerProvider;
   readonly domain: ForwardDomain;
 }
 

@@ -1,21 +1,11 @@
 // `npm run sdk`: the SDK as a package of its own in dist/sdk, to be installed by path, packed or published: bundles
 // with their types and source maps, and the program `keywright`.
 import { build } from "esbuild";
-import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PEERS, sharedErrors } from "./build.mjs";
+import { writeDeclarations } from "./declarations.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const target = process.argv[2] ?? join(root, "dist", "sdk");
@@ -33,12 +23,19 @@ const FOR_NODE = {
 };
 /** Entries that use the program's own ethers or viem. */
 const OVER_PEERS = { ethers: "ethers", viem: "viem" };
+/** What their users install; the lowest version that the tests install, and something that older ones lack. */
+const NEEDED = {
+  ethers: { install: "ethers@6", lowest: "ethers 6.8", probe: 'require("ethers").copyRequest' },
+  viem: { install: "viem@2", lowest: "viem 2.25", probe: 'require("viem/utils").hashAuthorization' },
+};
 
 const options = {
   absWorkingDir: root,
   bundle: true,
   target: "es2022",
   sourcemap: true,
+  // A source map tells the place in the sources, which are not part of the package.
+  sourcesContent: false,
   logLevel: "warning",
   minify: true,
 };
@@ -67,7 +64,8 @@ async function bundleForNode() {
 
 /** All entries for programs that still `require`; bundlers for browsers use the ES modules. */
 async function bundleForRequire() {
-  const output = { ...options, outdir: join(target, "cjs"), platform: "node", format: "cjs" };
+  // Source maps of the ES modules are enough: these are the same sources once more.
+  const output = { ...options, sourcemap: false, outdir: join(target, "cjs"), platform: "node", format: "cjs" };
   await build({ ...output, entryPoints: named({ ...FOR_BROWSERS, ...FOR_NODE }) });
   await build({
     ...output,
@@ -76,7 +74,6 @@ async function bundleForRequire() {
     plugins: [sharedErrors("./keywright.js")],
   });
   writeFileSync(join(target, "cjs", "package.json"), '{ "type": "commonjs" }\n');
-  cpSync(join(target, "types"), join(target, "cjs", "types"), { recursive: true });
 }
 
 /**
@@ -117,49 +114,43 @@ async function bundleSandbox() {
   writeFileSync(join(folder, "package.json"), '{ "type": "commonjs" }\n');
 }
 
-function writeTypes() {
-  const args = [
-    "--noEmit",
-    "false",
-    "--emitDeclarationOnly",
-    "--declaration",
-    "--incremental",
-    "false",
-    "--tsBuildInfoFile",
-    "null",
-    "--rootDir",
-    ".",
-  ];
-  const config = join(root, "client", "tsconfig.json");
-  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
-  const { status } = spawnSync(process.execPath, [tsc, "-p", config, ...args, "--outDir", join(target, "types")], {
-    cwd: root,
-    stdio: "inherit",
-  });
-  if (status !== 0) process.exit(status ?? 1);
-  for (const file of readdirSync(join(target, "types"), { recursive: true }))
-    if (file.endsWith(".d.ts")) nameFiles(join(target, "types", file));
+/**
+ * In Node an entry over a peer is loaded by a module that says what to install when the peer is missing or too old:
+ * Node's own error names neither version nor command.
+ */
+async function writePeerChecks() {
+  mkdirSync(join(target, "peers"));
+  mkdirSync(join(target, "cjs", "peers"));
+  for (const [name, source] of Object.entries(OVER_PEERS)) {
+    const entryPoints = [`client/${source}.ts`];
+    const output = { format: "esm", write: false, metafile: true, external: ["*"], outdir: "." };
+    const { metafile } = await build({ absWorkingDir: root, entryPoints, bundle: true, ...output });
+    const names = Object.values(metafile.outputs).flatMap((one) => one.exports);
+    const { install, lowest, probe } = NEEDED[name];
+    const message = `keywright/${name} needs ${lowest} or newer: npm install ${install}`;
+    const failed = `(cause)=>{throw new Error("${message}",{cause})}`;
+    const loaded = `export const{${names.join()}}=await import("../${name}.mjs").catch(${failed});\n`;
+    writeFileSync(join(target, "peers", `${name}.mjs`), loaded);
+    const required = `try{${probe}.name;module.exports=require("../${name}.js")}catch(cause){(${failed})(cause)}\n`;
+    writeFileSync(join(target, "cjs", "peers", `${name}.js`), required);
+  }
 }
 
-/** Adds file extensions to import paths: ES modules need them, and the CommonJS sources omit them. */
-function nameFiles(file) {
-  const text = readFileSync(file, "utf8").replace(/(from |import\()"(\.{1,2}(?:\/[^"]*)?)"/g, (_, start, path) => {
-    const whole = existsSync(join(dirname(file), `${path}.d.ts`))
-      ? `${path}.js`
-      : `${path.replace(/\/$/, "")}/index.js`;
-    return `${start}"${whole}"`;
-  });
-  writeFileSync(file, text);
-}
-
-const { version, license, dependencies, devDependencies } = JSON.parse(
-  readFileSync(join(root, "package.json"), "utf8"),
-);
-const entry = (name, source) => ({
-  import: { types: `./types/client/${source}.d.ts`, default: `./${name}.mjs` },
-  require: { types: `./cjs/types/client/${source}.d.ts`, default: `./cjs/${name}.js` },
+const { version, license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const entry = (name) => ({
+  import: {
+    types: `./types/${name}.d.ts`,
+    ...(name in OVER_PEERS ? { node: `./peers/${name}.mjs` } : {}),
+    default: `./${name}.mjs`,
+  },
+  require: {
+    types: `./cjs/types/${name}.d.ts`,
+    ...(name in OVER_PEERS ? { node: `./cjs/peers/${name}.js` } : {}),
+    default: `./cjs/${name}.js`,
+  },
 });
-const entries = Object.entries({ ...FOR_BROWSERS, ...OVER_PEERS, ...FOR_NODE });
+const entries = { ...FOR_BROWSERS, ...OVER_PEERS, ...FOR_NODE };
+const names = Object.keys(entries);
 const description = {
   name: "keywright",
   version,
@@ -170,41 +161,32 @@ const description = {
   sideEffects: false,
   bin: { keywright: "./cli/keywright.mjs" },
   exports: {
-    ...Object.fromEntries(
-      entries.map(([name, source]) => [name === "keywright" ? "." : `./${name}`, entry(name, source)]),
-    ),
+    ...Object.fromEntries(names.map((name) => [name === "keywright" ? "." : `./${name}`, entry(name)])),
     "./package.json": "./package.json",
   },
   // For resolvers that do not know `exports`.
   main: "./cjs/keywright.js",
-  types: "./cjs/types/client/index.d.ts",
-  typesVersions: {
-    "*": Object.fromEntries(entries.map(([name, source]) => [name, [`./cjs/types/client/${source}.d.ts`]])),
-  },
+  types: "./cjs/types/keywright.d.ts",
+  typesVersions: { "*": Object.fromEntries(names.map((name) => [name, [`./cjs/types/${name}.d.ts`]])) },
   engines: { node: ">=20.19.0" },
-  // The bundles have no dependencies; the types refer to the caller's own ethers signer and to the schemas.
-  peerDependencies: {
-    ethers: `^${dependencies.ethers}`,
-    viem: `^${dependencies.viem}`,
-    esbuild: `^${devDependencies.esbuild}`,
-    "isolated-vm": `^${dependencies["isolated-vm"]}`,
-    zod: `^${dependencies.zod}`,
-  },
-  peerDependenciesMeta: {
-    ethers: { optional: true },
-    viem: { optional: true },
-    esbuild: { optional: true },
-    "isolated-vm": { optional: true },
-    zod: { optional: true },
-  },
+  // The bundles have no dependencies. These only let a package manager share the program's own copies, so that older
+  // versions, which a program may have for other purposes, are no conflict; an entry that needs a newer one says so.
+  peerDependencies: { ethers: ">=5", viem: ">=1", "isolated-vm": ">=5" },
+  peerDependenciesMeta: { ethers: { optional: true }, viem: { optional: true }, "isolated-vm": { optional: true } },
 };
 
 rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
 for (const name of Object.keys({ ...FOR_BROWSERS, ...OVER_PEERS }))
   for (const end of ["mjs", "mjs.map"]) copyFileSync(join(bundles, `${name}.${end}`), join(target, `${name}.${end}`));
-for (const file of ["LICENSE"]) copyFileSync(join(root, file), join(target, file));
+copyFileSync(join(root, "LICENSE"), join(target, "LICENSE"));
 copyFileSync(join(root, "client", "README.md"), join(target, "README.md"));
 writeFileSync(join(target, "package.json"), `${JSON.stringify(description, null, 2)}\n`);
-writeTypes();
-await Promise.all([bundleForNode(), bundleForRequire(), bundleSandbox()]);
+await Promise.all([
+  writeDeclarations(root, entries, join(target, "types")),
+  bundleForNode(),
+  bundleForRequire(),
+  bundleSandbox(),
+]);
+cpSync(join(target, "types"), join(target, "cjs", "types"), { recursive: true });
+await writePeerChecks();

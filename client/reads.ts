@@ -4,11 +4,12 @@
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
 import { opNames } from "../protocol/pkpOps";
-import type { Provider } from "ethers";
+import type { ContractRunner } from "ethers";
 import type { IAccountManager } from "../typechain-types/contracts/interfaces/IAccountManager";
 import { IAccountManager__factory } from "../typechain-types/factories/contracts/interfaces/IAccountManager__factory";
 import { toActionHash, toAddress, toGroupId, toKeyId } from "./fields";
 import type { Page } from "./operations";
+import type { OwnerProvider } from "./ownerSigner";
 import { walletErrorOf } from "./wallet";
 import type { Answer, Item, Query } from "./wire";
 
@@ -34,8 +35,8 @@ export interface OwnerReads {
 /** Reads from the contract; a revert is thrown under the API's code. */
 export type AskContract = <T>(question: (contract: IAccountManager) => Promise<T>) => Promise<T>;
 
-export function contractReader(contractAddress: string, provider: Provider): AskContract {
-  const contract = IAccountManager__factory.connect(contractAddress, provider);
+export function contractReader(contractAddress: string, provider: OwnerProvider): AskContract {
+  const contract = IAccountManager__factory.connect(contractAddress, provider as unknown as ContractRunner);
   return (question) =>
     question(contract).catch((cause: unknown) => {
       throw walletErrorOf(cause);

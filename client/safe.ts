@@ -5,6 +5,7 @@
  */
 import type { Address } from "../protocol/ids";
 import { defined } from "../protocol/defined";
+import { decoded } from "./calls";
 
 /** A plain call for any wallet or multisig: `value` in wei, always "0" here. */
 export interface OwnerTransaction {
@@ -21,9 +22,17 @@ export interface SafeBatchFile {
   readonly createdAt: number;
   readonly meta: { readonly name: string; readonly description: string; readonly createdFromSafeAddress?: Address };
   readonly transactions: readonly (OwnerTransaction & {
-    readonly contractMethod: null;
-    readonly contractInputsValues: null;
+    /** What `data` calls, for people. */
+    readonly contractMethod: SafeMethod;
+    /** Its arguments as text, by name. */
+    readonly contractInputsValues: Readonly<Record<string, string>>;
   })[];
+}
+
+export interface SafeMethod {
+  readonly name: string;
+  readonly payable: false;
+  readonly inputs: readonly { readonly name: string; readonly type: string; readonly internalType: string }[];
 }
 
 export interface SafeBatchMeta {
@@ -43,10 +52,17 @@ export function safeBatchFile(
     chainId: chainId.toString(),
     createdAt: Date.now(),
     meta: { name: meta.name, description: meta.description ?? "", ...defined({ createdFromSafeAddress: meta.safe }) },
-    transactions: transactions.map((transaction) => ({
-      ...transaction,
-      contractMethod: null,
-      contractInputsValues: null,
-    })),
+    transactions: transactions.map((transaction) => ({ ...transaction, ...methodOf(transaction.data) })),
+  };
+}
+
+function methodOf(
+  data: string,
+): Pick<SafeBatchFile["transactions"][number], "contractMethod" | "contractInputsValues"> {
+  const { functionName: name, args } = decoded(data);
+  const inputs = args.map((arg) => ({ name: arg.name, type: arg.type, internalType: arg.type }));
+  return {
+    contractMethod: { name, payable: false, inputs },
+    contractInputsValues: Object.fromEntries(args.map((arg) => [arg.name, arg.value])),
   };
 }

@@ -19,6 +19,8 @@ export interface TransportOptions {
   readonly maxRetryDelayMs?: number;
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
+  /** Allows http to other machines: everybody on the way can read the keys that are sent. Default false. */
+  readonly insecure?: boolean;
 }
 
 /** Options of a single call. */
@@ -54,7 +56,7 @@ export interface Transport {
 
 export function createTransport(options: TransportOptions): Transport {
   const settings = {
-    origin: originOf(options.baseUrl),
+    origin: originOf(options.baseUrl, options.insecure === true),
     timeoutMs: options.timeoutMs ?? 90_000,
     retries: options.retries ?? 3,
     maxRetryDelayMs: options.maxRetryDelayMs ?? 20_000,
@@ -71,7 +73,7 @@ interface Settings {
   readonly fetch: typeof globalThis.fetch;
 }
 
-function originOf(baseUrl: string): string {
+function originOf(baseUrl: string, insecure: boolean): string {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   if (
     url === undefined ||
@@ -85,8 +87,17 @@ function originOf(baseUrl: string): string {
       "baseUrl must be the service's http(s) origin, for example https://keys.example.",
     );
   }
+  if (url.protocol === "http:" && !insecure && !isThisMachine(url.hostname)) {
+    throw new ClientError(
+      "invalid_argument",
+      `Over http, everybody on the way to ${url.hostname} could read the keys: use https, or insecure (--insecure).`,
+    );
+  }
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
+
+/** URLs state IPv4 addresses in one form. */
+const isThisMachine = (host: string): boolean => /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(host);
 
 /**
  * Every call is safe to repeat: a GET has no effect, a mutation carries one idempotency key for all its attempts, and
@@ -94,11 +105,16 @@ function originOf(baseUrl: string): string {
  * are not.
  */
 async function callWithRetries(settings: Settings, call: HttpCall, options: CallOptions): Promise<HttpAnswer> {
-  const request = requestFor(settings, call, options);
+  let request = requestFor(settings, call, options);
   for (let attempt = 0; ; attempt += 1) {
     try {
       return await callOnce(settings, request, options);
     } catch (error) {
+      // An answer was lost, and its secret with it: the service derives it once more.
+      if (error instanceof ClientError && error.code === "secret_lost" && !request.url.endsWith(SECRET_AGAIN)) {
+        request = { ...request, url: request.url + SECRET_AGAIN };
+        continue;
+      }
       if (!(error instanceof ClientError) || attempt >= settings.retries || !mayRetry(error, attempt)) throw error;
       const delayMs = retryDelayMs(error, attempt);
       if (delayMs > settings.maxRetryDelayMs) throw error;
@@ -106,6 +122,8 @@ async function callWithRetries(settings: Settings, call: HttpCall, options: Call
     }
   }
 }
+
+const SECRET_AGAIN = "?secret=again";
 
 /** This call's first attempt can still be running when a retry arrives: then wait as well. */
 function mayRetry(error: ClientError, attempt: number): boolean {
@@ -196,7 +214,7 @@ function readAnswer(response: Response, text: string): HttpAnswer {
   return { body, headers: response.headers };
 }
 
-/** A replayed answer of a minting route lacks its secret, which is lost: it must not count as a success. */
+/** A replayed answer of a minting route lacks its secret: it must not count as a success. */
 function requireSecret(body: unknown, response: Response): void {
   if (
     typeof body !== "object" ||

@@ -20,6 +20,7 @@ import {
   type CustomSource,
   type Hex,
   type LocalAccount,
+  type NonceManager,
   type SerializeTransactionFn,
   type Signature,
   type SignAuthorizationReturnType,
@@ -29,14 +30,20 @@ import {
 } from "viem";
 import { toAccount } from "viem/accounts";
 import { hashAuthorization } from "viem/utils";
+import { defined } from "../protocol/defined";
 import { ClientError } from "./errors";
 import { askPkp, notSigned, portable, textOf, typesOf, type PkpOptions, type SigningAction } from "./signer/pkp";
 
 export type { ActionInstead, PkpOptions, SigningAction } from "./signer/pkp";
 export { STANDARD_ACTIONS, type StandardAction } from "./standardActions";
 
+export interface AccountOptions extends PkpOptions {
+  /** Counts nonces of transactions that are sent at the same time: viem's `nonceManager`. */
+  readonly nonceManager?: NonceManager;
+}
+
 /** @throws ClientError `invalid_argument` when `pkpId` is not an address. */
-export function toKeywrightAccount(given: PkpOptions): LocalAccount {
+export function toKeywrightAccount(given: AccountOptions): LocalAccount {
   if (!isAddress(given.pkpId, { strict: false }))
     throw new ClientError("invalid_argument", "pkpId must be the PKP's address: 0x and 40 hex digits.");
   const address = getAddress(given.pkpId);
@@ -49,6 +56,7 @@ export function toKeywrightAccount(given: PkpOptions): LocalAccount {
     signTransaction: (transaction, more) =>
       signTransaction(options, transaction, (more?.serializer ?? serializeTransaction) as Serialize),
     signAuthorization: (request) => signAuthorization(options, request),
+    ...defined({ nonceManager: given.nonceManager }),
   };
   return toAccount(source);
 }

@@ -1,9 +1,10 @@
 /** The owner's wallet: signs typed data; simulates, sends and awaits transactions. Works with any ethers signer. */
-import { isError, type Provider, type Signer, type TransactionReceipt } from "ethers";
+import { isError } from "ethers";
 import type { Address } from "../protocol/ids";
 import { buildTypedData, type PrimaryType, type TypedData, type TypedDataDomain } from "../protocol/typedDataShape";
 import { contractErrorOf } from "./contract";
 import { ClientError } from "./errors";
+import type { OwnerProvider, OwnerSigner, Receipt } from "./ownerSigner";
 import type { OwnerTransaction } from "./safe";
 
 /** A typed-data envelope for the signature routes. */
@@ -14,7 +15,7 @@ export interface SignedEnvelope {
 
 /** Signs the canonical envelope for one endpoint with the present time. */
 export async function signEnvelope(
-  signer: Signer,
+  signer: OwnerSigner,
   primaryType: PrimaryType,
   domain: TypedDataDomain,
 ): Promise<SignedEnvelope> {
@@ -28,9 +29,6 @@ export async function signEnvelope(
     throw walletErrorOf(cause);
   }
 }
-
-/** The used part of a mined transaction's receipt. */
-export type Receipt = Pick<TransactionReceipt, "hash" | "blockNumber" | "logs">;
 
 /** Sends one transaction as the account's owner and resolves when it is on chain. */
 export type SendTransaction = (transaction: OwnerTransaction) => Promise<Receipt>;
@@ -46,7 +44,7 @@ export interface SendingOptions {
 
 /** Sends from the signer's own wallet. */
 export function sendWith(
-  signer: Signer,
+  signer: OwnerSigner,
   { confirmations = 1, confirmationTimeoutMs = 180_000, onSent }: SendingOptions,
 ): SendTransaction {
   let lastMined: number | undefined;
@@ -72,7 +70,7 @@ export function sendWith(
 /**
  * A provider may answer from a cache or a lagging node: skip a nonce known to be used. Otherwise the wallet chooses.
  */
-async function nonceAfter(signer: Signer, lastMined: number | undefined): Promise<{ nonce?: number }> {
+async function nonceAfter(signer: OwnerSigner, lastMined: number | undefined): Promise<{ nonce?: number }> {
   if (lastMined === undefined || (await signer.getNonce("pending")) > lastMined) return {};
   return { nonce: lastMined + 1 };
 }
@@ -80,7 +78,7 @@ async function nonceAfter(signer: Signer, lastMined: number | undefined): Promis
 /**
  * A transaction that the user sped up is the same write under another hash; any other error means failed or unknown.
  */
-function receiptAfter(cause: unknown, hash: string): TransactionReceipt {
+function receiptAfter(cause: unknown, hash: string): Receipt {
   const facts = { transaction_hash: hash };
   if (isError(cause, "TRANSACTION_REPLACED") && !cause.cancelled) return cause.receipt;
   if (isError(cause, "TRANSACTION_REPLACED"))
@@ -106,7 +104,7 @@ function receiptAfter(cause: unknown, hash: string): TransactionReceipt {
 }
 
 /** Simulates a write: throws the contract's revert under its error code before anything is paid or signed. */
-export async function tryWrite(provider: Provider, owner: Address, { to, data }: OwnerTransaction): Promise<void> {
+export async function tryWrite(provider: OwnerProvider, owner: Address, { to, data }: OwnerTransaction): Promise<void> {
   await provider.call({ from: owner, to, data }).catch((cause: unknown) => {
     throw walletErrorOf(cause);
   });
@@ -119,7 +117,7 @@ export interface WriteEstimate {
 }
 
 export async function estimateWrite(
-  provider: Provider,
+  provider: OwnerProvider,
   owner: Address,
   { to, data }: OwnerTransaction,
 ): Promise<WriteEstimate> {

@@ -1,7 +1,8 @@
 /** The header `X-Wallet-Auth`: authenticates the owner by a wallet signature. Source: docs/conformance.md §5. */
-import { encodeBase64, toUtf8Bytes, type Signer } from "ethers";
+import { encodeBase64, toUtf8Bytes } from "ethers";
 import type { TypedDataDomain } from "../protocol/typedDataShape";
 import { operations } from "./operations";
+import type { OwnerSigner } from "./ownerSigner";
 import { createTransport, type TransportOptions } from "./transport";
 import { signEnvelope } from "./wallet";
 import type { Answer } from "./wire";
@@ -12,7 +13,7 @@ const WALLET_AUTH_LIFE_MS = 200_000;
 /** Returns the header's value, signed again before it expires. */
 export type WalletAuth = () => Promise<string>;
 
-export function createWalletAuth(signer: Signer, domain: TypedDataDomain): WalletAuth {
+export function createWalletAuth(signer: OwnerSigner, domain: TypedDataDomain): WalletAuth {
   let signed: { readonly at: number; readonly header: Promise<string> } | undefined;
   const sign = async (): Promise<string> =>
     encodeBase64(toUtf8Bytes(JSON.stringify(await signEnvelope(signer, "BillingAuth", domain))));

@@ -22,5 +22,7 @@ const checkArguments = (call, data) => {
   } catch {
     return refuse("transaction.data is not in its canonical form");
   }
-  call.args.forEach((rule, i) => Object.keys(rule).length > 0 && matches(rule, textOf(values[i]), `argument ${i + 1}`));
+  // A text is compared as it is: "0xAB" and "0xab" are two texts, but one value of bytes.
+  const text = (i) => (fragment.inputs[i].type === "string" ? values[i] : textOf(values[i]));
+  call.args.forEach((rule, i) => Object.keys(rule).length > 0 && matches(rule, text(i), `argument ${i + 1}`));
 };

@@ -44,7 +44,8 @@ const part = (type, value, path) => {
   if (POLICY.types[type] !== undefined) return struct(type, value, path);
   const copy = scalar(type, value, path);
   const rule = POLICY.fields[path];
-  if (rule !== undefined) matches(rule, textOf(copy), path);
+  // A text is compared as it is: "0xAB" and "0xab" are two texts, but one value of bytes.
+  if (rule !== undefined) matches(rule, type === "string" ? copy : textOf(copy), path);
   return copy;
 };
 const scalar = (type, value, path) => {

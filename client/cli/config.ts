@@ -17,6 +17,7 @@ export const ENVIRONMENT = {
   KEYWRIGHT_WALLET_PASSWORD: "its password",
   KEYWRIGHT_RPC_URL: "RPC endpoint of the service's chain, for wallets",
   KEYWRIGHT_ACCOUNT_ID: "the account's id when it is not the wallet's own",
+  KEYWRIGHT_INSECURE: "1 allows http to other machines, as --insecure does",
   KEYWRIGHT_PROFILE: "which login to use; default: default",
   KEYWRIGHT_CONFIG: "file of the logins; default: keywright/credentials.json below XDG_CONFIG_HOME or ~/.config",
 } as const;
@@ -38,11 +39,14 @@ export type Profile = z.output<typeof keyProfile> | WalletProfile;
 export interface Asked {
   readonly url?: string | undefined;
   readonly profile?: string | undefined;
+  readonly insecure?: boolean | undefined;
 }
 
 /** Settings of the commands. Without a credential only the open operations work. */
 export interface Settings {
   readonly url: string;
+  /** Whether http to other machines is allowed. */
+  readonly insecure: boolean;
   readonly apiKey?: string;
   readonly wallet?: Omit<WalletProfile, "url"> & { readonly password?: string | undefined };
 }
@@ -56,7 +60,14 @@ export function credentialsFile(env: Environment): string {
 
 export const profileName = (env: Environment, asked?: string): string => asked ?? env["KEYWRIGHT_PROFILE"] ?? "default";
 
+export const isInsecure = (env: Environment, { insecure }: Asked): boolean =>
+  insecure ?? env["KEYWRIGHT_INSECURE"] === "1";
+
 export function settingsOf(env: Environment, asked: Asked): Settings {
+  return { ...credentialOf(env, asked), insecure: isInsecure(env, asked) };
+}
+
+function credentialOf(env: Environment, asked: Asked): Omit<Settings, "insecure"> {
   const stored = readProfiles(credentialsFile(env))[profileName(env, asked.profile)];
   if (asked.profile !== undefined && stored === undefined)
     throw new WrongUse(`There is no login "${asked.profile}": keywright login --profile ${asked.profile}.`);

@@ -26,7 +26,8 @@ const methodOf = (client: object, name: string): Method | undefined => {
 
 export async function connect(settings: Settings, io: Io): Promise<Connection> {
   if (settings.wallet !== undefined) return walletConnection(settings, await openWallet(settings.wallet, io));
-  const client = createClient({ baseUrl: settings.url, ...defined({ apiKey: settings.apiKey }) });
+  const { url: baseUrl, insecure, apiKey } = settings;
+  const client = createClient({ baseUrl, insecure, ...defined({ apiKey }) });
   return {
     call: (name, input) => {
       const method = methodOf(client, name);
@@ -44,13 +45,14 @@ const FLOWS: Partial<Record<OperationName, (client: ChainSecuredClient, input: n
   addUsageApiKey: (client, input) => client.createUsageKey(input),
 };
 
-async function walletConnection({ url, wallet }: Settings, signer: Signer): Promise<Connection> {
+async function walletConnection({ url, insecure, wallet }: Settings, signer: Signer): Promise<Connection> {
   const owner = await createChainSecuredClient({
     baseUrl: url,
+    insecure,
     signer,
     ...defined({ accountId: wallet?.account_id }),
   });
-  const open = createClient({ baseUrl: url });
+  const open = createClient({ baseUrl: url, insecure });
   return {
     call: (name, input) => {
       const flow = FLOWS[name];

@@ -6,6 +6,7 @@ export interface GlobalOptions {
   readonly url?: string;
   readonly profile?: string;
   readonly json?: boolean;
+  readonly insecure?: boolean;
 }
 
 export type Out = (value: unknown) => void;

@@ -1,4 +1,5 @@
 /** How the program ends: exit codes, and errors as people and programs read them. */
+import { CommanderError } from "commander";
 import { ClientError } from "../errors";
 import { oneLine } from "./text";
 import { defined } from "../../protocol/defined";
@@ -27,6 +28,7 @@ export interface Failure {
 }
 
 export function failureOf(error: unknown): Failure {
+  if (error instanceof CommanderError) return { exitCode: EXIT.wrongUse, code: "wrong_use", message: usageText(error) };
   if (error instanceof WrongUse) return { exitCode: EXIT.wrongUse, code: "wrong_use", message: error.message };
   if (error instanceof ClientError) {
     const { code, message, status, requestId, retryable, facts } = error;
@@ -34,13 +36,19 @@ export function failureOf(error: unknown): Failure {
     return {
       exitCode,
       code,
-      message,
+      message: code === "missing_credential" ? NO_LOGIN : message,
       ...defined({ status, request_id: requestId }),
       ...(Object.keys(facts).length === 0 ? {} : { facts }),
     };
   }
   return { exitCode: EXIT.refused, code: "failed", message: error instanceof Error ? error.message : String(error) };
 }
+
+/** The service's own sentence is about headers. */
+const NO_LOGIN = "There is no login for this service: keywright login, or set KEYWRIGHT_API_KEY.";
+
+const usageText = ({ code, message }: CommanderError): string =>
+  code === "commander.help" ? "A command is missing; --help lists them." : message.replace(/^error: /, "");
 
 /** For people: code, what to fix, and what support needs. */
 export function failureText({ code, message, request_id, facts }: Failure): string {

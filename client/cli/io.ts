@@ -11,6 +11,8 @@ export interface Io {
   readonly columns: number;
   out(text: string): void;
   err(text: string): void;
+  /** What the parser of the command line says; default: `err`. */
+  readonly usage?: (text: string) => void;
   /** Reads one line without echo; without a terminal, the first line of standard input. */
   secret(question: string): Promise<string>;
   /** True when the user agrees; false without a terminal. */

@@ -9,6 +9,7 @@ import { ClientError } from "../errors";
 import {
   DEFAULT_URL,
   credentialsFile,
+  isInsecure,
   originOf,
   profileName,
   readProfiles,
@@ -61,15 +62,22 @@ async function login(context: Context, given: LoginOptions): Promise<void> {
   print({ profile: name, url, credential: "api_key" in profile ? "key" : "wallet", file });
 }
 
-async function keyLogin({ io }: Context, url: string): Promise<Profile> {
+async function keyLogin({ io, options }: Context, url: string): Promise<Profile> {
+  const connection = { baseUrl: url, insecure: isInsecure(io.env, options()) };
+  // Refused before a key is asked for.
+  createClient(connection);
   const api_key = await io.secret("Account key or usage key: ");
-  const client = createClient({ baseUrl: url, apiKey: api_key });
+  const client = createClient({ ...connection, apiKey: api_key });
   if (!(await withProgress(io, "trying the key", client.accountExists())))
     throw new ClientError("unknown_key", "The key is unknown to the service or was revoked.");
   return { url, api_key };
 }
 
-async function walletLogin({ io }: Context, url: string, { wallet, rpc, account }: LoginOptions): Promise<Profile> {
+async function walletLogin(
+  { io, options }: Context,
+  url: string,
+  { wallet, rpc, account }: LoginOptions,
+): Promise<Profile> {
   if (wallet === undefined || !existsSync(resolve(io.cwd, wallet)))
     throw new WrongUse(`There is no wallet file ${wallet ?? ""}.`);
   const rpc_url = rpc ?? io.env["KEYWRIGHT_RPC_URL"];
@@ -77,6 +85,7 @@ async function walletLogin({ io }: Context, url: string, { wallet, rpc, account 
   const profile = { url, wallet_file: resolve(io.cwd, wallet), rpc_url, ...defined({ account_id: account }) };
   const { url: _, ...rest } = profile;
   // Connect once, so that a wrong password or chain fails here.
-  (await connect({ url, wallet: { ...rest, password: io.env["KEYWRIGHT_WALLET_PASSWORD"] } }, io)).close();
+  const insecure = isInsecure(io.env, options());
+  (await connect({ url, insecure, wallet: { ...rest, password: io.env["KEYWRIGHT_WALLET_PASSWORD"] } }, io)).close();
   return profile;
 }

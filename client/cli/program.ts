@@ -12,28 +12,33 @@ import { connect, type Connection } from "./connection";
 import type { Context, GlobalOptions } from "./context";
 import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
 import { withProgress, type Io } from "./io";
+import { addKeeping, keeping } from "./keeping";
 import { addLogin } from "./login";
 import { addMcp } from "./mcp";
 import { addPolicy } from "./policy";
 import { addProject } from "./project";
+import { addReceipt } from "./receipt";
 import { addRun } from "./run";
 import { addSafe } from "./safe";
 import { commandSpecs, inputOf, type CommandSpec } from "./spec";
 import { readable } from "./text";
+import { VERSION } from "../version";
 import { addVerify } from "./verify";
 
 /** Runs one command line. @returns the exit code */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
-  const program = buildProgram(io);
+  const asJson = args.includes("--json");
+  const program = buildProgram(asJson ? { ...io, usage: () => undefined } : io);
   try {
     await program.parseAsync([...args], { from: "user" });
     return EXIT.ok;
   } catch (error) {
     if (error instanceof Ended) return error.exitCode;
-    // Commander has printed the error.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.wrongUse;
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
+    // Without --json, commander has printed its error.
+    if (error instanceof CommanderError && !asJson) return EXIT.wrongUse;
     const failure = failureOf(error);
-    io.err(program.opts<GlobalOptions>().json === true ? failureJson(failure) : failureText(failure));
+    io.err(asJson ? failureJson(failure) : failureText(failure));
     return failure.exitCode;
   }
 }
@@ -44,9 +49,11 @@ export function buildProgram(io: Io): Command {
     .option("--url <origin>", "origin of the service (KEYWRIGHT_URL; default: the login's, or http://127.0.0.1:8000)")
     .option("--profile <name>", "which login to use (KEYWRIGHT_PROFILE)")
     .option("--json", "answers, errors included, as JSON")
+    .option("--insecure", "allow http to other machines: keys can be read on the way (KEYWRIGHT_INSECURE=1)")
+    .version(VERSION, "--version", "the version of this program")
     .addHelpText("after", `\n${EXIT_TEXT}`)
     .exitOverride()
-    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) });
+    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => (io.usage ?? io.err)(text) });
   const context = contextOf(program, io);
   addLogin(program, context);
   addRun(program, context);
@@ -55,6 +62,7 @@ export function buildProgram(io: Io): Command {
   addPolicy(program, context);
   addMcp(program, context);
   addVerify(program, context);
+  addReceipt(program, context);
   addSafe(program, context);
   addCompletion(program, context);
   return program;
@@ -86,12 +94,15 @@ function addOperations(program: Command, context: Context): void {
   for (const spec of commandSpecs()) {
     const command = commandOf(program, spec);
     if (spec.paged) command.option("--all", "every page");
+    addKeeping(command, spec);
     command.action(async (...given: unknown[]) => {
       const { all, ...typed } = typedOf(spec, given);
       const input = inputOf(spec, typed);
-      const answer = await context.asking(spec.words.join(" "), (connection) =>
-        all === true ? wholeList(connection, spec, input) : connection.call(spec.name, input),
-      );
+      const request = (): Promise<unknown> =>
+        context.asking(spec.words.join(" "), (connection) =>
+          all === true ? wholeList(connection, spec, input) : connection.call(spec.name, input),
+        );
+      const answer = await keeping(context, spec, command.opts(), request);
       printAnswer(context, spec, answer);
     });
   }

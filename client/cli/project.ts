@@ -1,6 +1,6 @@
 /** Actions as code: `init`, `build`, `dev`, `test`, `deploy`. */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
@@ -10,11 +10,13 @@ import { openProject, type Project } from "../project/project";
 import { startSandbox, type LocalOutcome, type LocalSandbox } from "../project/sandbox";
 import { newProject } from "../project/templates";
 import type { Connection } from "./connection";
+import { originOf, settingsOf } from "./config";
 import type { Context } from "./context";
 import { EXIT, Ended, WrongUse } from "./failure";
 import { paramsOf } from "./run";
 import { lines, oneLine } from "./text";
 import { defined } from "../../protocol/defined";
+import { VERSION } from "../version";
 
 export const SECRETS_FILE = "keywright.secrets.json";
 
@@ -65,13 +67,14 @@ export function addProject(program: Command, context: Context): void {
 
 const projectHere = (context: Context): Promise<Project> => openProject(context.io.cwd);
 
-function init({ io, print }: Context, where: string): void {
+function init({ io, options, print }: Context, where: string): void {
   const folder = resolve(io.cwd, where);
+  const { url } = settingsOf(io.env, options());
   const files = newProject(
     basename(folder)
       .toLowerCase()
       .replace(/[^a-z0-9-]+/g, "-"),
-    VERSIONS,
+    { ...VERSIONS, keywright: `${originOf(url)}/packages/keywright-${VERSION}.tgz` },
   );
   const taken = Object.keys(files).filter((file) => existsSync(join(folder, file)));
   if (taken.length > 0) throw new WrongUse(`${folder} has ${taken.join(", ")} already; nothing was written.`);
@@ -79,12 +82,11 @@ function init({ io, print }: Context, where: string): void {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     writeFileSync(join(folder, file), text);
   }
-  print({ folder, files: Object.keys(files), next: "npm install, then npx keywright dev sign" });
+  print({ folder, files: Object.keys(files), next: "npm install, then npx --no keywright dev sign" });
 }
 
-/** Versions that a new project installs; the tools' are those this program is tested with. */
+/** Versions of a new project's tools: those this program is tested with. The program itself comes from the service. */
 const VERSIONS = {
-  keywright: "^0.1.0",
   ethers: "^6.17.0",
   isolatedVm: "^7.0.1",
   esbuild: "^0.28.2",
@@ -245,6 +247,12 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
     if (plan.steps.length > 0 && dryRun !== true && !agreed)
       throw new WrongUse("Nothing was done: pass --yes, or answer y.");
     if (agreed) await carryOut(context, project, plan);
+    const lost = lostSecrets(project, plan);
+    for (const { name, hash } of lost)
+      context.io.err(
+        `The key ${name} exists and its secret is not in ${SECRETS_FILE}. If it is lost: keywright key revoke ` +
+          `${hash}, and deploy again, which creates another.\n`,
+      );
     const { pkps, groups } = plan.made;
     if (context.options().json === true)
       context.print({
@@ -253,9 +261,19 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
         pkps: Object.fromEntries(pkps),
         groups: Object.fromEntries(groups),
         cids: Object.fromEntries(built.map((one) => [one.action, one.cid])),
+        secrets_not_here: Object.fromEntries(lost.map(({ name, hash }) => [name, hash])),
       });
   });
 }
+
+/** Keys of the account that the project names and whose secrets are not in its file. */
+function lostSecrets({ folder }: Project, { keys }: Plan): { name: string; hash: string }[] {
+  const kept = readSecrets(join(folder, SECRETS_FILE));
+  return [...keys].flatMap(([name, hash]) => (name in kept ? [] : [{ name, hash }]));
+}
+
+const readSecrets = (file: string): Record<string, string> =>
+  existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>) : {};
 
 /** Runs the steps in sequence; a key's secret is written to disk before the next step starts. */
 async function carryOut({ io }: Context, { folder }: Project, { steps, made }: Plan): Promise<void> {
@@ -265,8 +283,9 @@ async function carryOut({ io }: Context, { folder }: Project, { steps, made }: P
     await step.run(made);
     if (Object.keys(made.secrets).length === kept) continue;
     kept = Object.keys(made.secrets).length;
-    const before = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>) : {};
-    writeFileSync(file, `${JSON.stringify({ ...before, ...made.secrets }, null, 2)}\n`, { mode: 0o600 });
+    writeFileSync(file, `${JSON.stringify({ ...readSecrets(file), ...made.secrets }, null, 2)}\n`, { mode: 0o600 });
+    // A file of an older program keeps its mode.
+    chmodSync(file, 0o600);
   }
   if (kept > 0) io.err(`New keys are in ${SECRETS_FILE}: they are shown nowhere else.\n`);
 }

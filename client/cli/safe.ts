@@ -68,12 +68,14 @@ async function writeFile(
   const { io, print } = context;
   const rpc = options.rpc ?? io.env["KEYWRIGHT_RPC_URL"];
   if (rpc === undefined) throw new WrongUse("--rpc is needed: an RPC endpoint of the service's chain.");
+  const { url, insecure } = settingsOf(io.env, context.options());
   const provider = new JsonRpcProvider(rpc, undefined, { staticNetwork: true });
   try {
     // Signs the mints' typed data; owns nothing.
     const signer = Wallet.createRandom(provider);
     const given = {
-      baseUrl: settingsOf(io.env, context.options()).url,
+      baseUrl: url,
+      insecure,
       signer,
       owner: options.safe,
       ...defined({ accountId: options.account }),

@@ -21,9 +21,9 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 function cell(value: unknown): string {
   if (value === undefined || value === null || value === "") return "-";
-  if (typeof value === "string") return oneLine(value);
+  if (typeof value === "string") return oneLine(value, Infinity);
   if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(cell).join(",");
-  return isRecord(value) ? oneLine(JSON.stringify(value)) : String(value);
+  return isRecord(value) ? oneLine(JSON.stringify(value), Infinity) : String(value);
 }
 
 /**
@@ -56,12 +56,16 @@ export function table(rows: readonly Record<string, unknown>[], width = Infinity
 const shortened = (value: string): string =>
   value.replace(/0x[0-9a-fA-F]{40,}/g, (hex) => `${hex.slice(0, 8)}…${hex.slice(-6)}`);
 
-function fields(record: Record<string, unknown>): string {
-  const entries = Object.entries(record);
+/** Lists of records, such as events, are tables below the other members. */
+function fields(record: Record<string, unknown>, columns?: number): string {
+  const isTable = ([, value]: [string, unknown]): boolean => Array.isArray(value) && value.some(isRecord);
+  const tables = Object.entries(record).filter(isTable);
+  const entries = Object.entries(record).filter((entry) => !isTable(entry));
   const width = Math.max(0, ...entries.map(([name]) => name.length));
-  return entries
-    .map(([name, value]) => `${name.padEnd(width)}  ${isRecord(value) ? JSON.stringify(value) : cell(value)}\n`)
-    .join("");
+  return [
+    ...entries.map(([name, value]) => `${name.padEnd(width)}  ${cell(value)}\n`),
+    ...tables.map(([name, rows]) => `\n${name}\n${table(rows as Record<string, unknown>[], columns)}`),
+  ].join("");
 }
 
 /** Formats any answer for people. */
@@ -72,5 +76,5 @@ export function readable(value: unknown, width?: number): string {
       : value.length === 0
         ? "(none)\n"
         : `${value.map(cell).join("\n")}\n`;
-  return isRecord(value) ? fields(value) : `${cell(value)}\n`;
+  return isRecord(value) ? fields(value, width) : `${cell(value)}\n`;
 }

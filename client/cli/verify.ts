@@ -2,6 +2,8 @@
  * `keywright verify`: prints the checks of `keywright/verify` as a table. The verifier's libraries are loaded on
  * demand, to keep the other commands fast to start.
  */
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import type * as Verify from "../verify";
 import { EXIT_CODES, type Outcome, type Report, type StepStatus } from "../verify/types";
@@ -24,7 +26,7 @@ const VERDICTS: Readonly<Record<Outcome, string>> = {
   incomplete: "NOT VERIFIED: some steps could not be checked; all checked steps passed.",
 };
 
-interface Options {
+export interface VerifierOptions {
   readonly rpc?: string;
   readonly allowlist?: string;
   readonly measurements?: string;
@@ -34,27 +36,49 @@ interface Options {
   readonly ca?: string;
 }
 
+interface Options extends VerifierOptions {
+  readonly save?: string;
+}
+
 export function addVerify(program: Command, context: Context): void {
-  program
-    .command("verify")
+  withVerifierOptions(program.command("verify"))
     .description(
       `check from outside what code a service runs and that it runs in a TEE; exit codes: ${Object.entries(EXIT_CODES)
         .map(([outcome, code]) => `${code} ${outcome}`)
         .join(", ")}`,
     )
     .argument("[url]", "origin of the service")
+    .option("--save <file>", "keep the evidence in a file, for `keywright receipt --quote`")
+    .action((url: string | undefined, options: Options) => verify(context, url, options));
+}
+
+/** How quotes are judged, for every command that does. */
+export function withVerifierOptions(command: Command): Command {
+  return command
     .option("--rpc <url>", "your own RPC endpoint, to ask the allow-list contract")
     .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
     .option("--measurements <file>", "JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect")
     .option("--collateral <file>", "Intel's collateral as JSON, instead of fetching it")
     .option("--pccs <url>", "where to fetch collateral")
     .option("--accept-tcb <status...>", "TCB states to accept besides UpToDate")
-    .option("--ca <file>", "PEM of certificate authorities to trust for TLS")
-    .action((url: string | undefined, options: Options) => verify(context, url, options));
+    .option("--ca <file>", "PEM of certificate authorities to trust for TLS");
 }
 
 async function verify(context: Context, given: string | undefined, options: Options): Promise<void> {
   const url = given ?? settingsOf(context.io.env, context.options()).url;
+  const { recordService } = require("../verify") as typeof Verify;
+  const settings = verifierSettings(context, options);
+  const { report, evidence } = await withProgress(context.io, `verifying ${url}`, recordService(url, settings)).catch(
+    asWrongUse,
+  );
+  if (options.save !== undefined) writeFileSync(resolve(context.io.cwd, options.save), `${JSON.stringify(evidence)}\n`);
+  if (context.options().json === true) context.print(report);
+  else context.io.out(textOf(report));
+  if (report.exitCode !== 0) throw new Ended(report.exitCode);
+}
+
+/** The given options as the verifier takes them. */
+export function verifierSettings(context: Context, options: VerifierOptions): Verify.VerifyOptions {
   const json = (file: string | undefined): unknown =>
     file === undefined ? undefined : parse(file, readText(context, file));
   const all = {
@@ -66,27 +90,22 @@ async function verify(context: Context, given: string | undefined, options: Opti
     acceptTcb: options.acceptTcb,
     ca: options.ca === undefined ? undefined : readText(context, options.ca),
   };
-  const set = Object.fromEntries(
-    Object.entries(all).filter(([, value]) => value !== undefined),
-  ) as Verify.VerifyOptions;
-  const { verifyService } = require("../verify") as typeof Verify;
-  const report = await withProgress(context.io, `verifying ${url}`, verifyService(url, set)).catch(asWrongUse);
-  if (context.options().json === true) context.print(report);
-  else context.io.out(textOf(report));
-  if (report.exitCode !== 0) throw new Ended(report.exitCode);
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Verify.VerifyOptions;
 }
 
-function asWrongUse(error: unknown): never {
+export function asWrongUse(error: unknown): never {
   throw error instanceof RangeError ? new WrongUse(error.message) : error;
 }
 
-function parse(file: string, text: string): unknown {
+/** @throws WrongUse naming the file. */
+export function parse(file: string, text: string): unknown {
   const value = parseJson(text);
   if (value === undefined) throw new WrongUse(`${file} is not JSON.`);
   return value;
 }
 
-function textOf({ baseUrl, tee, steps, notes, warnings, outcome }: Report): string {
+/** The report as a table. */
+export function textOf({ baseUrl, tee, steps, notes, warnings, outcome }: Report): string {
   const width = Math.max(...steps.map(({ title }) => title.length));
   const rows = steps.map(
     ({ status, title, detail }) => `${WORDS[status].padEnd(13)}  ${title.padEnd(width)}  ${detail}`,

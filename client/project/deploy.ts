@@ -49,6 +49,8 @@ interface State {
 export interface Plan {
   readonly steps: readonly Step[];
   readonly made: Made;
+  /** The project's keys that the account has already: hashes by name. */
+  readonly keys: ReadonlyMap<string, string>;
 }
 
 /** Reads the account and returns the missing steps in dependency order. */
@@ -60,7 +62,10 @@ export async function planDeployment(connection: Connection, project: Project, b
     secrets: {},
   };
   const parts = { call: connection.call, project, built, state };
-  return { steps: [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)], made };
+  const keys = new Map(
+    state.keys.filter(({ name }) => name in project.config.keys).map((one) => [one.name, one.api_key_hash]),
+  );
+  return { steps: [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)], made, keys };
 }
 
 interface Parts {

@@ -73,5 +73,8 @@ function requireIsolatedVm(folder: string, place: string): void {
       // Try the next path.
     }
   }
-  throw new WrongUse("The sandbox needs isolated-vm: npm install --save-dev isolated-vm");
+  throw new WrongUse(
+    `Runs on this machine need Node 24 (this is ${process.versions.node}) and isolated-vm: ` +
+      "npm install --save-optional isolated-vm@7. Building and deploying need neither.",
+  );
 }

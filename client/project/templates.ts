@@ -16,13 +16,15 @@ export function newProject(
     "@types/node": "^24.0.0",
     esbuild: versions.esbuild,
     ethers: versions.ethers,
-    "isolated-vm": versions.isolatedVm,
     keywright: versions.keywright,
     mocha: versions.mocha,
     typescript: versions.typescript,
   };
+  // Only for runs on this machine, and for Node 24: an older Node leaves it out and builds and deploys without it.
+  const optionalDependencies = { "isolated-vm": versions.isolatedVm };
+  const description = { name, private: true, type: "module", scripts, devDependencies, optionalDependencies };
   return {
-    "package.json": `${JSON.stringify({ name, private: true, type: "module", scripts, devDependencies }, null, 2)}\n`,
+    "package.json": `${JSON.stringify(description, null, 2)}\n`,
     ".gitignore": "node_modules\nkeywright.secrets.json\n",
     "tsconfig.json": `${JSON.stringify(TSCONFIG, null, 2)}\n`,
     "keywright.config.ts": CONFIG,
@@ -115,8 +117,8 @@ Actions for Keywright.
 
 | Command | Does |
 | --- | --- |
-| \`npx keywright dev sign --params '{"name": "World"}'\` | runs the action in the real sandbox on every save |
-| \`npx keywright test\` | runs the tests, in the same sandbox |
-| \`npx keywright build\` | makes \`build/*.js\`, whose CIDs are what groups list |
-| \`npx keywright deploy\` | shows what \`keywright.config.ts\` adds to or changes in the account, and applies it |
+| \`npx --no keywright dev sign --params '{"name": "World"}'\` | runs the action in the real sandbox on every save |
+| \`npx --no keywright test\` | runs the tests, in the same sandbox |
+| \`npx --no keywright build\` | makes \`build/*.js\`, whose CIDs are what groups list |
+| \`npx --no keywright deploy\` | shows what \`keywright.config.ts\` adds to or changes in the account, and applies it |
 `;

@@ -3,8 +3,10 @@
  * The same as `npm run verify -- <base url>`. For Node. What each step proves: docs/verify.md.
  */
 import { randomBytes } from "node:crypto";
-import { collect, type Material } from "./material";
+import { get } from "./http";
+import { collect, type Fetch, type Material } from "./material";
 import { payerDelayOf, type PayerDelay } from "./payerDelay";
+import { recording, recordingOf, replaying, type Recording } from "./recording";
 import { collateralSchema, type Collateral } from "./signature";
 import { runSteps, type Measurements } from "./steps";
 import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
@@ -21,6 +23,8 @@ export {
   type StepStatus,
 } from "./types";
 export { arePublicKeysAttested } from "./publicKeys";
+export { verifyReceipt, type ReceiptClaims, type ReceiptSubjects } from "./receipt";
+export { type Recording } from "./recording";
 export { type Collateral } from "./signature";
 export { type Measurements } from "./steps";
 
@@ -67,20 +71,54 @@ const DEFAULT_TIMEOUT_MS = 15_000;
  * @throws RangeError for a base URL that is not http(s), or an invalid nonce length, collateral or measurements.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
+  return (await verified(baseOf(baseUrl), options.nonce ?? randomBytes(32), options, get)).report;
+}
+
+/** As `verifyService`, with the evidence for a file: `verifyEvidence` checks it again without the service. */
+export async function recordService(
+  baseUrl: string,
+  options: VerifyOptions = {},
+): Promise<{ readonly report: Report; readonly evidence: Recording }> {
   const url = baseOf(baseUrl);
   const nonce = options.nonce ?? randomBytes(32);
+  const { fetch, recorded } = recording(url, nonce);
+  return { report: (await verified(url, nonce, options, fetch)).report, evidence: recorded };
+}
+
+/**
+ * Checks recorded evidence as `verifyService` checks a service. `config` is the config document when its step passed:
+ * what `verifyReceipt` needs. Offline if collateral is given.
+ * @throws RangeError also for anything that is no recorded evidence.
+ */
+export async function verifyEvidence(
+  evidence: unknown,
+  options: Omit<VerifyOptions, "nonce"> = {},
+): Promise<{ readonly report: Report; readonly config: Readonly<Record<string, unknown>> | undefined }> {
+  const recorded = recordingOf(evidence);
+  const nonce = Buffer.from(recorded.nonce, "hex");
+  const { report, material } = await verified(baseOf(recorded.base_url), nonce, options, replaying(recorded));
+  const isAttested = report.steps.some(({ id, status }) => id === "config" && status === "passed");
+  return { report, config: isAttested ? material.info().config : undefined };
+}
+
+async function verified(
+  url: URL,
+  nonce: Buffer,
+  options: VerifyOptions,
+  fetch: Fetch,
+): Promise<{ readonly report: Report; readonly material: Material }> {
   if (nonce.length < 16 || nonce.length > 32) throw new RangeError("the nonce has 16 to 32 bytes");
   const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
   if (options.measurements !== undefined) requireMeasurements(options.measurements);
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const material = await collect(url, { nonce, timeoutMs, ...defined({ ca: options.ca }) });
+  const material = await collect(url, { nonce, timeoutMs, fetch, ...defined({ ca: options.ca }) });
   const { collateral: _, ...rest } = options;
   const nowSeconds = options.nowSeconds ?? Math.floor(Date.now() / 1000);
   const steps = await runSteps(material, { ...rest, ...defined({ collateral }), nonce, timeoutMs, nowSeconds });
   const tee = teeOf(material);
   const outcome = outcomeOf(tee, steps);
   const judged = await judgedOf(material, steps, () => payerDelayOf(material, options.rpcUrl, timeoutMs));
-  return { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], ...judged };
+  return { material, report: { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], ...judged } };
 }
 
 function baseOf(text: string): URL {

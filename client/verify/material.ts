@@ -12,6 +12,7 @@ import { defined } from "../../protocol/defined";
 
 const MIB = 1024 * 1024;
 const MAX_FILES = 32;
+const MAX_PACKAGES = 8;
 
 /** Not provided by the service: the steps that need it are not checked. */
 export class Unavailable extends Error {
@@ -42,6 +43,11 @@ const attestationSchema = z.looseObject({
 });
 export type Attestation = z.infer<typeof attestationSchema>;
 
+/** File name → hash in the form of npm's lockfiles. */
+export const packagesSchema = z
+  .record(z.string().regex(/^[a-z][a-z0-9.-]{0,63}\.tgz$/), z.string().regex(/^sha512-[A-Za-z0-9+/]{86}==$/))
+  .refine((all) => Object.keys(all).length <= MAX_PACKAGES);
+
 const chainConfigSchema = z.looseObject({
   contract_address: z.string().transform(orMalformed(parseAddress)),
   chain_id: z.int().positive(),
@@ -71,17 +77,23 @@ export interface Material {
   readonly quoteFile: Lazy<Buffer>;
   /** The files the checksum list names. */
   readonly files: Lazy<ReadonlyMap<string, Lazy<Buffer>>>;
+  /** The packages that the config document names. */
+  readonly packages: Lazy<ReadonlyMap<string, Lazy<Buffer>>>;
 }
 
 export interface CollectOptions {
   readonly nonce: Buffer;
   readonly timeoutMs: number;
   readonly ca?: string;
+  /** Instead of the network: recorded evidence. */
+  readonly fetch?: Fetch;
 }
 
-export async function collect(baseUrl: URL, { nonce, timeoutMs, ca }: CollectOptions): Promise<Material> {
+export type Fetch = typeof get;
+
+export async function collect(baseUrl: URL, { nonce, timeoutMs, ca, fetch = get }: CollectOptions): Promise<Material> {
   const fetched = (path: string, maxBytes = MAX_EVIDENCE_BYTES): Promise<Lazy<Got>> =>
-    outcomeOf(get(new URL(path, baseUrl), { maxBytes, timeoutMs, ...defined({ ca }) }), path);
+    outcomeOf(fetch(new URL(path, baseUrl), { maxBytes, timeoutMs, ...defined({ ca }) }), path);
   const [info, attestation, chainConfig, limits, checksums, quoteFile] = await Promise.all([
     fetched("/info", 8 * MIB),
     fetched(`/attestation?nonce=${nonce.toString("hex")}`, 8 * MIB),
@@ -91,6 +103,7 @@ export async function collect(baseUrl: URL, { nonce, timeoutMs, ca }: CollectOpt
     fetched("/evidences/quote.json"),
   ]);
   const files = await filesOf(checksums, (name) => fetched(`/evidences/${name}`));
+  const packages = await packagesOf(info, (name) => fetched(`/packages/${name}`, 16 * MIB));
   return {
     secure: baseUrl.protocol === "https:",
     host: baseUrl.hostname,
@@ -102,8 +115,30 @@ export async function collect(baseUrl: URL, { nonce, timeoutMs, ca }: CollectOpt
     checksums: () => checksums().body,
     quoteFile: () => quoteFile().body,
     files,
+    packages,
   };
 }
+
+async function packagesOf(
+  info: Lazy<Got>,
+  fetched: (name: string) => Promise<Lazy<Got>>,
+): Promise<Material["packages"]> {
+  const names = lazily(() => Object.keys(packagesSchema.parse(shaped(infoSchema, info(), "/info").config["packages"])));
+  const bodies = new Map<string, Lazy<Buffer>>();
+  for (const name of stated(names)) {
+    const file = await fetched(name);
+    bodies.set(name, () => file().body);
+  }
+  return () => bodies;
+}
+
+const stated = (names: Lazy<string[]>): string[] => {
+  try {
+    return names();
+  } catch {
+    return [];
+  }
+};
 
 async function filesOf(
   checksums: Lazy<Got>,

@@ -11,7 +11,7 @@ import { askAllowlist } from "./allowlist";
 import { pinnedImages } from "./compose";
 import { parseEventLog, replayAgainst, singleEvent, type ReplayedLog } from "./eventLog";
 import { acmeAccountOf, leafOf, parseChecksums, quoteFileOf } from "./files";
-import { certificatesOf, lazily, Unavailable, type Lazy, type Material } from "./material";
+import { certificatesOf, lazily, packagesSchema, Unavailable, type Lazy, type Material } from "./material";
 import { readQuote, type QuoteFacts } from "./quote";
 import { NoCollateral, verifySignature, type SignatureOptions } from "./signature";
 import {
@@ -71,6 +71,7 @@ const CHECKS: Readonly<Record<StepId, Check>> = {
   allowlist: checkAllowlist,
   images: checkImages,
   imageContents: checkImageContents,
+  packages: checkPackages,
   evidenceQuote: checkEvidenceQuote,
   evidenceFiles: checkEvidenceFiles,
   tlsLeaf: checkTlsLeaf,
@@ -246,6 +247,25 @@ function checkImageContents({ appCompose, log, options }: Subjects): string {
   const others = [...images.keys()].filter((name) => !(name in builtImages));
   const rest = others.length === 0 ? "" : `; not of this source: ${others.join(", ")}`;
   return `${Object.keys(builtImages).join(" and ")} are what the source builds${rest}`;
+}
+
+/** What users install is what the quote covers. */
+function checkPackages({ material, bound, fresh }: Subjects): string {
+  const { config } = material.info();
+  needed(fresh, "the quote covers no config document for this nonce");
+  if (!configDigest(config).equals(bound().config)) throw new Unavailable("the config document is not attested");
+  if (config.packages === undefined) throw new Unavailable("the config document names no packages");
+  const named = packagesSchema.safeParse(config.packages);
+  if (!named.success) throw new Malformed("packages of the config document has the wrong form");
+  const served = material.packages();
+  for (const [name, integrity] of Object.entries(named.data)) {
+    const bytes = served.get(name)?.() ?? Buffer.alloc(0);
+    if (`sha512-${createHash("sha512").update(bytes).digest().toString("base64")}` !== integrity)
+      throw new Malformed(`/packages/${name} is not the package that the quote covers`);
+  }
+  return Object.entries(named.data)
+    .map(([name, integrity]) => `${name} ${integrity}`)
+    .join(", ");
 }
 
 async function checkEvidenceQuote({ material, options, quote, log }: Subjects): Promise<string> {

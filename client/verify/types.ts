@@ -12,6 +12,7 @@ export const STEPS = {
   allowlist: "Allow-list contract",
   images: "Images pinned by digest",
   imageContents: "What is inside the image",
+  packages: "Packages that the service serves",
   evidenceQuote: "Evidence quote",
   evidenceFiles: "Evidence files",
   tlsLeaf: "TLS certificate of this connection",

@@ -1,7 +1,8 @@
 /** A ChainSecured owner that is a Safe: its writes exported as files for the Transaction Builder, and executed. */
 import { expect } from "chai";
 import { Wallet } from "ethers";
-import type { OwnerWrite } from "../../client";
+import { decodeCalls, type OwnerWrite } from "../../client";
+import { contractInterface } from "../../client/contract";
 import { PathKind, packedAccountId, type Address } from "../../protocol/ids";
 import type { TestChain } from "../support/chain";
 import { CID, HASH, OTHER_CID, codeOf, minted, mintedKey, ownerBed, permissions } from "../support/owners";
@@ -51,13 +52,32 @@ describe("a ChainSecured owner's writes with a 2-of-3 Safe", () => {
     expect(file.createdAt).to.be.closeTo(Date.now(), 60_000);
     for (const call of file.transactions) {
       expect(call).to.have.keys("to", "value", "data", "contractMethod", "contractInputsValues");
-      expect(call).to.include({
-        to: chain.contractAddress,
-        value: "0",
-        contractMethod: null,
-        contractInputsValues: null,
-      });
+      expect(call).to.include({ to: chain.contractAddress, value: "0" });
+      const { contractMethod: method, contractInputsValues: values } = call;
+      const given = method.inputs.map(({ name, type }) =>
+        type.endsWith("[]")
+          ? (JSON.parse(values[name] ?? "") as unknown)
+          : type === "bool"
+            ? values[name] === "true"
+            : values[name],
+      );
+      expect(contractInterface.encodeFunctionData(method.name as never, given as never), method.name).to.equal(
+        call.data,
+      );
     }
+    expect(file.transactions.at(0)?.contractInputsValues).to.deep.equal({ name: "DAO", description: "" });
+    const whole = await prepare.batch(
+      await Promise.all(["a", "b"].map((name) => prepare.addAction({ action_ipfs_cid: CID, name, description: "" }))),
+    );
+    expect(
+      decodeCalls(whole.data).map(({ functionName, args }) => [
+        functionName,
+        args.find(({ name }) => name === "name")?.value,
+      ]),
+    ).to.deep.equal([
+      ["addAction", "a"],
+      ["addAction", "b"],
+    ]);
 
     const loaded = JSON.parse(JSON.stringify(file)) as typeof file;
     await safe.execute(loaded.transactions);

@@ -231,10 +231,21 @@ describe("the SDK's calls", () => {
     expect(seen.map(({ url }) => url)).to.deep.equal(["/core/v1/account_exists"]);
   });
 
-  it("says that a secret is lost when a retry's answer no longer contains it", async () => {
+  it("asks for a secret again that was lost with its answer, and says where it cannot be had", async () => {
     const made = { ...written, wallet_address: "0x", api_key_hash: `0x${"b2".repeat(32)}` };
-    replies = [drop, json(200, { ...made, secret_returned_before: true })];
-    const error = await failure(createAccount({ baseUrl: origin() }, { account_name: "a", account_description: "" }));
+    const account = { account_name: "a", account_description: "" };
+    const replay = json(200, { ...made, secret_returned_before: true });
+    replies = [drop, replay, json(200, { ...made, api_key: KEY })];
+    const { account: found } = await createAccount({ baseUrl: origin() }, account);
+    expect(found.api_key).to.equal(KEY);
+    expect(seen.map(({ url }) => url)).to.deep.equal([
+      "/core/v1/new_account",
+      "/core/v1/new_account",
+      "/core/v1/new_account?secret=again",
+    ]);
+    expect(new Set(seen.map(({ headers }) => headers["idempotency-key"])).size).to.equal(1);
+    replies = [drop, replay, replay];
+    const error = await failure(createAccount({ baseUrl: origin() }, account));
     expect(error.code).to.equal("secret_lost");
     expect(error.facts).to.include({ api_key_hash: made.api_key_hash });
   });
@@ -261,6 +272,34 @@ describe("the SDK's calls", () => {
       ClientError,
       "not both",
     );
+  });
+
+  it("sends nothing over http to another machine unless that is allowed", () => {
+    const remote = [
+      "http://keys.example",
+      "http://192.168.1.2:8000",
+      "http://0.0.0.0:8000",
+      "http://[::2]",
+      "http://localhost.example",
+    ];
+    for (const baseUrl of remote) {
+      expect(() => createClient({ baseUrl, apiKey: KEY })).to.throw(ClientError, "could read the keys");
+      createClient({ baseUrl, apiKey: KEY, insecure: true });
+    }
+    for (const baseUrl of [
+      "http://localhost:1",
+      "http://127.0.0.2",
+      "http://[::1]:1",
+      "http://a.localhost",
+      "https://keys.example",
+    ])
+      createClient({ baseUrl, apiKey: KEY });
+  });
+
+  it("serialises its errors with their messages", async () => {
+    replies = [problem(401, "unknown_key")];
+    const error = await failure(client().accountExists());
+    expect(JSON.parse(JSON.stringify(error))).to.include({ code: "unknown_key", message: error.message, status: 401 });
   });
 
   it("never prints its key, nor puts it into an error", async () => {

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Command } from "commander";
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROUTES } from "../../../protocol/http";
 import { ALL_OPERATIONS } from "../../../client/operations";
@@ -48,6 +48,7 @@ describe("the commands of the command line", () => {
       "logs",
       "billing",
       "verify",
+      "receipt",
       "safe",
       "completion",
     ])
@@ -85,6 +86,37 @@ describe("the commands of the command line", () => {
       const { code, err } = await cli.run(line);
       expect([code, err !== ""], `${line}: ${err}`).to.deep.equal([2, true]);
     }
+  });
+
+  it("report a wrong command line as JSON where --json is given", async () => {
+    for (const line of [
+      "--json group create",
+      "group list --no-such-option --json",
+      "--json no-such-thing",
+      "--json group",
+    ]) {
+      const { code, out, err } = await cli.run(line);
+      expect([code, out], line).to.deep.equal([2, ""]);
+      expect((JSON.parse(err) as { error: object }).error, line).to.include({ code: "wrong_use" });
+    }
+  });
+
+  it("refuse http to another machine before anything is sent or asked, unless it is allowed", async () => {
+    const remote = "http://keys.example";
+    for (const line of [`--url ${remote} group list`, `--url ${remote} login`, `--url ${remote} account create Acme`]) {
+      const { code, err } = await cli.run(line);
+      expect([code, err], line).to.deep.equal([2, err]);
+      expect(err).to.include("--insecure");
+    }
+    expect((await cli.run("--url http://0.0.0.0:1 --insecure service health")).code).to.equal(3);
+  }).timeout(20_000);
+
+  it("name their version, that of the package", async () => {
+    const { version } = JSON.parse(readFileSync(join(__dirname, "..", "..", "..", "package.json"), "utf8")) as Record<
+      string,
+      string
+    >;
+    expect((await cli.ok("--version")).out).to.equal(`${version}\n`);
   });
 
   it("exit with 3 and name the error code when the service is unreachable", async () => {
@@ -131,6 +163,10 @@ describe("the commands of the command line", () => {
     expect(table([{ id: hash, name: "x" }])).to.include(hash);
     expect(table([{ id: hash, name: "x" }], 40)).to.include("0xababab…ababab");
     expect(table([{ id: hash, api_key_hash: hash, name: "x" }]).split("\n")[0]).to.match(/^ID +NAME$/);
+    const long = "x".repeat(1_000);
+    expect(readable({ next: "7", events: [{ cursor: "1", args: { name: long } }] }))
+      .to.include(long)
+      .and.to.match(/^next  7\n\nevents\nCURSOR  ARGS\n1 /);
     expect(readable({ a: 1, list: ["x", "y"] })).to.equal("a     1\nlist  x,y\n");
     expect(readable([])).to.equal("(none)\n");
   });

@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Wallet, encryptKeystoreJsonSync, verifyMessage, type JsonRpcProvider } from "ethers";
 import { connect, fundedWallet } from "../../support/chain";
@@ -34,8 +34,17 @@ describe("the command line", function () {
   it("goes from a new account to a signature, and revokes", async () => {
     const account = (await cli.ok("--json account create Acme")).json<{ api_key: string }>();
     cli.secrets.push(account.api_key);
-    const login = await cli.ok("login");
+    const login = await cli.ok("login --profile given");
     expect(login.out + login.err).to.not.include(account.api_key);
+    expect((await cli.run("account show")).err)
+      .to.include("keywright login")
+      .and.to.not.include("X-Api-Key");
+    const created = await cli.ok("account create Acme --login");
+    const stored = JSON.parse(readFileSync(join(cli.cwd, "credentials.json"), "utf8")) as {
+      profiles: { default: { api_key: string } };
+    };
+    expect(created.out + created.err).to.not.include(stored.profiles.default.api_key);
+    expect((await cli.run("account create Second --login")).code).to.equal(2);
     const pkp = (await cli.ok("--json pkp create --name treasury")).json<{ wallet_address: string }>().wallet_address;
     const group = (await cli.ok("--json group create payouts")).json<{ group_id: string }>().group_id;
     const cid = (await cli.ok("cid sign.js")).out.trim();
@@ -57,6 +66,15 @@ describe("the command line", function () {
     expect((await cli.ok("billing history --all --json")).json<{ items: unknown[] }>().items.length).to.be.greaterThan(
       3,
     );
+    const kept = await cli.ok("key create kept --out kept.json");
+    const { usage_api_key } = JSON.parse(readFileSync(join(cli.cwd, "kept.json"), "utf8")) as { usage_api_key: string };
+    expect(usage_api_key).to.have.length(44);
+    expect(kept.out + kept.err).to.not.include(usage_api_key);
+    expect(statSync(join(cli.cwd, "kept.json")).mode & 0o777).to.equal(0o600);
+    expect((await cli.run("key create other --out kept.json")).code).to.equal(2);
+    expect((await cli.run("--json key create x --execute-in-groups 99 --out none.json")).code).to.equal(1);
+    expect(existsSync(join(cli.cwd, "none.json"))).to.equal(false);
+    expect((await cli.ok("logs --limit 3")).out).to.match(/^CURSOR +/m);
     await cli.ok(`key revoke ${key.api_key_hash}`);
     const refused = await bot.run("--json run", join(cli.cwd, "sign.js"));
     expect([
@@ -92,6 +110,7 @@ describe("the command line", function () {
     expect(elsewhere.err).to.include("missing_credential");
     cli.secrets.push(randomBytes(32).toString("base64"));
     expect((await cli.run("login --profile other")).err).to.include("unknown_key");
+    await cli.ok("logout --profile given");
     await cli.ok("logout");
     expect(readFileSync(file, "utf8")).to.not.include("api_key");
     expect((await cli.run("group list")).err).to.include("missing_credential");

@@ -76,6 +76,8 @@ describe("keywright mcp", function () {
       ]);
       for (const { name, annotations } of tools)
         expect([name, routeOf(name as RouteName).effect, annotations?.readOnlyHint]).to.deep.equal([name, false, true]);
+      const marked = (await client.callTool({ name: "listGroups", arguments: {} })) as unknown as Answer;
+      expect(marked.content[1]?.text).to.include("never instructions");
       const { value } = await call(client, "listGroups");
       expect(value).to.have.nested.property("items[0].name", "group");
       expect(await call(client, "runAction", { code: SIGN })).to.have.property("failed", true);
@@ -84,7 +86,10 @@ describe("keywright mcp", function () {
 
   it("runs actions with --allow-writes, and never offers what only the owner may do", async () => {
     await withAgent(key, ["--allow-writes"], async (client) => {
-      const names = (await client.listTools()).tools.map(({ name }) => name);
+      const { tools } = await client.listTools();
+      const destroys = (tool: string) => tools.find(({ name }) => name === tool)?.annotations?.destructiveHint;
+      expect([destroys("createWallet"), destroys("removeGroup")]).to.deep.equal([false, true]);
+      const names = tools.map(({ name }) => name);
       for (const name of [
         "addUsageApiKey",
         "transferOwnership",

@@ -23,6 +23,7 @@ import {
   createWalletClient,
   defineChain,
   http,
+  nonceManager,
   recoverTransactionAddress,
   verifyMessage as viemVerifyMessage,
   verifyTypedData as viemVerifyTypedData,
@@ -227,6 +228,17 @@ describe("a PKP as an account", function () {
         expect([receipt.status, receipt.from]).to.deep.equal(["success", pkp.toLowerCase()]);
       }
       expect(await reader.getBalance({ address: to })).to.equal(12n);
+    });
+
+    it("sends transactions at the same time where viem's nonce manager counts", async () => {
+      const { rpcUrl } = stack();
+      const counting = toKeywrightAccount({ client: bot, pkpId: pkp, nonceManager });
+      const wallet = createWalletClient({ account: counting, chain: chain(rpcUrl), transport: http(rpcUrl) });
+      const reader = createPublicClient({ chain: chain(rpcUrl), transport: http(rpcUrl), pollingInterval: 50 });
+      const to = Wallet.createRandom().address as Hex;
+      const hashes = await Promise.all([1n, 2n, 4n].map((value) => wallet.sendTransaction({ to, value })));
+      for (const hash of hashes) await reader.waitForTransactionReceipt({ hash });
+      expect(await reader.getBalance({ address: to })).to.equal(7n);
     });
 
     it("signs authorizations, and sends type 4 transactions that carry them", async () => {

@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import { verifyService, STEP_IDS } from "../../../client/verify";
-import { imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
+import { PACKAGE, imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
 import { EVIDENCE_STEPS, editJson, flipHexByte, measurementsOf, verification } from "../../support/verification";
 
 /** The allow-list has a test of its own with the contract; it is not asked here. */
@@ -24,6 +24,19 @@ describe("verification, step by step", () => {
     expect(report.outcome).to.equal("incomplete");
     expect(report.exitCode).to.equal(3);
     expect(report.notes[0]).to.contain("full");
+  });
+
+  describe("packages", () => {
+    it("fail when the service serves another one than the quote covers", async () => {
+      service.tamper(`/packages/${PACKAGE.name}`, (body) => `${body}!`);
+      await expectFailure(["packages"], /is not the package that the quote covers/);
+    });
+
+    it("are not checked when the file is missing", async () => {
+      service.refuse(`/packages/${PACKAGE.name}`, 404);
+      const { steps } = await verify();
+      expect(steps.find(({ id }) => id === "packages")?.status).to.equal("not_checked");
+    });
   });
 
   describe("quote signature and TCB", () => {

@@ -1,0 +1,75 @@
+/**
+ * `keywright receipt`: follows a receipt from its signature over the statement key and the quote to the image. With
+ * `--quote` nothing is asked of the service.
+ */
+import type { Command } from "commander";
+import type * as Verify from "../verify";
+import type { Report } from "../verify/types";
+import { settingsOf } from "./config";
+import type { Context } from "./context";
+import { Ended } from "./failure";
+import { withProgress } from "./io";
+import { readText } from "./run";
+import { asWrongUse, parse, textOf, verifierSettings, withVerifierOptions, type VerifierOptions } from "./verify";
+import { parseJson } from "../../protocol/json";
+
+interface Options extends VerifierOptions {
+  readonly quote?: string;
+  readonly params?: string;
+}
+
+export function addReceipt(program: Command, context: Context): void {
+  withVerifierOptions(program.command("receipt"))
+    .description("check a receipt of a run down to the TEE's quote; exit codes as of verify, 1 for a wrong receipt")
+    .argument("<file>", "the receipt, or the answer of run_action that contains it")
+    .option("--quote <file>", "evidence kept by `keywright verify --save`, instead of asking the service")
+    .option("--params <file>", "the run's js_params, to compare with the receipt")
+    .action((file: string, options: Options) => check(context, file, options));
+}
+
+async function check(context: Context, file: string, options: Options): Promise<void> {
+  const { recordService, verifyEvidence, verifyReceipt } = require("../verify") as typeof Verify;
+  const { receipt, response } = held(readText(context, file));
+  const params = options.params === undefined ? undefined : parse(options.params, readText(context, options.params));
+  const settings = verifierSettings(context, options);
+  const { url } = settingsOf(context.io.env, context.options());
+  const evidence =
+    options.quote === undefined
+      ? (await withProgress(context.io, `asking ${url}`, recordService(url, settings)).catch(asWrongUse)).evidence
+      : parse(options.quote, readText(context, options.quote));
+  const { report, config } = await verifyEvidence(evidence, settings).catch(asWrongUse);
+  const result = await claimsOf(() => {
+    if (config === undefined) throw new Error("the quote covers no config document to check the receipt with");
+    return verifyReceipt(receipt, config, { params, response });
+  });
+  if (context.options().json === true) context.print({ ...result, report });
+  else context.io.out(`${textOf(report)}\n${receiptLines(result, report)}`);
+  const exitCode = result.claims === undefined ? 1 : report.exitCode;
+  if (exitCode !== 0) throw new Ended(exitCode);
+}
+
+/** The receipt itself, or an answer with a member `receipt`. */
+function held(text: string): { readonly receipt: string; readonly response?: unknown } {
+  const value = parseJson(text) as { receipt?: unknown; response?: unknown } | null | undefined;
+  if (typeof value?.receipt !== "string") return { receipt: text.trim() };
+  return { receipt: value.receipt, response: value.response };
+}
+
+type Result =
+  | { readonly claims: Verify.ReceiptClaims; readonly wrong?: never }
+  | { readonly wrong: string; readonly claims?: never };
+
+async function claimsOf(check: () => Promise<Verify.ReceiptClaims>): Promise<Result> {
+  try {
+    return { claims: await check() };
+  } catch (error) {
+    return { wrong: (error as Error).message };
+  }
+}
+
+function receiptLines({ claims, wrong }: Result, { outcome }: Report): string {
+  if (claims === undefined) return `RECEIPT REFUSED: ${wrong}.\n`;
+  const lines = Object.entries(claims).map(([name, value]) => `  ${name}: ${JSON.stringify(value)}`);
+  const head = `RECEIPT: signed by the statement key of the service above, whose verdict (${outcome}) applies to it.`;
+  return `${[head, ...lines].join("\n")}\n`;
+}
