@@ -3,6 +3,7 @@ import { useMemo, useRef, type ReactNode } from "react";
 import { ClientError } from "../../client";
 import { Messages } from "../parts/Messages";
 import { SessionProvider, useSessions } from "../session/context";
+import { SecretsProvider } from "../session/secrets";
 import { SignIn } from "../screens/signIn/SignIn";
 import { Screens } from "./router";
 
@@ -23,7 +24,9 @@ export function App(): ReactNode {
     <QueryClientProvider client={queries}>
       <Messages>
         <SessionProvider>
-          <SessionGuard onError={onError} />
+          <SecretsProvider>
+            <SessionGuard onError={onError} />
+          </SecretsProvider>
         </SessionProvider>
       </Messages>
     </QueryClientProvider>

@@ -1,13 +1,18 @@
-import { useQuery } from "@tanstack/react-query";
+import { useIsFetching, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { Suspense, useEffect, useState, type ReactNode } from "react";
 import icon from "../icon.svg";
 import { Button } from "../parts/Button";
 import { Empty, Notice, PageHead, Spinner } from "../parts/elements";
 import { Icon, type IconName } from "../parts/icons";
+import { UnstoredSecrets } from "../parts/UnstoredSecrets";
+import { endAttempt, type SecretAttempt } from "../session/attempts";
+import type { UsageKeyPermissions } from "../../client";
 import { openClient, useSession, useSessions } from "../session/context";
+import { useSecrets } from "../session/secrets";
+import { usageKeySecret } from "../screens/usageKeys/secret";
 import { ScreenBoundary } from "./ScreenBoundary";
-import { useAccount } from "./queries";
+import { readAgain, useAccount } from "./queries";
 import { ThemeSwitch } from "./ThemeSwitch";
 
 const SCREENS = [
@@ -55,6 +60,7 @@ export function Shell(): ReactNode {
           <div className="screen">
             <div className="column">
               <ConnectionNotice />
+              <UnstoredUsageKeys />
               <ScreenBoundary key={path}>
                 <Suspense fallback={<Spinner />}>
                   <Outlet />
@@ -105,6 +111,26 @@ function Sidebar({ open, onChosen }: { readonly open: boolean; readonly onChosen
   );
 }
 
+/** When the page's figures were read, and a button that reads them again. */
+function AsOf(): ReactNode {
+  const queries = useQueryClient();
+  const isReading = useIsFetching() > 0;
+  const read = queries.getQueryCache().findAll({ type: "active" });
+  const at = Math.max(0, ...read.map(({ state }) => state.dataUpdatedAt));
+  return (
+    <div className="row-between small soft">
+      <span>
+        {at === 0 || isReading
+          ? "Reading"
+          : `As of ${new Date(at).toLocaleTimeString(undefined, { timeStyle: "short" })}`}
+      </span>
+      <Button size="small" look="quiet" onPress={() => readAgain(queries, { type: "active" })}>
+        Refresh
+      </Button>
+    </div>
+  );
+}
+
 function Who(): ReactNode {
   const session = useSession();
   const { end } = useSessions();
@@ -123,6 +149,7 @@ function Who(): ReactNode {
         <span className="name">{data.name === "" ? "Your account" : data.name}</span>
         <span className="soft small">{as}</span>
       </div>
+      <AsOf />
       <ThemeSwitch />
       <Button size="small" onPress={() => end()}>
         Sign out
@@ -146,11 +173,12 @@ function SimulatedStrip(): ReactNode {
 
 function ConnectionNotice(): ReactNode {
   const session = useSession();
-  const { error, refetch } = useAccount();
+  const queries = useQueryClient();
+  const { error } = useAccount();
   if (error === null) return null;
   const again = async (): Promise<void> => {
     if (session.kind === "wallet") await session.wallet.ready();
-    await refetch();
+    await readAgain(queries, { type: "active" });
   };
   const why =
     session.kind === "wallet"
@@ -166,6 +194,20 @@ function ConnectionNotice(): ReactNode {
       </div>
     </Notice>
   );
+}
+
+function UnstoredUsageKeys(): ReactNode {
+  const session = useSession();
+  const { addKey } = useSessions();
+  const { show, during } = useSecrets();
+  if (session.kind !== "key") return null;
+  const again = async ({ name: attempt, key: idempotencyKey, secret }: SecretAttempt): Promise<void> => {
+    const { label: name, body } = secret;
+    const made = await during(session.client.addUsageApiKey(body as UsageKeyPermissions, { idempotencyKey }));
+    addKey({ key: made.usage_api_key, hash: made.api_key_hash, name });
+    show({ ...usageKeySecret(name, made.usage_api_key), onKept: () => endAttempt(attempt) });
+  };
+  return <UnstoredSecrets account={session.account.id} what="usage key" again={again} />;
 }
 
 export function Missing(): ReactNode {

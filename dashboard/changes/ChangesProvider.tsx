@@ -3,13 +3,14 @@
  * transaction or one file.
  */
 import { useQueryClient } from "@tanstack/react-query";
-import { createContext, useCallback, useContext, useMemo, useRef, useState, type ReactNode } from "react";
+import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { readAgain } from "../app/queries";
 import { ClientError } from "../../client";
 import { useMessages } from "../parts/Messages";
 import { useSession } from "../session/context";
 import type { Session } from "../session/types";
-import type { Change, Collected, Outcome } from "./change";
+import { attemptKey, endAttempt } from "../session/attempts";
+import { attemptName, type Change, type Collected, type Outcome } from "./change";
 import { CollectedBar } from "./CollectedBar";
 import { Review } from "./Review";
 
@@ -34,8 +35,8 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   const viaApi = useApi(session);
   const refresh = useRefresh(session);
   const [asked, setAsked] = useState<Asked>();
-  const [collected, setCollected] = useState<readonly Collected[]>([]);
-  const nextId = useRef(0);
+  const [collected, setCollected] = useCollected(session.account.id);
+  const nextId = useRef(collected.at(-1)?.id ?? 0);
 
   const perform = useCallback(
     <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
@@ -80,29 +81,50 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   );
 }
 
+/** The collected changes, kept in the tab: they survive a reload. Calldata is public; nothing of them is secret. */
+function useCollected(account: string) {
+  const place = `collected.${account}`;
+  const [collected, setCollected] = useState<readonly Collected[]>(() => {
+    try {
+      const kept = JSON.parse(sessionStorage.getItem(place) ?? "[]") as readonly Collected[];
+      return kept.map((one) => ({ ...one, write: { ...one.write, resultOf: () => ({}) } }));
+    } catch {
+      return [];
+    }
+  });
+  useEffect(() => {
+    try {
+      sessionStorage.setItem(place, JSON.stringify(collected));
+    } catch {
+      // Storage may be disabled; then they end with the page.
+    }
+  }, [place, collected]);
+  return [collected, setCollected] as const;
+}
+
 /**
  * An attempt keeps its idempotency key until its outcome is known, so that retrying after a lost answer does nothing
- * twice.
+ * twice; one that makes a secret until whoever shows that ends it.
  */
 function useApi(session: Session): <R extends object>(change: Change<R>) => Promise<Outcome<R>> {
   const refresh = useRefresh(session);
   const queries = useQueryClient();
   const say = useMessages();
-  const attempts = useRef(new Map<string, string>());
   return useCallback(
     async <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
       if (session.kind !== "key") throw new Error("the service changes API-mode accounts only");
-      const name = JSON.stringify([change.title, change.words]);
-      const idempotencyKey = attempts.current.get(name) ?? crypto.getRandomValues(new BigUint64Array(2)).join("-");
-      attempts.current.set(name, idempotencyKey);
+      const name = attemptName(session.account.id, change);
+      const { secretBody: body } = change;
+      const secret = body === undefined ? undefined : { account: session.account.id, label: body.name, body };
+      const idempotencyKey = attemptKey(name, secret);
       try {
         const result = await change.viaApi(session.client, { idempotencyKey });
-        attempts.current.delete(name);
+        if (secret === undefined) endAttempt(name);
         say(`Done: ${change.title}.`);
         await refresh();
         return { state: "done", result };
       } catch (error) {
-        if (!(error instanceof ClientError) || !error.retryable) attempts.current.delete(name);
+        if (!(error instanceof ClientError) || !error.retryable) endAttempt(name);
         // Refetch the account: its query ends the session if the key is no longer valid.
         if (error instanceof ClientError && [401, 403].includes(error.status ?? 0))
           void queries.invalidateQueries({ queryKey: ["account"] });

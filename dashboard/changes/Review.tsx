@@ -5,13 +5,14 @@ import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { OwnerWrite } from "../../client";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
-import { Facts, Id, Notice, Spinner } from "../parts/elements";
+import { Facts, Id, Notice, Slow, Spinner } from "../parts/elements";
 import { wordsOf } from "../parts/failures";
 import { useMessages } from "../parts/Messages";
 import { Address, Transaction } from "../parts/explorer";
 import type { WalletSession } from "../session/types";
 import type { Change, Outcome, Prepared } from "./change";
 import { sendingOf } from "./sending";
+import { SignedCalls } from "./Signed";
 
 type Phase =
   | { readonly at: "first" }
@@ -43,6 +44,7 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
         change={change}
         functionName={phase.at === "review" || phase.at === "wallet" ? phase.prepared.write.functionName : undefined}
       />
+      {phase.at === "review" && <SignedCalls data={phase.prepared.write.data} />}
       {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
       {phase.at === "first" && <First change={change} onCancel={cancel} onGo={prepare} />}
       {phase.at === "preparing" && (
@@ -191,6 +193,10 @@ function PendingTransaction({
   return (
     <div className="stack-s">
       <Spinner label="Sent. Waiting for a block" />
+      <Slow>
+        The chain is slower than usual. The transaction has been sent: it counts when a block has it, also if you leave
+        this page.
+      </Slow>
       <Transaction hash={hash} chain={chain} />
     </div>
   );

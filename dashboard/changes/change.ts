@@ -1,4 +1,4 @@
-import type { CallOptions, ChainSecuredClient, Client, OwnerWrite } from "../../client";
+import type { CallOptions, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
 
 /** A change of the account, described in words, for both modes. Has no effect until performed. */
 export interface Change<R extends object = object> {
@@ -10,9 +10,17 @@ export interface Change<R extends object = object> {
   readonly viaApi: (client: Client, options: CallOptions) => Promise<R>;
   /** ChainSecured: prepared for the owner to sign. */
   readonly viaChain: (owner: ChainSecuredClient) => Promise<Prepared<R>>;
+  /** The request whose answer has a secret, which is repeated if that answer is lost. */
+  readonly secretBody?: UsageKeyPermissions;
   /** What the wallet signs before there is anything to review, and why. */
   readonly signedFirst?: string;
 }
+
+/** Equal for equal changes of an account. */
+export const attemptName = (
+  accountId: string,
+  { title, words, secretBody }: Pick<Change, "title" | "words" | "secretBody">,
+): string => JSON.stringify([accountId, title, words, secretBody]);
 
 export interface Prepared<R extends object> {
   readonly write: OwnerWrite<R>;

@@ -133,6 +133,7 @@ export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNa
     signedFirst:
       "First your wallet signs a request for a new secret. That costs nothing, and the secret opens nothing until " +
       "you send the transaction that attaches it.",
+    secretBody: permissions,
     viaApi: (client, options) => client.addUsageApiKey(permissions, options),
     viaChain: async (owner) => {
       const { usage_api_key, minted } = await owner.mintUsageKey();

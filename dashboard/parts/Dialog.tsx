@@ -2,7 +2,7 @@ import { Dialog as Radix } from "radix-ui";
 import { useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Button } from "./Button";
 import { Icon } from "./icons";
-import { Notice } from "./elements";
+import { Notice, Slow } from "./elements";
 import { wordsOf } from "./failures";
 
 interface Props {
@@ -65,7 +65,7 @@ interface FormProps extends Omit<Props, "closable"> {
   readonly onSubmit: () => Promise<unknown>;
 }
 
-/** A dialog with one form and one submit button. */
+/** A dialog with one form and one submit button. It cannot be left while its outcome is pending. */
 export function FormDialog({
   submit,
   danger = false,
@@ -75,9 +75,11 @@ export function FormDialog({
   children,
   ...dialog
 }: FormProps): ReactNode {
+  const [busy, setBusy] = useState(false);
   return (
-    <Dialog {...dialog} onClose={onClose}>
+    <Dialog {...dialog} onClose={onClose} closable={!busy}>
       <Form
+        onBusy={setBusy}
         submit={submit}
         danger={danger}
         ready={ready}
@@ -95,6 +97,7 @@ interface InnerFormProps {
   readonly danger?: boolean;
   readonly ready?: boolean;
   readonly onCancel?: () => void;
+  readonly onBusy?: (busy: boolean) => void;
   readonly onSubmit: () => Promise<unknown>;
   readonly children: ReactNode;
 }
@@ -104,10 +107,15 @@ export function Form({
   danger = false,
   ready = true,
   onCancel,
+  onBusy,
   onSubmit,
   children,
 }: InnerFormProps): ReactNode {
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusyHere] = useState(false);
+  const setBusy = (next: boolean): void => {
+    setBusyHere(next);
+    onBusy?.(next);
+  };
   const [failure, setFailure] = useState<string>();
   const send = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
@@ -128,9 +136,15 @@ export function Form({
     <form className="stack" onSubmit={(event) => void send(event)}>
       {children}
       {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+      {busy && (
+        <Slow>
+          This takes longer than usual: the service waits for the chain. It goes on, and pressing again does nothing
+          twice.
+        </Slow>
+      )}
       <div className="dialog-foot">
         {onCancel !== undefined && (
-          <Button look="quiet" onPress={onCancel}>
+          <Button look="quiet" disabled={busy} onPress={onCancel}>
             Cancel
           </Button>
         )}

@@ -10,7 +10,7 @@ interface Props {
   readonly what: string;
   /** The file name for saving it. */
   readonly file: string;
-  readonly onKept: () => void;
+  readonly onKept: () => void | Promise<void>;
 }
 
 /** A secret that is shown once: continuing requires confirming that it is stored. */

@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { Icon } from "./icons";
 import { exactly, moment, short } from "./text";
 
@@ -42,6 +42,22 @@ export function Spinner({ label = "Loading" }: { readonly label?: string }): Rea
       {label} …
     </div>
   );
+}
+
+const SLOW_MS = 8_000;
+
+/** What to know when something takes long; empty until then. */
+export function Slow({ children }: { readonly children: ReactNode }): ReactNode {
+  const [isSlow, setSlow] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), SLOW_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return isSlow ? (
+    <p className="soft small" role="status">
+      {children}
+    </p>
+  ) : null;
 }
 
 export function PageHead({

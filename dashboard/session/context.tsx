@@ -1,9 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { createContext, useCallback, useContext, useMemo, useState, type ReactNode } from "react";
+import { createContext, useCallback, useContext, useEffect, useMemo, useState, type ReactNode } from "react";
 import { createClient, isKeyText, keyHashOf } from "../../client";
 import { ClientError } from "../../client";
 import { forgetKey, rememberKey } from "./remember";
 import type { ChainConfig, KeySession, KnownKey, Session } from "./types";
+import { ORIGIN } from "./origin";
 
 interface Sessions {
   readonly session: Session | undefined;
@@ -15,6 +16,9 @@ interface Sessions {
   readonly keys: readonly KnownKey[];
   readonly addKey: (key: KnownKey) => void;
 }
+
+/** Tells the other tabs which account has been signed out of. */
+const tabs = new BroadcastChannel("signed-out");
 
 const Context = createContext<Sessions | undefined>(undefined);
 
@@ -44,7 +48,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
     },
     [queries],
   );
-  const end = useCallback(
+  const endHere = useCallback(
     (why?: string) => {
       forgetKey();
       setSession(undefined);
@@ -54,6 +58,22 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
     },
     [queries],
   );
+  const account = session?.account.id;
+  const end = useCallback(
+    (why?: string) => {
+      endHere(why);
+      // Whoever signs out means this browser, not this tab.
+      if (why === undefined && account !== undefined) tabs.postMessage(account);
+    },
+    [endHere, account],
+  );
+  useEffect(() => {
+    const onSignedOut = ({ data }: MessageEvent): void => {
+      if (data === account) endHere("You signed out in another tab.");
+    };
+    tabs.addEventListener("message", onSignedOut);
+    return () => tabs.removeEventListener("message", onSignedOut);
+  }, [endHere, account]);
   const addKey = useCallback(
     (key: KnownKey) => setKeys((now) => [...now.filter(({ hash }) => hash !== key.hash), key]),
     [],
@@ -66,14 +86,14 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
 }
 
 /** A client without a credential. */
-export const openClient = createClient({ baseUrl: location.origin });
+export const openClient = createClient(ORIGIN);
 
 /** @throws ClientError when the key is malformed or not live. */
 export async function signInWithKey(text: string, remember: boolean): Promise<KeySession> {
   const key = text.trim();
   if (!isKeyText(key))
     throw new ClientError("malformed_key", "This is no API key: a key has 44 characters and ends with =.");
-  const client = createClient({ baseUrl: location.origin, apiKey: key });
+  const client = createClient({ ...ORIGIN, apiKey: key });
   const [account, config] = await Promise.all([client.account(), openClient.getNodeChainConfig()]);
   if (remember) rememberKey(key);
   return keySession(key, { account, config });
@@ -83,6 +103,6 @@ export function keySession(
   key: string,
   { account, config }: { account: KeySession["account"]; config: ChainConfig },
 ): KeySession {
-  const client = createClient({ baseUrl: location.origin, apiKey: key });
+  const client = createClient({ ...ORIGIN, apiKey: key });
   return { kind: "key", account, config, client, key, isOwner: account.managed && keyHashOf(key) === account.id };
 }

@@ -13,6 +13,7 @@ import { onTransactionSent } from "../changes/sending";
 import { short } from "../parts/text";
 import type { ChainConfig, ConnectedWallet, Connection, FoundWallet, WalletSession } from "./types";
 import { defined } from "../../protocol/defined";
+import { ORIGIN } from "./origin";
 
 const REFUSED = 4001;
 const UNKNOWN_CHAIN = 4902;
@@ -58,16 +59,19 @@ const signerOf = ({ detail, address }: Connection): Promise<JsonRpcSigner> =>
   }).getSigner(address);
 
 /** A wallet without native coin only signs; the service sends for it. */
+const gasOf = async (signer: JsonRpcSigner) =>
+  (await signer.provider.getBalance(signer.address)) === 0n ? "service" : "wallet-or-service";
+
 async function ownersClient(
   signer: JsonRpcSigner,
   accountId: string | undefined,
   walletAuth: WalletAuth,
   owner?: string,
 ): Promise<ChainSecuredClient> {
-  const gas = (await signer.provider.getBalance(signer.address)) === 0n ? "service" : "wallet-or-service";
+  const gas = await gasOf(signer);
   const named = defined({ accountId, owner });
   return createChainSecuredClient({
-    baseUrl: location.origin,
+    ...ORIGIN,
     signer,
     walletAuth,
     gas,
@@ -88,7 +92,7 @@ export async function signInWithWallet(
   const signer = await signerOf(connection);
   const walletAuth = authOf(signer, config);
   try {
-    const account = await ownedAccount({ baseUrl: location.origin }, walletAuth, accountId);
+    const account = await ownedAccount(ORIGIN, walletAuth, accountId);
     const owner = await ownersClient(signer, account.id, walletAuth);
     return {
       kind: "wallet",
@@ -149,10 +153,11 @@ export async function convertWithWallet(
   const signer = await signerOf(connection);
   const walletAuth = authOf(signer, config);
   const { owner } = await convertAccount({
-    baseUrl: location.origin,
+    ...ORIGIN,
     apiKey,
     signer,
     walletAuth,
+    gas: await gasOf(signer),
     onSent: onTransactionSent,
   });
   return {

@@ -7,6 +7,7 @@ import { wordsOf } from "../../parts/failures";
 import { Check } from "../../parts/Field";
 import { useWallets, walletTools } from "../../session/foundWallets";
 import { useSessions } from "../../session/context";
+import { forgetKey } from "../../session/remember";
 import { OtherChain, WalletList } from "../signIn/WalletSignIn";
 import { Ends } from "./Transfer";
 
@@ -78,7 +79,11 @@ function Confirm({ session, connection, onClose }: ConfirmProps): ReactNode {
       submit="Convert account"
       danger
       ready={understood}
-      onSubmit={async () => begin(await convert(session, connection, session.config))}
+      onSubmit={async () => {
+        const converted = await convert(session, connection, session.config);
+        forgetKey();
+        begin(converted);
+      }}
     >
       <Notice>
         The account will belong to <Address whole value={connection.address} what="new owner" chain={session.config} />

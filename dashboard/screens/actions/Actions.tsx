@@ -3,6 +3,7 @@ import { useActions, type Action } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { removeAction, renameAction } from "../../changes/operations";
 import { Button } from "../../parts/Button";
+import { useMay } from "../../session/may";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { FormDialog } from "../../parts/Dialog";
 import { Empty, Id, Notice, PageHead, Spinner } from "../../parts/elements";
@@ -17,7 +18,8 @@ type Open = { readonly what: "rename" | "remove"; readonly action: Action } | { 
 export function Actions(): ReactNode {
   const { items, total, isLoading, error } = useActions();
   const [open, setOpen] = useState<Open>();
-  const columns = useMemo(() => columnsOf(setOpen), []);
+  const may = useMay();
+  const columns = useMemo(() => columnsOf(may.all ? setOpen : undefined), [may.all]);
   const close = (): void => setOpen(undefined);
   return (
     <>
@@ -28,9 +30,11 @@ export function Actions(): ReactNode {
           "another action."
         }
       >
-        <Button look="primary" onPress={() => setOpen({ what: "add" })}>
-          Add action
-        </Button>
+        {may.all && (
+          <Button look="primary" onPress={() => setOpen({ what: "add" })}>
+            Add action
+          </Button>
+        )}
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}
@@ -59,7 +63,7 @@ export function Actions(): ReactNode {
   );
 }
 
-const columnsOf = (onOpen: (open: Open) => void): readonly Column<Action>[] => [
+const columnsOf = (onOpen: ((open: Open) => void) | undefined): readonly Column<Action>[] => [
   {
     title: "Name",
     width: "minmax(9rem, 1fr)",
@@ -84,16 +88,17 @@ const columnsOf = (onOpen: (open: Open) => void): readonly Column<Action>[] => [
     title: "",
     width: "11rem",
     end: true,
-    cell: (action) => (
-      <div className="actions">
-        <Button size="small" onPress={() => onOpen({ what: "rename", action })}>
-          Rename
-        </Button>
-        <Button size="small" look="danger" onPress={() => onOpen({ what: "remove", action })}>
-          Remove
-        </Button>
-      </div>
-    ),
+    cell: (action) =>
+      onOpen !== undefined && (
+        <div className="actions">
+          <Button size="small" onPress={() => onOpen({ what: "rename", action })}>
+            Rename
+          </Button>
+          <Button size="small" look="danger" onPress={() => onOpen({ what: "remove", action })}>
+            Remove
+          </Button>
+        </div>
+      ),
   },
 ];
 

@@ -10,7 +10,8 @@ import { dollars, duration, short } from "../../parts/text";
 import { useNames, type Names } from "./names";
 
 type Run = Answer<"listRuns">[number];
-const PAGE = 100;
+/** Searched and sorted as one. */
+const PAGE = 1_000;
 
 export function Runs(): ReactNode {
   const [key, setKey] = useState("");

@@ -1,5 +1,5 @@
 /** Describes a contract event in words, using the names that its owner gave. */
-import type { Answer } from "../../../client";
+import type { Answer, DecodedCall } from "../../../client";
 import { opNames } from "../../../protocol/pkpOps";
 import { day, dollars, listed, short } from "../../parts/text";
 import type { Names } from "./names";
@@ -52,6 +52,37 @@ const ARGUMENTS: Readonly<Record<string, readonly [label: string, show: Show]>> 
   addPkpToGroups: ["may add PKPs in", groups],
   removePkpFromGroups: ["may remove PKPs in", groups],
 };
+
+/** The names of calls' arguments that events name otherwise. */
+const CALL_ARGUMENTS: Readonly<Record<string, string>> = {
+  pkp: "pkpId",
+  actionHash: "action",
+  usageApiKeyHash: "keyId",
+  newAdminWalletAddress: "newAdmin",
+};
+const HASHES = new Set([
+  "id",
+  "apiKeyHash",
+  "accountApiKeyHash",
+  "usageApiKeyHash",
+  "actionHash",
+  "action",
+  "derivationPath",
+]);
+
+/** An argument of a call as people know it: hashes as hex; and the owner's name for what it means, if it has one. */
+export function argumentText(
+  { name, type, value }: DecodedCall["args"][number],
+  names: Names,
+): { readonly value: string; readonly meaning?: string } {
+  if (type === "bool") return { value: value === "true" ? "yes" : "no" };
+  const plain = type.endsWith("[]") ? (JSON.parse(value) as string[]).join(",") : value;
+  if (plain === "") return { value: type === "string" ? "(empty)" : "none" };
+  const exact = HASHES.has(name) ? `0x${BigInt(plain).toString(16).padStart(64, "0")}` : plain;
+  const [, show] = ARGUMENTS[CALL_ARGUMENTS[name] ?? name] ?? [];
+  const meaning = type === "string" ? exact : (show?.(exact, names) ?? exact);
+  return meaning === exact || meaning === short(exact) ? { value: exact } : { value: exact, meaning };
+}
 
 /** Shown elsewhere on the screen, or meaningless to a reader. */
 const HIDDEN = new Set(["id", "actor", "derivationPath"]);

@@ -10,8 +10,12 @@ const CENTS_MIN = 500;
 
 /** @throws Error with a readable message when the amount is invalid. */
 export function centsOf(typed: string): number {
-  const [, whole = "", part = ""] = /^(\d{1,6})(?:[.,](\d{2}))?$/.exec(typed.trim()) ?? [];
-  const cents = Number(whole) * 100 + Number(part);
+  const plain = typed
+    .trim()
+    .replace(/^\$ ?/, "")
+    .replace(/,(?=\d{3}(?!\d))/g, "");
+  const [, whole = "", part = ""] = /^(\d{1,6})(?:[.,](\d{1,2}))?$/.exec(plain) ?? [];
+  const cents = Number(whole) * 100 + Number(part.padEnd(2, "0"));
   if (whole === "" || cents < CENTS_MIN) throw new Error("Enter an amount in dollars: 5.00 or more.");
   return cents;
 }

@@ -2,6 +2,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useAccount, useGroups, useMembers, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
+import { useMay } from "../../session/may";
 import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { usersOf } from "../pkps/uses";
@@ -22,10 +23,7 @@ export function Group(): ReactNode {
     <>
       <Link to="/groups">All groups</Link>
       <PageHead title={group.name || `Group ${id}`} about={group.description}>
-        <Button onPress={() => setOpen("rename")}>Rename</Button>
-        <Button look="danger" onPress={() => setOpen("remove")}>
-          Remove group
-        </Button>
+        <HeadButtons onOpen={setOpen} />
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {members === undefined ? (
@@ -38,6 +36,20 @@ export function Group(): ReactNode {
       {open === "remove" && <RemoveGroup group={group} onClose={close} />}
       {open === "pkps" && members !== undefined && <EditPkps group={group} members={members} onClose={close} />}
       {open === "action" && members !== undefined && <ListAction group={group} members={members} onClose={close} />}
+    </>
+  );
+}
+
+function HeadButtons({ onOpen }: { readonly onOpen: (open: Open) => void }): ReactNode {
+  const may = useMay();
+  return (
+    <>
+      {may.all && <Button onPress={() => onOpen("rename")}>Rename</Button>}
+      {may.deleteGroups && (
+        <Button look="danger" onPress={() => onOpen("remove")}>
+          Remove group
+        </Button>
+      )}
     </>
   );
 }

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import { useGroups, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
 import { Button } from "../../parts/Button";
+import { useMay } from "../../session/may";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
@@ -11,6 +12,7 @@ import { GroupForm } from "./GroupForm";
 export function Groups(): ReactNode {
   const { items, total, isLoading, error } = useGroups();
   const { items: keys } = useUsageKeys();
+  const may = useMay();
   const [creating, setCreating] = useState(false);
   const columns = useMemo(() => columnsOf(keys), [keys]);
   return (
@@ -19,9 +21,11 @@ export function Groups(): ReactNode {
         title="Groups"
         about="Each group lets certain actions use certain PKPs. A key runs only in the groups you name for it."
       >
-        <Button look="primary" onPress={() => setCreating(true)}>
-          Create group
-        </Button>
+        {may.createGroups && (
+          <Button look="primary" onPress={() => setCreating(true)}>
+            Create group
+          </Button>
+        )}
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}

@@ -3,6 +3,7 @@ import type { Action, Group, Members } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { removeActionFromGroup, removePkpFromGroup } from "../../changes/operations";
 import { Button } from "../../parts/Button";
+import { useMay } from "../../session/may";
 import { Empty, Notice } from "../../parts/elements";
 import { Icon } from "../../parts/icons";
 import { short } from "../../parts/text";
@@ -17,6 +18,7 @@ interface MatrixProps {
 /** Actions down, PKPs across: every pair with a tick is allowed. */
 export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
   const { perform } = useChanges();
+  const may = useMay();
   const { pkps, actions } = members;
   const isWide =
     pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) ||
@@ -26,12 +28,16 @@ export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
       <div className="row-between">
         <h2>What may use what</h2>
         <div className="row">
-          <Button size="small" onPress={() => onOpen("action")}>
-            List an action
-          </Button>
-          <Button size="small" onPress={() => onOpen("pkps")}>
-            Choose PKPs
-          </Button>
+          {may.listActions(group.id) && (
+            <Button size="small" onPress={() => onOpen("action")}>
+              List an action
+            </Button>
+          )}
+          {may.addPkps(group.id) && may.removePkps(group.id) && (
+            <Button size="small" onPress={() => onOpen("pkps")}>
+              Choose PKPs
+            </Button>
+          )}
         </div>
       </div>
       {isWide && (
@@ -54,7 +60,11 @@ export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
                   <th scope="col" key={pkp.wallet_address}>
                     <Member
                       name={pkp.name || short(pkp.wallet_address)}
-                      onRemove={() => perform(removePkpFromGroup(group.id, group.name, pkp.wallet_address))}
+                      onRemove={
+                        may.removePkps(group.id)
+                          ? () => perform(removePkpFromGroup(group.id, group.name, pkp.wallet_address))
+                          : undefined
+                      }
                     />
                   </th>
                 ))}
@@ -80,23 +90,26 @@ export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
 
 interface MemberProps {
   readonly name: string;
-  readonly onRemove: () => Promise<unknown>;
+  /** Undefined where this credential may not remove it. */
+  readonly onRemove: (() => Promise<unknown>) | undefined;
 }
 
 function Member({ name, onRemove }: MemberProps): ReactNode {
   return (
     <div className="member">
       <span className="name">{name}</span>
-      <Button
-        size="small"
-        look="quiet"
-        className="square"
-        onPress={onRemove}
-        aria-label={`Remove ${name} from the group`}
-        title="Remove from the group"
-      >
-        <Icon name="close" />
-      </Button>
+      {onRemove !== undefined && (
+        <Button
+          size="small"
+          look="quiet"
+          className="square"
+          onPress={onRemove}
+          aria-label={`Remove ${name} from the group`}
+          title="Remove from the group"
+        >
+          <Icon name="close" />
+        </Button>
+      )}
     </div>
   );
 }
@@ -109,6 +122,7 @@ interface RowProps {
 
 function MatrixRow({ action, group, columns }: RowProps): ReactNode {
   const { perform } = useChanges();
+  const may = useMay();
   const isAny = action.hashed_cid === ANY_ACTION;
   const cid = short(action.action_ipfs_cid ?? action.hashed_cid);
   const name = isAny ? "Any code" : action.name || cid;
@@ -117,7 +131,11 @@ function MatrixRow({ action, group, columns }: RowProps): ReactNode {
       <th scope="row">
         <Member
           name={name}
-          onRemove={() => perform(removeActionFromGroup(group.id, group.name, action.hashed_cid, name))}
+          onRemove={
+            may.listActions(group.id)
+              ? () => perform(removeActionFromGroup(group.id, group.name, action.hashed_cid, name))
+              : undefined
+          }
         />
         {!isAny && <div className="code small soft">{cid}</div>}
       </th>

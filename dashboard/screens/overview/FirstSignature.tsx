@@ -1,12 +1,13 @@
 /** Guides a new account to its first signature by a PKP, each step in place. */
 import { useState, type ReactNode } from "react";
+import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { Id, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { Icon } from "../../parts/icons";
 import { useSession } from "../../session/context";
-import { AddAction } from "../actions/AddAction";
+import { AddAction, cidOf } from "../actions/AddAction";
 import { GroupForm } from "../groups/GroupForm";
 import { CreatePkp } from "../pkps/CreatePkp";
 import { SIGN_EXAMPLE } from "../runner/examples";
@@ -39,6 +40,7 @@ export function FirstSignature({
 }): ReactNode {
   const [open, setOpen] = useState<Open>();
   const [signed, setSigned] = useState<Signed>();
+  const [code, setCode] = useState<string>(SIGN_EXAMPLE.code);
   const pkps = usePkps().items;
   const actions = useActions().items;
   const groups = useGroups().items;
@@ -60,13 +62,12 @@ export function FirstSignature({
     const key = runKeys.at(-1);
     if (key === undefined || pkp === undefined)
       throw new Error("Open the Runner and give it the usage key you stored.");
-    const { answer } = await runOnce(
-      key.key,
-      SIGN_EXAMPLE.code,
-      JSON.stringify({ pkpId: pkp.wallet_address, message: MESSAGE }),
-    );
+    if (action?.hashed_cid !== actionHashOf((await cidOf(code)) as Cid))
+      throw new Error("The action you added is not in this page any more: run its code in the Runner.");
+    const { answer } = await runOnce(key.key, code, JSON.stringify({ pkpId: pkp.wallet_address, message: MESSAGE }));
     if (answer.has_error) throw new Error(answer.error?.message ?? "The action failed.");
-    const { signature } = answer.response as { signature: string };
+    const { signature } = Object(answer.response) as { signature?: unknown };
+    if (typeof signature !== "string") throw new Error("The action ran, but its answer has no signature.");
     const { verifyMessage } = await import("./recover");
     setSigned({ signature, signer: verifyMessage(MESSAGE, signature) });
   };
@@ -106,7 +107,14 @@ export function FirstSignature({
       </ol>
       {signed !== undefined && <SignedNotice signed={signed} expected={pkp?.wallet_address ?? ""} />}
       {open === "pkp" && <CreatePkp onClose={close} />}
-      {open === "action" && <AddAction onClose={close} code={SIGN_EXAMPLE.code} name={SIGN_EXAMPLE.name} />}
+      {open === "action" && (
+        <AddAction
+          onClose={close}
+          onMade={(_cid, added) => setCode(added)}
+          code={SIGN_EXAMPLE.code}
+          name={SIGN_EXAMPLE.name}
+        />
+      )}
       {open === "group" && (
         <GroupForm
           onClose={close}

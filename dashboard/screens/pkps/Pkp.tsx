@@ -2,6 +2,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useAccount, useAllMembers, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
+import { useMay } from "../../session/may";
 import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { short } from "../../parts/text";
@@ -15,6 +16,7 @@ export function Pkp(): ReactNode {
   const { pkp: address } = useParams({ from: "/pkps/$pkp" });
   const { config } = useSession();
   const { items, isLoading } = usePkps();
+  const may = useMay();
   const [renaming, setRenaming] = useState(false);
   const pkp = items.find(({ wallet_address }) => wallet_address === address);
   if (pkp === undefined) {
@@ -33,7 +35,7 @@ export function Pkp(): ReactNode {
     <>
       <Link to="/pkps">All PKPs</Link>
       <PageHead title={pkp.name || "PKP without a name"} about={pkp.description}>
-        <Button onPress={() => setRenaming(true)}>Rename</Button>
+        {may.all && <Button onPress={() => setRenaming(true)}>Rename</Button>}
       </PageHead>
       <section className="card">
         <Facts
@@ -143,13 +145,14 @@ function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
 }
 
 function Users({ who }: { readonly who: readonly User[] }): ReactNode {
+  const { all: mayRevoke } = useMay();
   if (who.length === 0) return <span className="soft">no key may run here</span>;
   return (
     <ul className="stack-s">
       {who.map(({ id, name, key }) => (
         <li key={id} className="row">
           <Badge kind={key === undefined ? "plain" : "good"}>{name}</Badge>
-          {key !== undefined && <RevokeKey usageKey={key} />}
+          {mayRevoke && key !== undefined && <RevokeKey usageKey={key} />}
         </li>
       ))}
     </ul>

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import { usePkps, type Pkp } from "../../app/queries";
 import { Button } from "../../parts/Button";
+import { useMay } from "../../session/may";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
@@ -13,6 +14,7 @@ import { CreatePkp } from "./CreatePkp";
 export function Pkps(): ReactNode {
   const { config } = useSession();
   const { items, total, isLoading, error } = usePkps();
+  const may = useMay();
   const [creating, setCreating] = useState(false);
   const columns = useMemo(() => columnsOf(config), [config]);
   return (
@@ -21,9 +23,11 @@ export function Pkps(): ReactNode {
         title="PKPs"
         about="Key pairs of your account. Their private keys stay in the TEE; your actions can sign with them."
       >
-        <Button look="primary" onPress={() => setCreating(true)}>
-          Create PKP
-        </Button>
+        {may.createPkps && (
+          <Button look="primary" onPress={() => setCreating(true)}>
+            Create PKP
+          </Button>
+        )}
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}

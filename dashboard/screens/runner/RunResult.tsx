@@ -3,6 +3,7 @@ import { useGroups } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addActionToGroup } from "../../changes/operations";
 import { Button } from "../../parts/Button";
+import { useMay } from "../../session/may";
 import { FormDialog } from "../../parts/Dialog";
 import { Badge, CodeBlock, Facts, Id } from "../../parts/elements";
 import { Choices, Select } from "../../parts/Field";
@@ -13,6 +14,8 @@ import type { Ran } from "./run";
 
 export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
   const { answer, cid } = ran;
+  const may = useMay();
+  const { items: groups } = useGroups();
   const [open, setOpen] = useState<"group" | "name">();
   const { error, usage } = answer;
   const place = useRef<HTMLElement>(null);
@@ -29,12 +32,16 @@ export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
           )}
         </div>
         <div className="row">
-          <Button size="small" onPress={() => setOpen("name")}>
-            Name this action
-          </Button>
-          <Button size="small" onPress={() => setOpen("group")}>
-            Add this action to a group
-          </Button>
+          {may.all && (
+            <Button size="small" onPress={() => setOpen("name")}>
+              Name this action
+            </Button>
+          )}
+          {(may.all || groups.some(({ id }) => may.listActions(id))) && (
+            <Button size="small" onPress={() => setOpen("group")}>
+              Add this action to a group
+            </Button>
+          )}
         </div>
       </div>
       {answer.has_error && (

@@ -1,7 +1,9 @@
-import { createClient, type Answer } from "../../../client";
+import { ClientError, createClient, keyHashOf, type Answer } from "../../../client";
+import { attemptKey, endAttempt } from "../../session/attempts";
 import { useSession, useSessions } from "../../session/context";
 import type { KnownKey } from "../../session/types";
 import { cidOf } from "../actions/AddAction";
+import { ORIGIN } from "../../session/origin";
 
 export type RunAnswer = Answer<"runAction">;
 export interface Ran {
@@ -37,10 +39,22 @@ export function paramsOf(text: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
+/**
+ * Runs the action once: after a lost answer the next call with the same key, code and parameters does not run it again,
+ * but throws `already_ran`.
+ */
 export async function runOnce(key: string, code: string, paramsText: string): Promise<Ran> {
   const params = paramsOf(paramsText);
   if (code.trim() === "") throw new Error("There is no code to run yet. Open an example to begin with.");
-  const client = createClient({ baseUrl: location.origin, apiKey: key.trim() });
-  const [answer, cid] = await Promise.all([client.runAction({ code, js_params: params }), cidOf(code)]);
-  return { answer, cid, code, params };
+  const client = createClient({ ...ORIGIN, apiKey: key.trim() });
+  const cid = await cidOf(code);
+  const attempt = JSON.stringify(["run", keyHashOf(key.trim()), cid, await cidOf(JSON.stringify(params))]);
+  try {
+    const answer = await client.runAction({ code, js_params: params }, { idempotencyKey: attemptKey(attempt) });
+    endAttempt(attempt);
+    return { answer, cid, code, params };
+  } catch (error) {
+    if (!(error instanceof ClientError) || !error.retryable) endAttempt(attempt);
+    throw error;
+  }
 }

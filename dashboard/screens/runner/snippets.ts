@@ -1,4 +1,6 @@
 /** Snippets for the same run from other clients. The key is never inserted: it stays a variable. */
+import { VERSION } from "../../../client/version";
+
 const indented = (text: string): string => text.replaceAll("\n", "\n  ");
 
 export function curlOf(origin: string, code: string, params: unknown): string {
@@ -13,6 +15,7 @@ export function curlOf(origin: string, code: string, params: unknown): string {
 export function sdkOf(origin: string, code: string, params: unknown): string {
   const text = code.replaceAll("\\", "\\\\").replaceAll("`", "\\`").replaceAll("${", "\\${");
   return [
+    `// npm install ${origin}/packages/keywright-${VERSION}.tgz`,
     `import { createClient } from "keywright";`,
     ``,
     `const code = \`${text}\`;`,

@@ -1,14 +1,16 @@
 import { useState, type ReactNode } from "react";
-import { createAccount, createClient, type ChainSecuredClient } from "../../../client";
+import { ClientError, createAccount, type ChainSecuredClient } from "../../../client";
 import { Choices, StringsFields, TextField, type Strings } from "../../parts/Field";
 import { Dialog, FormDialog } from "../../parts/Dialog";
-import { SecretOnce } from "../../parts/SecretOnce";
 import { Facts, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
-import { keySession, openClient, useSessions } from "../../session/context";
-import type { Connection, KeySession } from "../../session/types";
+import { attemptKey, endAttempt } from "../../session/attempts";
+import { openClient, signInWithKey, useSessions } from "../../session/context";
+import { useSecrets } from "../../session/secrets";
+import type { Connection } from "../../session/types";
 import { useWallets, walletTools } from "../../session/foundWallets";
 import { OtherChain, WalletList } from "./WalletSignIn";
+import { ORIGIN } from "../../session/origin";
 
 type Mode = "api" | "wallet";
 const MODES = [
@@ -24,9 +26,42 @@ const ABOUT: Readonly<Record<Mode, string>> = {
     "fees, or your credit does where it holds no coin.",
 };
 
+type AccountBody = Parameters<typeof createAccount>[1];
+
 /**
- * Creates an account of either mode. The key of an API-mode account is shown once and must be stored before continuing.
+ * Creates an API-mode account, or asks again for the key of one whose answer was lost. The key is shown before anything
+ * else is read.
  */
+export function useCreateWithKey(): (strings: Strings & { readonly email?: string }) => Promise<void> {
+  const { begin } = useSessions();
+  const { show, during } = useSecrets();
+  return async ({ name, description, ...email }) => {
+    const body: AccountBody = { account_name: name, account_description: description, ...email };
+    const attempt = JSON.stringify(["account", body]);
+    const idempotencyKey = attemptKey(attempt, { account: "", label: name, body: { name, description, ...email } });
+    try {
+      const { account } = await during(createAccount(ORIGIN, body, { idempotencyKey }));
+      show({
+        title: "Keep your API key",
+        about:
+          "This key controls your account: anyone who has it can do everything. It is shown once and cannot be " +
+          "recovered.",
+        secret: account.api_key,
+        what: "API key",
+        file: `${name || "account"}-key.txt`,
+        onKept: async () => {
+          endAttempt(attempt);
+          begin(await signInWithKey(account.api_key, false));
+        },
+      });
+    } catch (error) {
+      if (!(error instanceof ClientError) || !error.retryable) endAttempt(attempt);
+      throw error;
+    }
+  };
+}
+
+/** Creates an account of either mode. */
 export function CreateAccount({
   mode: first,
   onClose,
@@ -34,46 +69,12 @@ export function CreateAccount({
   readonly mode: Mode;
   readonly onClose: () => void;
 }): ReactNode {
-  const { begin } = useSessions();
+  const makeWithKey = useCreateWithKey();
   const [mode, setMode] = useState<Mode>(first);
   const [strings, setStrings] = useState<Strings>({ name: "", description: "" });
   const [email, setEmail] = useState("");
-  const [made, setMade] = useState<KeySession>();
   const [withWallet, setWithWallet] = useState(false);
 
-  const makeWithKey = async (): Promise<void> => {
-    const body = {
-      account_name: strings.name,
-      account_description: strings.description,
-      ...(email === "" ? {} : { email }),
-    };
-    const { account } = await createAccount({ baseUrl: location.origin }, body);
-    const client = createClient({ baseUrl: location.origin, apiKey: account.api_key });
-    const [shown, config] = await Promise.all([client.account(), openClient.getNodeChainConfig()]);
-    setMade(keySession(account.api_key, { account: shown, config }));
-  };
-
-  if (made !== undefined) {
-    return (
-      <Dialog
-        open
-        closable={false}
-        onClose={() => undefined}
-        title="Keep your API key"
-        about={
-          "This key controls your account: anyone who has it can do everything. It is shown once and cannot be " +
-          "recovered."
-        }
-      >
-        <SecretOnce
-          secret={made.key}
-          what="API key"
-          file={`${made.account.name || "account"}-key.txt`}
-          onKept={() => begin(made)}
-        />
-      </Dialog>
-    );
-  }
   if (withWallet) return <CreateWithWallet strings={strings} onClose={onClose} />;
   return (
     <FormDialog
@@ -82,8 +83,8 @@ export function CreateAccount({
       title="Create an account"
       submit="Create account"
       onSubmit={async () => {
-        if (mode === "wallet") setWithWallet(true);
-        else await makeWithKey();
+        if (mode === "api") return makeWithKey({ ...strings, ...(email === "" ? {} : { email }) });
+        setWithWallet(true);
         return false;
       }}
     >

@@ -6,7 +6,8 @@ import { Form } from "../../parts/Dialog";
 import { Notice, Spinner } from "../../parts/elements";
 import { signInWithKey, useSessions } from "../../session/context";
 import { rememberedKey } from "../../session/remember";
-import { CreateAccount } from "./CreateAccount";
+import { UnstoredSecrets } from "../../parts/UnstoredSecrets";
+import { CreateAccount, useCreateWithKey } from "./CreateAccount";
 import { WalletSignIn } from "./WalletSignIn";
 
 const SERVICE = document.title;
@@ -16,6 +17,7 @@ export function SignIn(): ReactNode {
   const { farewell } = useSessions();
   const [creating, setCreating] = useState<"api" | "wallet">();
   const resuming = useRememberedKey();
+  const createWithKey = useCreateWithKey();
   return (
     <main className="entrance">
       <section className="pitch">
@@ -42,6 +44,11 @@ export function SignIn(): ReactNode {
           ) : (
             <>
               <h2>Welcome</h2>
+              <UnstoredSecrets
+                account=""
+                what="account"
+                again={({ secret }) => createWithKey(secret.body as Parameters<typeof createWithKey>[0])}
+              />
               <KeySignIn />
               <div className="or">or</div>
               <WalletSignIn onCreate={() => setCreating("wallet")} />

@@ -27,9 +27,12 @@ type Step =
       readonly connection: Connection;
       readonly config: ChainConfig;
       readonly accounts: readonly string[];
+      readonly given: readonly string[];
     }
   | { readonly at: "safe"; readonly connection: Connection; readonly config: ChainConfig };
 type Purpose = "own" | "safe";
+
+const idsIn = (fact: unknown): string[] => (Array.isArray(fact) ? fact.map(String) : []);
 
 /** Wallet sign-in: choose the wallet, connect, switch to the right chain, sign once. */
 export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): ReactNode {
@@ -54,7 +57,7 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
     if (purpose === "safe") return { at: "safe", connection, config };
     return signIn(connection, config);
   };
-  /** A wallet that owns several accounts, or one transferred to it, must name the account. */
+  /** A wallet that owns several accounts, or only what others gave to it, must name the account. */
   const signIn = async (connection: Connection, config: ChainConfig, accountId?: string): Promise<Step> => {
     try {
       const session = await (await walletTools()).signInWithWallet(connection, config, accountId);
@@ -62,10 +65,9 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
       begin(session);
       return { at: "idle" };
     } catch (error) {
-      const accounts =
-        error instanceof ClientError && error.code === "account_not_named" ? error.facts["accounts"] : undefined;
-      if (!Array.isArray(accounts)) throw error;
-      return { at: "which", connection, config, accounts: accounts.map(String) };
+      if (!(error instanceof ClientError && error.code === "account_not_named")) throw error;
+      const [accounts, given] = [idsIn(error.facts["accounts"]), idsIn(error.facts["given"])];
+      return { at: "which", connection, config, accounts, given };
     }
   };
   const connect = (detail: FoundWallet, purpose: Purpose): Promise<void> =>
@@ -113,8 +115,8 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
           onClose={() => setStep({ at: "idle" })}
           title="Which account?"
           about={
-            "This wallet owns these accounts. The previous owner of an account that was transferred to you may know " +
-            "keys that can spend its credit."
+            "This wallet owns these accounts. Whoever gave you one may know keys that can sign with it and spend its " +
+            "credit: revoke all keys before you use it."
           }
         >
           <ul className="stack-s">
@@ -122,6 +124,7 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
               <li key={account}>
                 <Button className="wallet" onPress={() => attempt(() => signIn(step.connection, step.config, account))}>
                   <span className="code">{short(account)}</span>
+                  {step.given.includes(account) && <span>given to you</span>}
                 </Button>
               </li>
             ))}

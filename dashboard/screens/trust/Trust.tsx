@@ -89,6 +89,7 @@ function ServiceClaims({
               <Id key="h" value={info.compose_hash} what="compose hash" />
             ),
           ],
+          ["Isolation of actions", isolationOf(info?.sandbox)],
           ["Key namespace", <Id key="n" value={config.key_namespace} what="key namespace" />],
           [
             "Actions may read private keys",
@@ -99,6 +100,10 @@ function ServiceClaims({
     </section>
   );
 }
+
+/** As the service reports it: full, or what is missing. */
+const isolationOf = (sandbox: { readonly level: string; readonly missing: readonly string[] } | undefined): string =>
+  sandbox === undefined ? "…" : [sandbox.level, ...sandbox.missing.slice(0, 1)].join(": ");
 
 const STATUS = {
   passed: ["passed", "good"],

@@ -4,11 +4,14 @@ import { useGroupNames, useGroups, type Group, type UsageKey } from "../../app/q
 import { useChanges } from "../../changes/ChangesProvider";
 import { createUsageKey, updateUsageKey } from "../../changes/operations";
 import { SCOPE_FLAGS, SCOPE_LISTS, scopeSentences } from "../../changes/scopes";
-import { Dialog, FormDialog } from "../../parts/Dialog";
+import { FormDialog } from "../../parts/Dialog";
 import { Notice } from "../../parts/elements";
 import { Check, Picker, Select, StringsFields, TextField, type Option } from "../../parts/Field";
-import { SecretOnce } from "../../parts/SecretOnce";
-import { useSessions } from "../../session/context";
+import { attemptName } from "../../changes/change";
+import { endAttempt } from "../../session/attempts";
+import { useSession, useSessions } from "../../session/context";
+import { useSecrets } from "../../session/secrets";
+import { usageKeySecret } from "./secret";
 
 interface Props {
   readonly onClose: () => void;
@@ -20,51 +23,36 @@ interface Props {
   readonly name?: string;
 }
 
-interface Made {
-  readonly key: string;
-  readonly hash: string;
-  readonly attached: boolean;
-}
-
 export function UsageKeyForm({ onClose, onMade, usageKey, groups: firstGroups = [], name = "" }: Props): ReactNode {
   const { perform } = useChanges();
+  const { account } = useSession();
   const { addKey } = useSessions();
+  const { show, during } = useSecrets();
   const { items: groups } = useGroups();
   const names = useGroupNames(groups);
   const [scopes, setScopes] = useState(() => (usageKey === undefined ? blank(name, firstGroups) : scopesOf(usageKey)));
-  const [made, setMade] = useState<Made>();
 
   const submit = async (): Promise<boolean> => {
     if (scopes.balance === NO_SUM) throw new Error(`The spending cap is no sum. ${CAP_HINT}`);
     if (usageKey !== undefined)
       return (await perform(updateUsageKey(usageKey.id, scopes, names))).state !== "cancelled";
-    const outcome = await perform(createUsageKey(scopes, names));
+    const change = createUsageKey(scopes, names);
+    const outcome = await during(perform(change));
     if (outcome.state === "cancelled") return false;
     const { usage_api_key: key, api_key_hash: hash } = outcome.state === "done" ? outcome.result : outcome.early;
     if (key === undefined || hash === undefined) return true;
     addKey({ key, hash, name: scopes.name });
-    setMade({ key, hash, attached: outcome.state === "done" });
-    return false;
+    show({
+      ...usageKeySecret(scopes.name, key),
+      ...(outcome.state === "done" ? {} : { warning: "It has no effect until the collected changes have been sent." }),
+      onKept: () => {
+        endAttempt(attemptName(account.id, change));
+        onMade?.(hash);
+      },
+    });
+    return true;
   };
 
-  if (made !== undefined) {
-    const keep = (): void => {
-      onMade?.(made.hash);
-      onClose();
-    };
-    return (
-      <Dialog
-        open
-        closable={false}
-        onClose={() => undefined}
-        title="Keep this usage key"
-        about="It is shown once. Give it to the program that needs it, and keep your account key to yourself."
-      >
-        {!made.attached && <Notice kind="warn">It has no effect until the collected changes have been sent.</Notice>}
-        <SecretOnce secret={made.key} what="usage key" file={`${scopes.name || "usage"}-key.txt`} onKept={keep} />
-      </Dialog>
-    );
-  }
   return (
     <FormDialog
       open

@@ -2,6 +2,7 @@ import { useMemo, useState, type ReactNode } from "react";
 import { useGroupNames, useGroups, useUsageKeys, type UsageKey } from "../../app/queries";
 import { scopeSentences, type GroupNames } from "../../changes/scopes";
 import { Button } from "../../parts/Button";
+import { useMay } from "../../session/may";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
@@ -18,7 +19,11 @@ export function UsageKeys(): ReactNode {
   const { items: groups } = useGroups();
   const names = useGroupNames(groups);
   const [open, setOpen] = useState<Open>();
-  const columns = useMemo(() => columnsOf(names, (editing) => setOpen({ editing })), [names]);
+  const may = useMay();
+  const columns = useMemo(
+    () => columnsOf(names, may.all ? (editing) => setOpen({ editing }) : undefined),
+    [names, may.all],
+  );
   return (
     <>
       <PageHead
@@ -28,10 +33,12 @@ export function UsageKeys(): ReactNode {
           "yourself."
         }
       >
-        {items.length > 0 && <RevokeAll keys={items} />}
-        <Button look="primary" onPress={() => setOpen("create")}>
-          Create usage key
-        </Button>
+        {may.all && items.length > 0 && <RevokeAll keys={items} />}
+        {may.all && (
+          <Button look="primary" onPress={() => setOpen("create")}>
+            Create usage key
+          </Button>
+        )}
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}
@@ -68,7 +75,7 @@ export function Expiry({ usageKey }: { readonly usageKey: UsageKey }): ReactNode
   return at < Date.now() / 1000 + SOON_SECONDS ? <Badge kind="warn">{text}</Badge> : text;
 }
 
-const columnsOf = (names: GroupNames, onEdit: (key: UsageKey) => void): readonly Column<UsageKey>[] => [
+const columnsOf = (names: GroupNames, onEdit: ((key: UsageKey) => void) | undefined): readonly Column<UsageKey>[] => [
   {
     title: "Name",
     width: "minmax(9rem, 1fr)",
@@ -108,14 +115,15 @@ const columnsOf = (names: GroupNames, onEdit: (key: UsageKey) => void): readonly
     title: "",
     width: "10rem",
     end: true,
-    cell: (key) => (
-      <div className="actions">
-        <Button size="small" onPress={() => onEdit(key)}>
-          Edit
-        </Button>
-        <RevokeKey usageKey={key} />
-      </div>
-    ),
+    cell: (key) =>
+      onEdit !== undefined && (
+        <div className="actions">
+          <Button size="small" onPress={() => onEdit(key)}>
+            Edit
+          </Button>
+          <RevokeKey usageKey={key} />
+        </div>
+      ),
   },
 ];
 

@@ -91,15 +91,35 @@ describe("the dashboard of a ChainSecured owner", function () {
     ]);
     const file = JSON.parse(await readFile(await download.path(), "utf8")) as {
       chainId: string;
-      transactions: { to: string; value: string; data: string }[];
+      transactions: {
+        to: string;
+        value: string;
+        contractMethod: { name: string };
+        contractInputsValues: Record<string, string>;
+      }[];
     };
+    expect(
+      file.transactions.map(({ contractMethod, contractInputsValues: { name } }) => [contractMethod.name, name]),
+    ).to.deep.equal([
+      ["addGroup", "First"],
+      ["addGroup", "Second"],
+    ]);
     expect(file.chainId).to.equal(String(CHAIN));
     expect(file.transactions.map(({ to, value }) => [to, value])).to.deep.equal(
       Array(2).fill([stack().contractAddress, "0"]),
     );
     const before = wallet.asked.filter((method) => method === "eth_sendTransaction").length;
+    await dashboard.page.reload();
+    await dashboard.press("Connect wallet");
+    await dashboard.says("2 changes collected");
     await dashboard.press("Send all");
     await reviewed("multicall");
+    for (const [at, name] of ["First", "Second"].entries())
+      await dashboard
+        .dialog()
+        .getByRole("listitem", { name: `Call ${at + 1}: addGroup` })
+        .getByText(name)
+        .waitFor();
     await dashboard.confirm("Sign and send");
     await dashboard.row(/First/).waitFor();
     await dashboard.row(/Second/).waitFor();

@@ -99,10 +99,17 @@ describe("the dashboard's credit", function () {
     await dashboard.button("Sign in").waitFor();
   });
 
+  it("understands amounts as people write them", async () => {
+    await pay("$7.5", GOOD_CARD);
+    await shows("$7.50 has been credited");
+    await pay("1,000", GOOD_CARD);
+    await shows("$1,000.00 has been credited");
+  });
+
   it("names an invalid amount or card, and charges nothing", async () => {
     await dashboard.press("Add funds");
     await fillCard(DECLINED_CARD);
-    for (const amount of ["4.99", "0", "-5", "5.5", "ten", "1e9", ""]) {
+    for (const amount of ["4.99", "0", "-5", "5.555", "1,00", "ten", "1e9", ""]) {
       await choose(amount);
       await dashboard.confirm("Add funds");
       await dashboard.page.getByRole("alert").filter({ hasText: "5.00 or more" }).waitFor();

@@ -77,7 +77,7 @@ describe("the dashboard when things go wrong", function () {
   });
 
   it("signs out, with the reason, when its key is revoked elsewhere", async () => {
-    const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS });
+    const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, can_create_pkps: true });
     await dashboard.signIn(String(made["usage_api_key"]));
     await dashboard.go("PKPs");
     await account.api.must("/remove_usage_api_key", { usage_api_key: made["api_key_hash"] });
@@ -124,6 +124,45 @@ describe("the dashboard when things go wrong", function () {
     expect(
       await dashboard.page.evaluate("JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])"),
     ).to.not.include(account.key);
+  });
+
+  it("reads everything again with Refresh and Try again, and says when it was read", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.go("Groups");
+    await account.api.must("/add_group", { group_name: "Elsewhere", group_description: "" });
+    await dashboard.says(/As of \d/);
+    await dashboard.press("Refresh");
+    await dashboard.row(/Elsewhere/).waitFor();
+  });
+
+  it("offers a usage key what it may do, and nothing else", async () => {
+    await account.api.must("/add_group", { group_name: "Mine", group_description: "" });
+    const permissions = { ...NO_PERMISSIONS, can_create_pkps: true, manage_ipfs_ids_in_groups: [1] };
+    const made = await account.api.must("/add_usage_api_key", permissions);
+    await dashboard.signIn(String(made["usage_api_key"]));
+    const offered: string[] = [];
+    for (const screen of ["PKPs", "Groups", "Actions", "Usage keys"] as const) {
+      await dashboard.go(screen);
+      await dashboard.page.waitForLoadState("networkidle");
+      offered.push(...(await dashboard.page.getByRole("main").getByRole("button").allInnerTexts()));
+    }
+    await dashboard.go("Groups");
+    await dashboard.page.getByRole("link", { name: "Mine" }).click();
+    await dashboard.button("List an action").waitFor();
+    offered.push(...(await dashboard.page.getByRole("main").getByRole("button").allInnerTexts()));
+    const changes = offered.filter((name) => /^(Create|Add|Remove|Rename|Edit|Revoke|List|Choose)/.test(name));
+    expect(changes).to.deep.equal(["Create PKP", "List an action"]);
+  });
+
+  it("signs every tab of the browser out", async () => {
+    await dashboard.signIn(account.key);
+    const other = await dashboard.context.newPage();
+    await other.goto(stack().baseUrl);
+    await other.getByLabel("API key", { exact: true }).fill(account.key);
+    await other.getByRole("button", { name: "Sign in", exact: true }).click();
+    await other.getByRole("navigation", { name: "Main" }).waitFor();
+    await dashboard.press("Sign out");
+    await other.getByText("You signed out in another tab.").waitFor();
   });
 
   it("supports the browser's back and forward buttons", async () => {

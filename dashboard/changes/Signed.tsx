@@ -1,0 +1,54 @@
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import type { DecodedCall } from "../../client";
+import { Facts, Id } from "../parts/elements";
+import { argumentText } from "../screens/activity/eventText";
+import { useNames, type Names } from "../screens/activity/names";
+import { useSession } from "../session/context";
+
+/** What a signature will allow: every call with its decoded arguments, and the names behind ids and hashes. */
+export function SignedCalls({ data }: { readonly data: string }): ReactNode {
+  const names = useNames();
+  const { account } = useSession();
+  const { data: calls = [] } = useQuery({
+    queryKey: ["calls", data],
+    queryFn: async () => (await import("../../client/calls")).decodeCalls(data),
+    staleTime: Infinity,
+  });
+  return (
+    <section className="stack-s" aria-label="What you sign">
+      <h3>What you sign</h3>
+      <ol className="stack-s">
+        {calls.map(({ functionName, args }, at) => (
+          <li key={`${at} ${functionName}`} aria-label={`Call ${at + 1}: ${functionName}`} className="stack-s">
+            {calls.length > 1 && <code>{functionName}</code>}
+            <Facts
+              items={args.map((arg) => [arg.name, <Argument key="v" arg={arg} {...{ names, account }} />] as const)}
+            />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+interface ArgumentProps {
+  readonly arg: DecodedCall["args"][number];
+  readonly names: Names;
+  readonly account: { readonly id: string };
+}
+
+const HEX = /^0x[0-9a-fA-F]{40,64}$/;
+
+function Argument({ arg, names, account }: ArgumentProps): ReactNode {
+  const { value, meaning } = argumentText(arg, names);
+  const shown = HEX.test(value) ? <Id value={value} what={arg.name} /> : <span className="anywhere">{value}</span>;
+  const said = value === account.id ? "This account" : meaning;
+  return said === undefined ? (
+    shown
+  ) : (
+    <span className="row">
+      {said} {shown}
+    </span>
+  );
+}
