@@ -59,13 +59,23 @@ export default tseslint.config(
     },
   },
   {
+    files: ["test/**/*.ts"],
+    ignores: ["test/support/needs.ts"],
+    rules: {
+      "no-restricted-properties": [
+        "error",
+        ...["skip", "only"].map((property) => ({ property, message: "Tests are left out by needs() alone." })),
+      ],
+    },
+  },
+  {
     // The bundler loads a module lazily where it is required.
     files: ["executor/sandbox/guest/web/globals.ts"],
     rules: { "@typescript-eslint/no-require-imports": "off" },
   },
   {
     // Modules that only one command needs are loaded when it runs.
-    files: ["client/cli/{mcp,policy,run,verify}.ts", "client/project/build.ts"],
+    files: ["client/cli/{mcp,policy,receipt,run,verify}.ts", "client/project/build.ts"],
     rules: { "@typescript-eslint/no-require-imports": "off" },
   },
   {

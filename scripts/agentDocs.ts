@@ -4,6 +4,7 @@
  */
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { VERSION } from "../client/version";
 
 const first = (text: string, pattern: RegExp): string => pattern.exec(text)?.[1]?.trim() ?? "";
 
@@ -55,7 +56,11 @@ export function agentDocs(root: string): Record<"docs/llms.txt" | "SKILL.md" | "
     list((name) => `/docs/${name}`),
     "## Interfaces",
     "- [OpenAPI](/core/v1/openapi.json): the whole HTTP interface\n" +
-      "- `npx keywright mcp`: the same as tools of the Model Context Protocol, with a usage key",
+      "- [All pages in one](/llms-full.txt), [a skill](/SKILL.md); every page is also at its address with `.md`\n" +
+      `- \`npm install <this service>/packages/keywright-${VERSION}.tgz\`: SDK, command line and verifier; no ` +
+      "registry has the name\n" +
+      "- `npx --no keywright mcp`, where that is installed: the same as tools of the Model Context Protocol, with a " +
+      "usage key",
   ];
   const skill = [
     SKILL_HEAD,

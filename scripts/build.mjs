@@ -33,3 +33,6 @@ for (const folder of [...folders, "dashboard"]) {
   if (folder !== "scripts" && existsSync(own))
     await (await import(own)).default({ root, outdir: join(root, "dist", folder) });
 }
+
+// The package that the service serves is made of the above.
+await (await import(join(root, "client", "tarball.mjs"))).default({ root });

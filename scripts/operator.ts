@@ -7,7 +7,7 @@ import { UsageError, type Command } from "./operator/command";
 import { correctBalance } from "./operator/books";
 import { checkCompose } from "./operator/compose";
 import { addPayer, cancelAdminPayer, listPayers, registerPayers, removePayer, setAdminPayer } from "./operator/payers";
-import { cancelSubmission, resizePool, showSubmission, stuckSubmissions } from "./operator/submissions";
+import { cancelSubmission, resizePool, rewindChain, showSubmission, stuckSubmissions } from "./operator/submissions";
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   payers: listPayers,
@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   stuck: stuckSubmissions,
   submission: showSubmission,
   cancel: cancelSubmission,
+  rewind: rewindChain,
   correct: correctBalance,
   "check-compose": checkCompose,
 };

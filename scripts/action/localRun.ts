@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import pino from "pino";
-import type { Authorization } from "../../executor/authorize";
+import type { Authorization } from "../../executor/access/authorize";
 import type { Chain } from "../../executor/chain/chain";
 import type { Decision } from "../../protocol/decision";
 import { createFetcher } from "../../executor/fetcher/client";

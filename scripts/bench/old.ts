@@ -1,7 +1,8 @@
 /**
  * Costs of an empty store and of one with years of data: `npm run bench:old -- --submissions 1000000 --postings
  * 10000000`. The embedded store first, in memory, sized by `--embedded-submissions` and `--embedded-postings`; then
- * Debian's PostgreSQL, started for it. Writes bench/old.json.
+ * Debian's PostgreSQL, started for it, with empty caches when the old store is measured. Writes bench/old.json, and
+ * exits with 1 when a statement takes more than 100 ms on the old PostgreSQL.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,13 +17,15 @@ import { Credits } from "../../relayer/credits";
 import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
-import { startPostgres } from "../dev/postgres";
+import { startPostgres, type TestPostgres } from "../dev/postgres";
+import { backgroundWork, dropCaches, MOST_STATEMENT_MS, SlowestStatements } from "./oldStatements";
 import { makeOld, type Age } from "./oldStore";
 import { rounded, summary, timed, type Summary } from "./statistics";
 
 const ACTS = 200;
 const WARM_UP = 20;
 const PAYER = 1;
+const SLOWEST_SHOWN = 12;
 
 interface Ages {
   readonly writeMs: Summary;
@@ -46,37 +49,61 @@ async function main(): Promise<void> {
   await compare(undefined, { submissions: Number(fewer), postings: Number(fewerPostings) });
   const postgres = await startPostgres();
   try {
-    await compare(postgres.url, { submissions: Number(submissions), postings: Number(postings) });
+    await compare(postgres, { submissions: Number(submissions), postings: Number(postings) });
   } finally {
     await postgres.stop();
   }
 }
 
-/** Measures one store empty and again after ageing it. */
-async function compare(databaseUrl: string | undefined, age: Age): Promise<void> {
-  const store = await openStore({ databaseUrl });
-  const instance = new Instance({ db: store.db, storeIsOurs: store.kind === "pglite", onError: () => undefined });
-  await instance.start();
+/** Measures one store empty and again after ageing it, then with empty caches. */
+async function compare(postgres: TestPostgres | undefined, age: Age): Promise<void> {
+  const databaseUrl = postgres?.url;
+  let store = await openStore({ databaseUrl });
   try {
     console.log(`${store.kind}: ${age.submissions} submissions, ${age.postings} postings`);
-    const young = await measure(store, instance.id);
-    const fillSeconds =
-      (await timed(() => makeOld(store.db, age, (rows) => process.stderr.write(`\r${rows} rows `)))) / 1000;
-    const old = await measure(store, instance.id);
+    const young = await measured(store);
+    const onProgress = (rows: number): unknown => process.stderr.write(`\r${rows} rows `);
+    const fillSeconds = Math.round((await timed(() => makeOld(store.db, age, onProgress))) / 1000);
+    const statements = new SlowestStatements();
+    let areCachesEmpty = false;
+    if (postgres !== undefined) {
+      await store.close();
+      await postgres.crash();
+      areCachesEmpty = dropCaches();
+      store = await openStore({ databaseUrl, around: statements.around });
+      statements.forget();
+    }
+    const old = await measured(store);
+    await backgroundWork(store.db);
+    const slowest = statements.list().slice(0, SLOWEST_SHOWN);
     const takes = {
       databaseMiB: await databaseMiB(store.db),
       processMiB: Math.round(process.memoryUsage().rss / 2 ** 20),
     };
     const machine = { node: process.version, cpus: cpus().length, load: rounded(loadavg()[0] ?? 0) };
-    keep(store.kind, { ...machine, ...age, fillSeconds: Math.round(fillSeconds), ...takes, young, old });
+    keep(store.kind, { ...machine, ...age, fillSeconds, ...takes, young, old, areCachesEmpty, slowest });
     print(young, old);
     console.log(
-      `filled in ${Math.round(fillSeconds)} s; the database takes ${takes.databaseMiB} MiB, this process ` +
-        `${takes.processMiB} MiB`,
+      `filled in ${fillSeconds} s; the database takes ${takes.databaseMiB} MiB, this process ${takes.processMiB} MiB`,
     );
+    printSlowest(slowest);
+  } finally {
+    await store.close();
+  }
+}
+
+function printSlowest(slowest: ReturnType<SlowestStatements["list"]>): void {
+  for (const { ms, statement } of slowest) console.log(`${ms <= MOST_STATEMENT_MS ? "✓" : "✗"} ${ms} ms  ${statement}`);
+  if (slowest.some(({ ms }) => ms > MOST_STATEMENT_MS)) process.exitCode = 1;
+}
+
+async function measured(store: Store): Promise<Ages> {
+  const instance = new Instance({ db: store.db, storeIsOurs: store.kind === "pglite", onError: () => undefined });
+  await instance.start();
+  try {
+    return await measure(store, instance.id);
   } finally {
     await instance.stop();
-    await store.close();
   }
 }
 

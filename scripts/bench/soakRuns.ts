@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { startStack, type Stack } from "../dev/stack";
-import { AbuseCaller, setUpAccount } from "./abuse/callers";
+import { Caller } from "./abuse/callers";
 import { HELLO } from "./run/codes";
 
 const MIB = 2 ** 20;
@@ -101,21 +101,22 @@ async function main(): Promise<void> {
   let [next, done] = [0, 0];
   let children: number[] = [];
   try {
-    const [honest, hostile] = [await setUpAccount(stack.baseUrl, HONEST), await setUpAccount(stack.baseUrl, HOSTILE)];
+    const caller = new Caller(stack.baseUrl, CALLERS);
+    const [honest, hostile] = [await caller.signUp("10.1.0.1"), await caller.signUp("10.1.0.2")];
     const worker = async (): Promise<void> => {
-      const [good, bad] = [new AbuseCaller(stack.baseUrl, honest), new AbuseCaller(stack.baseUrl, hostile)];
       while (next < runs) {
         const turn = next++;
-        if (turn % HOSTILE_SHARE === 0) await bad.run(HOSTILE[(turn / HOSTILE_SHARE) % HOSTILE.length] ?? "", 200);
+        if (turn % HOSTILE_SHARE === 0)
+          await caller.run(hostile, HOSTILE[(turn / HOSTILE_SHARE) % HOSTILE.length] ?? "", { timeoutMs: 200 });
         else {
-          const { end } = await good.run(HONEST[turn % HONEST.length] ?? "", 10_000);
+          const { end } = await caller.run(honest, HONEST[turn % HONEST.length] ?? "", { timeoutMs: 10_000 });
           if (end !== "none") failures.set(end, (failures.get(end) ?? 0) + 1);
         }
         if (++done % every === 0) console.table([rows[rows.push(figuresOf(stack, done)) - 1]]);
       }
-      await Promise.all([good.close(), bad.close()]);
     };
     await Promise.all(Array.from({ length: CALLERS }, worker));
+    await caller.close();
   } finally {
     children = programsBelow(keyholder, "sandbox/child.js");
     await stack.stop();

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "undici";
-import { isSilent } from "../../executor/alive";
+import { isSilent } from "../../executor/liveness/alive";
 import { freePort, requireFree } from "./ports";
 import { DEVELOPMENT_CHAIN_ID, startChain, type ChainOptions } from "./chain";
 import { startProcess, waitUntil, type ManagedProcess } from "./processes";

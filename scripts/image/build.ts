@@ -1,4 +1,5 @@
 /** Builds an OCI layout for each service from a source folder. Reproducible: the same commit gives the same digests. */
+import { spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -31,6 +32,12 @@ const COMMON: Pick<ImageSettings, "env" | "entrypoint"> = {
   // tini, as PID 1, reaps orphaned processes and forwards signals.
   entrypoint: ["/usr/bin/tini", "--", "/usr/bin/node", "--enable-source-maps"],
 };
+
+/** Before minutes of work, not after. */
+function requirePrograms(...names: string[]): void {
+  const missing = names.filter((name) => spawnSync(name, ["--version"]).error !== undefined);
+  if (missing.length > 0) throw new Error(`building images needs ${missing.join(" and ")}: install it with apt-get`);
+}
 
 /**
  * User and capabilities as compose.yaml needs them: the executor starts as root to run its children as separate users.
@@ -70,6 +77,7 @@ export async function buildImages({
 }: BuildOptions): Promise<Images> {
   if (process.platform !== "linux" || process.arch !== "x64")
     throw new Error("images are built on Linux on x64: programs of that platform go into them");
+  requirePrograms("git", "tar", "dpkg-deb");
   const work = await mkdtemp(join(tmpdir(), "keywright image "));
   try {
     await exportSource(source, work);

@@ -4,8 +4,8 @@ import { join, relative } from "node:path";
 import type { Entry } from "./layer";
 import { lockfileOf, productionPackages } from "./source";
 
-/** Development doubles, build tools and benchmarks are not part of a service. */
-const LEFT_OUT_OF_DIST = /^scripts(\/|$)/;
+/** Development doubles, build tools and benchmarks are not part of a service; the package is, packed. */
+const LEFT_OUT_OF_DIST = /^(scripts|sdk)(\/|$)/;
 const RELAYER_USER = 61_001;
 const INGRESS_USER = 61_002;
 const SOCKET_GROUP = 61_000;
@@ -58,15 +58,16 @@ export async function moduleEntries(source: string): Promise<Entry[]> {
 /** Left out of the pages served under /docs: pictures and decision records are for readers of the repository. */
 const LEFT_OUT_OF_DOCS = ["adr", "images"];
 
-/** The build output, the networks' deployments, the documentation, and package.json. */
+/** The build output, the networks' deployments, the documentation, the skill, package.json. */
 export async function programEntries(source: string): Promise<Entry[]> {
   const dist = (await filesBelow(source, "dist", () => false)).filter(
     ({ path }) => !LEFT_OUT_OF_DIST.test(relative("dist", path)),
   );
   const deployments = await filesBelow(source, "deployments", () => false);
   const docs = await filesBelow(source, "docs", (name) => LEFT_OUT_OF_DOCS.includes(name));
-  const own = { path: "package.json", content: await readFile(join(source, "package.json")) };
-  return [...dist, ...deployments, ...docs, own].map((entry) => ({ ...entry, path: `app/${entry.path}` }));
+  const own = ["package.json", "SKILL.md"].map(async (path) => ({ path, content: await readFile(join(source, path)) }));
+  const all = [...dist, ...deployments, ...docs, ...(await Promise.all(own))];
+  return all.map((entry) => ({ ...entry, path: `app/${entry.path}` }));
 }
 
 type File = Entry & { content: Buffer };

@@ -3,6 +3,7 @@
  * relayer.
  */
 import { IS_OPEN } from "../../relayer/chain/submissions/states";
+import { rewind } from "../../relayer/chain/events/reorg";
 import { parseSubmissionId } from "../../relayer/chain";
 import { cancelSubmission as cancel, wantPayers } from "../../relayer/chain/submissions/operations";
 import { openStore, type Store } from "../../relayer/store/index";
@@ -78,6 +79,18 @@ export const cancelSubmission: Command = {
       if (!(await cancel(db, idArgument(invocation))))
         throw new Error("It has an outcome already, waits to be sent alone after its batch failed, or does not exist.");
       invocation.print("Requested. Either the write or the empty transaction is mined; `submission <id>` shows which.");
+    }),
+};
+
+export const rewindChain: Command = {
+  args: "<block> <hash>",
+  help: "after the chain dropped final blocks: take back all above a block that it still has",
+  run: async ({ args: [number = "", hash = ""], print }) =>
+    withStore(async ({ db }) => {
+      if (!/^[0-9]{1,15}$/.test(number) || !/^0x[0-9a-f]{64}$/.test(hash))
+        usageError("This command takes a block's number and hash (0x and 64 lower-case hex digits).");
+      await rewind(db, { number: Number(number), hash });
+      print("Done. The relayers follow the chain from there, and bring the writes above to an outcome again.");
     }),
 };
 

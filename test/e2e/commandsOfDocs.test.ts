@@ -10,6 +10,7 @@ import { ENVIRONMENT } from "../../client/cli/config";
 import { withHelp } from "../../scripts/cliHelp";
 import { bash, commandsOf, npmIn, programFolder, surroundings } from "../support/bash";
 import { newApiAccount } from "../support/http";
+import { needs } from "../support/needs";
 import { useStack } from "../support/stack";
 
 const DOCS = join(__dirname, "..", "..", "docs");
@@ -59,7 +60,8 @@ describe("the commands in the documentation", function () {
     expect(text).to.match(/0x[0-9a-f]{130}/);
   });
 
-  it("docs/api.md", async () => {
+  it("docs/api.md", async function () {
+    await needs(this, "curl");
     const [base = "", account = "", , wallet = ""] = linesOf("api.md");
     const here = base.replace("http://127.0.0.1:8000", stack().baseUrl);
     const env = surroundings(folder, {});
@@ -70,7 +72,8 @@ describe("the commands in the documentation", function () {
     expect(JSON.parse(text)).to.have.property("wallet_address");
   });
 
-  it("docs/payments.md", async () => {
+  it("docs/payments.md", async function () {
+    await needs(this, "curl");
     const { api } = await newApiAccount(stack().baseUrl);
     const { payment_intent_id: intent } = await api.must("/billing/create_payment_intent", { amount_cents: 1_000 });
     const lines = linesOf("payments.md").map((line) => line.replace("http://127.0.0.1:12111", stack().stripeUrl));

@@ -9,6 +9,7 @@ import { buildTypedData, type PrimaryType } from "../../protocol/typedData";
 import type { Address } from "../../protocol/ids";
 import { IAccountManager__factory, type IAccountManager } from "../../typechain-types";
 import { connect, fundedWallet } from "../support/chain";
+import { eventually } from "../support/chainBed";
 import { Api, codeOf, members, type HttpAnswer } from "../support/http";
 import { SIGN, expectSigned, makeAccount, makeUsageKey, type TestAccount } from "../support/journey";
 import { useStack } from "../support/stack";
@@ -40,8 +41,8 @@ describe("mints by signature, without naming an account", function () {
   }
 
   /** Mints a PKP and registers it on chain under `id`, as a client of the specification does. */
-  async function mintAndRegister(wallet: HDNodeWallet, id: string): Promise<string> {
-    const minted = members(await mint("/create_wallet_with_signature", "CreateWallet", wallet));
+  async function mintAndRegister(wallet: HDNodeWallet, id: string, body: object = {}): Promise<string> {
+    const minted = members(await mint("/create_wallet_with_signature", "CreateWallet", wallet, body));
     const pkp = String(minted["wallet_address"]);
     await (
       await (
@@ -51,9 +52,9 @@ describe("mints by signature, without naming an account", function () {
     return pkp;
   }
 
-  async function canSignWith(account: TestAccount, wallet: HDNodeWallet): Promise<void> {
+  async function canSignWith(account: TestAccount, wallet: HDNodeWallet, body: object = {}): Promise<void> {
     const group = (await account.client.listGroups()).items[0]?.id ?? "";
-    const pkp = await mintAndRegister(wallet, account.accountId);
+    const pkp = await mintAndRegister(wallet, account.accountId, body);
     await (await (await contractAs(wallet)).addPkpToGroup(account.accountId, group, pkp)).wait();
     await expectSigned(account.client, pkp);
   }
@@ -75,13 +76,18 @@ describe("mints by signature, without naming an account", function () {
     await canSignWith(bot, wallet);
   });
 
-  it("on a transferred account: the PKP registers and signs, and a usage key attaches", async () => {
+  it("on a transferred account: by naming it, and unnamed once its new owner has written to it", async () => {
     const { account, bot } = await accountWithBot();
     const wallet = await fundedWallet(provider);
     await account.client.transferOwnership({ new_owner_address: wallet.address });
-    await canSignWith(bot, wallet);
-    const key = members(await mint("/add_usage_api_key_with_signature", "AddUsageApiKey", wallet));
-    expect(String(key["derivation_path"]).slice(-32)).to.equal(account.accountId.slice(-32));
+    const unnamed = members(await mint("/create_wallet_with_signature", "CreateWallet", wallet));
+    const own = solidityPackedKeccak256(["address"], [wallet.address]);
+    expect(String(unnamed["derivation_path"]).slice(-32)).to.equal(own.slice(-32));
+    await canSignWith(bot, wallet, { api_key_hash: account.accountId });
+    await eventually("the new owner's write is known", async () => {
+      const key = members(await mint("/add_usage_api_key_with_signature", "AddUsageApiKey", wallet));
+      return String(key["derivation_path"]).slice(-32) === account.accountId.slice(-32);
+    });
   });
 
   it("a wallet with an account of its own id mints for that one, whatever else it owns", async () => {
@@ -95,10 +101,11 @@ describe("mints by signature, without naming an account", function () {
     await mintAndRegister(wallet, solidityPackedKeccak256(["address"], [wallet.address]));
   });
 
-  it("a wallet that owns several, none of its own id, must name one", async () => {
+  it("a wallet with several of its own, none of its own id, must name one", async () => {
     const wallet = await fundedWallet(provider);
     const [first, second] = [await makeAccount(stack().baseUrl), await makeAccount(stack().baseUrl)];
-    for (const { client } of [first, second]) await client.transferOwnership({ new_owner_address: wallet.address });
+    for (const { apiKey } of [first, second])
+      await convertAccount({ baseUrl: stack().baseUrl, apiKey, signer: wallet });
     const refused = await mint("/create_wallet_with_signature", "CreateWallet", wallet);
     expect([refused.status, codeOf(refused)]).to.deep.equal([400, "invalid_value"]);
     const named = await mint("/create_wallet_with_signature", "CreateWallet", wallet, {

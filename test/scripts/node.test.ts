@@ -23,16 +23,14 @@ function decide(pretended: { platform?: string; node?: string }): { answer: stri
 }
 
 describe("the Node this project runs on", () => {
-  it("is the lockfile's, with an older or a newer Node on the machine", function () {
-    if (process.platform !== "linux") this.skip();
+  it("is the lockfile's, with an older or a newer Node on the machine", () => {
     for (const node of ["20.19.0", "22.12.0", "26.1.0"]) {
       const { answer } = decide({ node });
       expect(spawnSync(answer, ["--version"], { encoding: "utf8" }).stdout.trim()).to.equal(`v${pinnedVersion}`);
     }
   });
 
-  it("runs this test", function () {
-    if (process.platform !== "linux") this.skip();
+  it("runs this test", () => {
     expect(realpathSync(process.execPath)).to.equal(realpathSync(decide({}).answer));
   });
 

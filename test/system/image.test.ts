@@ -30,6 +30,7 @@ import { generateEvidences } from "../../scripts/dev/tee/evidences";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../scripts/dev/tee/guestAgent";
 import { PACKAGE_NAMES } from "../../scripts/image/debian";
 import { lockfileOf, productionPackages } from "../../scripts/image/source";
+import { needs } from "../support/needs";
 import { startAcmeDouble, type AcmeDouble } from "../support/acmeDouble";
 import { patchedCopy, startContainer } from "../support/containers";
 import { expectFirstRun } from "../support/firstRun";
@@ -186,7 +187,7 @@ describe("the images", function () {
     const ports = { http: 0, https: 0 };
 
     before(async function () {
-      if (process.getuid?.() !== 0) this.skip();
+      await needs(this, "root");
       const place = (name: string): string => (
         mkdirSync(join(folder, name), { recursive: true, mode: 0o755 }),
         join(folder, name)

@@ -113,7 +113,7 @@ describe("operator commands on PostgreSQL", function () {
         ],
       ]);
       const wrong: unknown[] = [];
-      const audit = new Audit(bed.store.db, (found) => wrong.push(found));
+      const audit = new Audit({ db: bed.store.db, onWrong: (found) => wrong.push(found) });
       while (audit.figures.finishedAt === undefined) await audit.turn();
       expect(wrong).to.deep.equal([]);
       await expectBalancedBooks(bed.store.db);

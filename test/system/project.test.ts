@@ -6,7 +6,6 @@ import { expect } from "chai";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
-  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -93,24 +92,21 @@ describe("a project of actions", function () {
 
   it("goes from an empty folder to a checked signature by the commands of docs/projects.md", async () => {
     const began = Date.now();
-    const empty = join(folder, "empty");
+    const empty = mkdtempSync(join(tmpdir(), "empty-"));
     const bin = join(folder, "bin");
-    for (const place of [empty, bin, join(folder, "node_modules", ".bin")]) mkdirSync(place);
-    for (const [name, program] of Object.entries({
-      keywright: "keywright/cli/keywright.mjs",
-      tsc: "typescript/bin/tsc",
-    }))
-      symlinkSync(join("..", program), join(folder, "node_modules", ".bin", name));
+    for (const place of [bin, join(folder, "node_modules", ".bin")]) mkdirSync(place);
+    symlinkSync(join("..", "typescript/bin/tsc"), join(folder, "node_modules", ".bin", "tsc"));
+    const program = join(folder, "node_modules", "keywright", "cli", "keywright.mjs");
     // The only difference from a reader's machine: packages are present, not downloaded.
-    writeFileSync(
-      join(bin, "npm"),
-      `#!/bin/sh\n[ "$*" = install ] && ln -s "${join(folder, "node_modules")}" node_modules\n`,
-    );
-    chmodSync(join(bin, "npm"), 0o755);
+    const stubs = {
+      npm: `[ "$*" = install ] && ln -s "${join(folder, "node_modules")}" node_modules`,
+      npx: `case $1 in --yes|--no) shift 2; exec node "${program}" "$@";; esac; exec "node_modules/.bin/$@"`,
+    };
+    for (const [name, script] of Object.entries(stubs))
+      writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     const shell = surroundings(bin, {
       KEYWRIGHT_URL: stack().baseUrl,
       KEYWRIGHT_CONFIG: join(empty, "logins.json"),
-      npm_config_update_notifier: "false",
     });
     const { code, text } = await bash(commandsOf(readFileSync(PAGE, "utf8")).join("\n"), empty, shell);
     expect(code, text).to.equal(0);
@@ -283,7 +279,18 @@ describe("a project of actions", function () {
     expect((await ok<{ steps: unknown[] }>("group", "list")) as unknown).to.deep.include({ total: 0 });
     await ok("deploy", "--yes");
     expect(statSync(join(folder, "keywright.secrets.json")).mode & 0o777).to.equal(0o600);
-    expect((await run("deploy", "--yes")).out).to.include("Nothing to do.");
+    const again = await run("deploy", "--yes");
+    expect(again.out).to.include("Nothing to do.");
+    expect(again.err).to.equal("");
+  });
+
+  it("says which key's secret is missing, and how to replace the key", async () => {
+    const file = join(folder, "keywright.secrets.json");
+    const secrets = readFileSync(file, "utf8");
+    rmSync(file);
+    const { err } = await run("deploy");
+    expect(err).to.match(/The key bot exists .*not in keywright.secrets.json.*key revoke 0x[0-9a-f]{64}/);
+    writeFileSync(file, secrets, { mode: 0o600 });
   });
 
   it("updates changed items and removes those no longer configured", async () => {

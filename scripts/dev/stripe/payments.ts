@@ -227,7 +227,8 @@ export class PaymentDesk {
   }
 
   dispute(charge: Charge, status: "needs_response" | "warning_needs_response"): Dispute {
-    const { amount, currency, payment_intent: intent } = charge;
+    const { currency, payment_intent: intent } = charge;
+    const amount = charge.amount - charge.amount_refunded;
     const dispute: Dispute = {
       id: newId("du"),
       object: "dispute",

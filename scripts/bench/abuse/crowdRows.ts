@@ -1,0 +1,229 @@
+/** What an honest account notices of each crowd's attack, whether the crowd paid, and what is left of it afterwards. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { callExecutor } from "../../dev/payers";
+import { HELLO } from "../run/codes";
+import { rounded } from "../statistics";
+import { MEMORY_LIMITS_MIB, type Bed } from "./bed";
+import { Caller, type AbuseAccount, type RunEnd } from "./callers";
+import type { CrowdAttack } from "./crowds";
+import { MemoryWatch } from "./memory";
+
+export const CROWD_BARS = {
+  helloTimes: 20,
+  helloMs: 1_000,
+  signTimes: 6,
+  fetchMs: 3_000,
+  /** Of the memory limit, that is never used. */
+  memoryMargin: 0.1,
+  /** Afterwards, against before. */
+  afterTimes: 2,
+} as const;
+
+const SIGN = `async function main({ pkpId }) {
+  return Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) });
+}`;
+const fetchCode = (servers: string): string =>
+  `async function main() { return (await (await fetch("http://${servers}/1-mib")).arrayBuffer()).byteLength; }`;
+
+type Act = "hello" | "sign" | "fetch" | "write" | "signUp";
+const NAMES: readonly Act[] = ["hello", "sign", "fetch", "write", "signUp"];
+const TIMED = ["hello", "sign", "fetch", "write"] as const;
+/** What the honest account does one after the other, beside others at the same time, and how long it pauses between. */
+const TURNS: readonly { readonly acts: readonly Act[]; readonly pauseMs: number }[] = [
+  { acts: ["hello", "sign", "hello", "hello", "fetch"], pauseMs: 50 },
+  { acts: ["write"], pauseMs: 1_000 },
+  { acts: ["signUp"], pauseMs: 5_000 },
+];
+
+type Figures = Readonly<
+  Record<(typeof TIMED)[number], { readonly n: number; readonly median: number; readonly p90: number }>
+>;
+
+export interface CrowdRow {
+  readonly attack: string;
+  readonly accounts: number;
+  readonly honest: Figures;
+  readonly refused: Readonly<Record<string, number>>;
+  readonly memoryMiB: Readonly<Record<keyof typeof MEMORY_LIMITS_MIB, number>>;
+  readonly ends: Readonly<Record<string, number>>;
+  readonly paidCents: number;
+  readonly problems: readonly string[];
+}
+
+let newcomers = 0;
+
+/** The connection ended without an answer. */
+const unanswered = (error: { code?: string }): RunEnd => ({
+  ...{ ms: NaN, status: 0, costCents: 0 },
+  end: error.code ?? "unanswered",
+});
+
+/** An account that does all that accounts do, until it is over. */
+async function honestly({ stack, honest, servers }: Bed, isOver: () => boolean): Promise<Map<Act, RunEnd[]>> {
+  const caller = new Caller(stack.baseUrl, NAMES.length);
+  const write = JSON.stringify({ group_name: "honest", group_description: "" });
+  const newcomer = (): AbuseAccount => ({
+    apiKey: undefined,
+    pkpId: "",
+    address: `10.2.${++newcomers >> 8}.${newcomers & 255}`,
+  });
+  const acts: Readonly<Record<Act, () => Promise<RunEnd>>> = {
+    hello: () => caller.run(honest, HELLO, { timeoutMs: 60_000 }),
+    sign: () => caller.run(honest, SIGN, { timeoutMs: 60_000 }),
+    fetch: () => caller.run(honest, fetchCode(servers), { timeoutMs: 60_000 }),
+    write: () => caller.send(honest, "/add_group", write),
+    signUp: () =>
+      caller.send(newcomer(), "/new_account", JSON.stringify({ account_name: "n", account_description: "" })),
+  };
+  const ends = new Map<Act, RunEnd[]>(NAMES.map((name) => [name, []]));
+  await Promise.all(
+    TURNS.map(async (turn) => {
+      for (let n = 0; !isOver(); n++) {
+        const name = turn.acts[n % turn.acts.length] as Act;
+        ends.get(name)?.push(await acts[name]().catch(unanswered));
+        await sleep(turn.pauseMs);
+      }
+    }),
+  );
+  await caller.close();
+  return ends;
+}
+
+const figuresOf = (ends: ReadonlyMap<Act, readonly RunEnd[]>): Figures =>
+  Object.fromEntries(
+    TIMED.map((name) => {
+      const answered = (ends.get(name) ?? []).filter(({ status }) => status !== 0);
+      const sorted = answered.map(({ ms }) => ms).sort((a, b) => a - b);
+      const at = (share: number): number => rounded(sorted[Math.floor(share * sorted.length)] ?? NaN);
+      return [name, { n: sorted.length, median: at(0.5), p90: at(0.9) }];
+    }),
+  ) as Figures;
+
+/** By act and how it ended. */
+function refusedOf(ends: ReadonlyMap<Act, readonly RunEnd[]>): Record<string, number> {
+  const refused = NAMES.flatMap((name) =>
+    (ends.get(name) ?? [])
+      .filter(({ status, end }) => status !== 200 || end !== "none")
+      .map(({ status, end }) => `${name}: ${status === 200 ? end : `${status} ${end}`}`),
+  );
+  return counted(refused);
+}
+
+export function counted(texts: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const text of texts) counts[text] = (counts[text] ?? 0) + 1;
+  return counts;
+}
+
+const watchOf = ({ stack }: Bed): MemoryWatch<keyof typeof MEMORY_LIMITS_MIB> =>
+  new MemoryWatch({
+    executor: () => stack.service("executor").child.pid ?? 0,
+    relayer: () => stack.service("relayer").child.pid ?? 0,
+  });
+
+/** Nobody attacks. */
+export async function measureQuiet(bed: Bed, attack: string, seconds: number): Promise<CrowdRow> {
+  const watch = watchOf(bed);
+  const startedAt = performance.now();
+  const ends = await honestly(bed, () => performance.now() - startedAt > seconds * 1_000);
+  const refused = refusedOf(ends);
+  const problems = Object.keys(refused).length > 0 ? ["honest requests failed although nobody attacked"] : [];
+  const row = {
+    attack,
+    accounts: 0,
+    honest: figuresOf(ends),
+    refused,
+    memoryMiB: watch.stop(),
+    ends: {},
+    paidCents: 0,
+  };
+  return { ...row, problems };
+}
+
+export async function measureCrowd(
+  bed: Bed,
+  attack: CrowdAttack,
+  accounts: number,
+  seconds: number,
+  quiet: CrowdRow,
+): Promise<CrowdRow> {
+  const crowd = bed.attackers.slice(0, accounts);
+  const caller = new Caller(bed.stack.baseUrl, 4_096);
+  const before = await creditOf(caller, crowd);
+  const watch = watchOf(bed);
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(), Math.max(seconds, attack.leastSeconds ?? 0) * 1_000);
+  const parts = { caller, accounts: crowd, baseUrl: bed.stack.baseUrl, servers: bed.servers, over: over.signal };
+  const [ends, honest] = await Promise.all([attack.attack(parts), honestly(bed, () => over.signal.aborted)]);
+  clearTimeout(timer);
+  const memoryMiB = watch.stop();
+  const paidCents = before - (await creditOf(caller, crowd));
+  await caller.close();
+  const named = ends.map(({ status, end }) => (status === 200 || status === 0 ? end : `${status} ${end}`));
+  const figures = { honest: figuresOf(honest), refused: refusedOf(honest), memoryMiB, ends: counted(named), paidCents };
+  const row = { attack: attack.name, accounts, ...figures };
+  return { ...row, problems: problemsOf(row, attack, ends, quiet) };
+}
+
+async function creditOf(caller: Caller, accounts: readonly AbuseAccount[]): Promise<number> {
+  const each = await Promise.all(accounts.map((account) => caller.credit(account)));
+  return each.reduce((sum, cents) => sum + cents, 0);
+}
+
+function problemsOf(
+  row: Omit<CrowdRow, "problems">,
+  { isPaid }: CrowdAttack,
+  ends: readonly RunEnd[],
+  { honest: quiet }: CrowdRow,
+): string[] {
+  const { hello, sign, fetch } = row.honest;
+  const { helloTimes, helloMs, signTimes, fetchMs } = CROWD_BARS;
+  const free = ends.filter(({ status, costCents, end }) => status === 200 && costCents === 0 && end !== "none");
+  return [
+    ...Object.entries(row.refused).map(([what, times]) => `the honest account: ${times} times ${what}`),
+    ...atMost("hello's median", hello.median, Math.min(helloMs, helloTimes * quiet.hello.median)),
+    ...atMost("sign's median", sign.median, signTimes * quiet.sign.median),
+    ...atMost("a 1 MiB fetch's p90", fetch.p90, fetchMs),
+    ...memoryProblems(row.memoryMiB),
+    ...(isPaid && row.paidCents <= 0 ? ["the attack cost nothing"] : []),
+    ...(isPaid && free.length > 0 ? [`${free.length} attacking runs were free: ${free[0]?.end}`] : []),
+  ];
+}
+
+const atMost = (what: string, ms: number, bar: number): string[] =>
+  ms <= bar ? [] : [`${what} is ${Math.round(ms)} ms (bar: ${Math.round(bar)})`];
+
+const memoryProblems = (used: CrowdRow["memoryMiB"]): string[] =>
+  (Object.keys(MEMORY_LIMITS_MIB) as (keyof typeof MEMORY_LIMITS_MIB)[]).flatMap((name) => {
+    const most = Math.floor(MEMORY_LIMITS_MIB[name] * (1 - CROWD_BARS.memoryMargin));
+    return used[name] <= most ? [] : [`the ${name} used ${used[name]} MiB (bar: ${most})`];
+  });
+
+/** What remains of all attacks: nothing. */
+export async function measureAfter(bed: Bed, quiet: CrowdRow, seconds: number): Promise<CrowdRow> {
+  const row = await measureQuiet(bed, "afterwards", seconds);
+  const { pool } = await callExecutor(bed.stack.executorSocket, "info", {});
+  const slower = TIMED.flatMap((name) =>
+    atMost(`${name}'s median`, row.honest[name].median, CROWD_BARS.afterTimes * quiet.honest[name].median),
+  );
+  const kept = Object.entries(pool.held).filter(([, amount]) => amount > 0);
+  const problems = [
+    ...row.problems,
+    ...slower,
+    ...memoryProblems(row.memoryMiB),
+    ...(pool.queued > 0 ? [`${pool.queued} runs still wait`] : []),
+    ...kept.map(([what, amount]) => `${amount} of ${what} are still held`),
+  ];
+  return { ...row, problems };
+}
+
+export function printCrowdRow({ attack, accounts, honest, memoryMiB, paidCents, ends, problems }: CrowdRow): void {
+  const { hello, sign, fetch, write } = honest;
+  const ms = (value: number): string => String(Math.round(value)).padStart(6);
+  console.log(
+    `${problems.length === 0 ? "✓" : "✗"} ${`${attack}${accounts === 0 ? "" : `, by ${accounts}`}`.padEnd(66)}` +
+      `hello${ms(hello.median)} sign${ms(sign.median)} fetch${ms(fetch.p90)} write${ms(write.median)} ms  ` +
+      `executor ${memoryMiB.executor}, relayer ${memoryMiB.relayer} MiB  ${paidCents} ct  ${JSON.stringify(ends)}`,
+  );
+  for (const problem of problems) console.log(`    ${problem}`);
+}
