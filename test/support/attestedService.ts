@@ -12,6 +12,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { rootStatementOf } from "../../executor/keys/rootIdentity";
 import { attest, buildConfigDocument, openTee, type ConfigDocument, type TeeSource } from "../../executor/tee";
 import type { TeeKind } from "../../protocol/attestation";
 import { KeywrightError } from "../../protocol/errors";
@@ -110,13 +111,20 @@ export async function startAttestedService({
   };
 }
 
+/** What the root of this service is: its contract, where a test deploys one, has this commitment. */
+const ROOT = Buffer.alloc(32, 0x11);
+const NAMESPACE = keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT);
+const STATEMENT_KEY = `0x${"ed".repeat(32)}`;
+export const ROOT_STATEMENT = rootStatementOf(ROOT, NAMESPACE, STATEMENT_KEY);
+
 export function configDocument(): ConfigDocument {
   return buildConfigDocument({
     serviceName: "Keywright",
     chainId: BigInt(CHAIN_ID),
     contractAddress: CONTRACT,
-    keyNamespace: keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT),
-    statementKey: `0x${"ed".repeat(32)}`,
+    keyNamespace: NAMESPACE,
+    statementKey: STATEMENT_KEY,
+    root: ROOT_STATEMENT,
     rpcUrls: ["https://user:secret@rpc.example/v2/api-key?token=secret"],
     rpcQuorum: 1,
     maxHeadAgeSeconds: 60,
@@ -139,7 +147,7 @@ function executorOver(
   tlsCertFile: string | undefined,
 ): Executor {
   const calls = {
-    info: async () => ({ tee: says, dstack: await tee.info(), config, sandbox: { level: "full", missing: [] } }),
+    info: async () => ({ tee: says, dstack: await tee.info(), rootCommitment: ROOT_STATEMENT.commitment, config, sandbox: { level: "full", missing: [] } }),
     attestation: (request: { nonce?: string }) => attest(tee, { config, ...defined({ tlsCertFile }) }, request),
   };
   return { call: (name: string, request: object) => calls[name as keyof typeof calls](request) } as unknown as Executor;

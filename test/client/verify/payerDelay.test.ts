@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Wallet } from "ethers";
 import { verifyService, type Report } from "../../../client/verify";
+import { TEST_ROOT_COMMITMENT } from "../../support/rootKey";
 import { deployAccountManager } from "../../../scripts/deployment";
 import { DEVELOPMENT_DEPLOYER_KEY } from "../../../scripts/dev/chain";
 import { CONTRACT, startAttestedService, type AttestedService } from "../../support/attestedService";
@@ -21,7 +22,11 @@ describe("the payer delay in the verifier", function () {
   /** Puts the code of a contract with this delay at the attested contract's address. */
   async function give(payerDelaySeconds: number): Promise<void> {
     const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY).address;
-    const { contract } = await deployAccountManager(chain.deployer, "test", { admin, payerDelaySeconds });
+    const { contract } = await deployAccountManager(chain.deployer, "test", {
+      admin,
+      payerDelaySeconds,
+      rootCommitment: TEST_ROOT_COMMITMENT,
+    });
     const code = await chain.provider.getCode(await contract.getAddress());
     await chain.provider.send("anvil_setCode", [CONTRACT, code]);
   }

@@ -258,6 +258,7 @@ export interface IAccountManagerInterface extends Interface {
       | "removePkpFromGroup"
       | "removeUsageApiKey"
       | "revokeAllUsageApiKeys"
+      | "rootCommitment"
       | "scheduledAdminApiPayer"
       | "scheduledApiPayers"
       | "setAccountFrozen"
@@ -498,6 +499,10 @@ export interface IAccountManagerInterface extends Interface {
     values: [BigNumberish]
   ): string;
   encodeFunctionData(
+    functionFragment: "rootCommitment",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
     functionFragment: "scheduledAdminApiPayer",
     values?: undefined
   ): string;
@@ -722,6 +727,10 @@ export interface IAccountManagerInterface extends Interface {
   ): Result;
   decodeFunctionResult(
     functionFragment: "revokeAllUsageApiKeys",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "rootCommitment",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -1845,6 +1854,8 @@ export interface IAccountManager extends BaseContract {
     "nonpayable"
   >;
 
+  rootCommitment: TypedContractMethod<[], [string], "view">;
+
   scheduledAdminApiPayer: TypedContractMethod<
     [],
     [ScheduledPayerStructOutput],
@@ -2308,6 +2319,9 @@ export interface IAccountManager extends BaseContract {
   getFunction(
     nameOrSignature: "revokeAllUsageApiKeys"
   ): TypedContractMethod<[id: BigNumberish], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "rootCommitment"
+  ): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "scheduledAdminApiPayer"
   ): TypedContractMethod<[], [ScheduledPayerStructOutput], "view">;

@@ -420,6 +420,11 @@ const _abi = [
     type: "error",
   },
   {
+    inputs: [],
+    name: "ZeroRootCommitment",
+    type: "error",
+  },
+  {
     anonymous: false,
     inputs: [
       {
@@ -2785,6 +2790,19 @@ const _abi = [
     name: "revokeAllUsageApiKeys",
     outputs: [],
     stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "rootCommitment",
+    outputs: [
+      {
+        internalType: "bytes32",
+        name: "",
+        type: "bytes32",
+      },
+    ],
+    stateMutability: "view",
     type: "function",
   },
   {
