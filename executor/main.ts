@@ -32,9 +32,7 @@ async function main(): Promise<void> {
   startWatchdog();
   const stopped = stopOnSignal();
   const hasContract = "contractAddress" in config;
-  const service = hasContract
-    ? startService(config, logger, missingProtections)
-    : startWithoutContract(config, logger);
+  const service = hasContract ? startService(config, logger, missingProtections) : startWithoutContract(config, logger);
   const readyOrStopped = service.started.then(() => {
     const { EXECUTOR_SOCKET: socket, TEE: tee } = config;
     const network = hasContract ? { chainId: config.chainId.toString(), contract: config.contractAddress } : {};

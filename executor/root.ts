@@ -73,7 +73,10 @@ async function open(config: RootConfig, logger: Logger): Promise<ExecutorServer>
   return server;
 }
 
-export const commitmentAnswer = ({ commitment, publicKey }: RootIdentity): { commitment: Hash32; publicKey: string } => ({
+export const commitmentAnswer = ({
+  commitment,
+  publicKey,
+}: RootIdentity): { commitment: Hash32; publicKey: string } => ({
   commitment,
   publicKey,
 });

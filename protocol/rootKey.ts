@@ -21,7 +21,9 @@ export type RootStatement = z.infer<typeof rootStatementSchema>;
 
 /** The commitment that the contract stores. It depends on no contract: it is known before there is one. */
 export function rootCommitmentOf(publicKey: string): Hash32 {
-  return keccak256(AbiCoder.defaultAbiCoder().encode(["string", "bytes32"], ["keywright/root/v1", publicKey])) as Hash32;
+  return keccak256(
+    AbiCoder.defaultAbiCoder().encode(["string", "bytes32"], ["keywright/root/v1", publicKey]),
+  ) as Hash32;
 }
 
 /** What the root signs at each start: which key makes statements for it under a contract. */

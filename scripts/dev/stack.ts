@@ -306,7 +306,13 @@ class Services {
     const { env, ready, silent } = this.#plans[name];
     const onLine = (line: string): void => this.#options.onLog?.(name, line);
     const nodeOptions = ["--enable-source-maps", ...NODE_OPTIONS[name]];
-    const service = startProcess({ name, command: process.execPath, args: [...nodeOptions, mainOf(name)], env, onLine });
+    const service = startProcess({
+      name,
+      command: process.execPath,
+      args: [...nodeOptions, mainOf(name)],
+      env,
+      onLine,
+    });
     this.#running.set(name, service);
     await waitUntil(`the ${name}`, ready, { timeoutMs: 60_000, died: service.died });
     service.died.catch((error: unknown) => this.#onDeath(name, service, error));

@@ -12,7 +12,11 @@ import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../
 import { callExecutor } from "../../scripts/dev/payers";
 import { freePort } from "../../scripts/dev/ports";
 import { startProcess, waitUntil } from "../../scripts/dev/processes";
-import { AccountManager__factory, ApplicationAllowlist__factory, ERC2771Forwarder__factory } from "../../typechain-types";
+import {
+  AccountManager__factory,
+  ApplicationAllowlist__factory,
+  ERC2771Forwarder__factory,
+} from "../../typechain-types";
 import { connect } from "../support/chain";
 import { TEST_ROOT_COMMITMENT, writeTestRoot } from "../support/rootKey";
 
@@ -58,7 +62,9 @@ describe("the deploy script", function () {
     expect(await contract.payerDelaySeconds()).to.equal(7n * 86_400n);
     expect(await contract.trustedForwarder()).to.equal(made.forwarderAddress);
     expect(await contract.keyNamespace()).to.equal(made.keyNamespace);
-    expect(await contract.rootCommitment()).to.equal(ROOT_COMMITMENT).and.to.equal(made.rootCommitment);
+    expect(await contract.rootCommitment())
+      .to.equal(ROOT_COMMITMENT)
+      .and.to.equal(made.rootCommitment);
     const list = ApplicationAllowlist__factory.connect(String(made.allowlistAddress), provider);
     expect([await list.admin(), await list.delaySeconds()]).to.deep.equal([ADMIN, 7n * 86_400n]);
     expect(await list.isComposeHashAllowed(`0x${COMPOSE_HASH}`)).to.equal(true);
@@ -91,7 +97,8 @@ describe("the deploy script", function () {
     const unbound = base().slice(0, -2);
     const refused = await deploy(DEVELOPMENT_DEPLOYER_KEY, ...unbound);
     expect([refused.status, refused.output]).to.satisfy(
-      ([ended, said]: [number, string]) => ended === 1 && said.includes("start the keyholder with CONTRACT_ADDRESS=none"),
+      ([ended, said]: [number, string]) =>
+        ended === 1 && said.includes("start the keyholder with CONTRACT_ADDRESS=none"),
       refused.output,
     );
     expect(await provider.getBlockNumber()).to.equal(before);

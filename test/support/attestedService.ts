@@ -22,6 +22,8 @@ import { keyNamespaceOf } from "../../protocol/namespace";
 import { EvidenceFolder } from "../../relayer/site/evidences";
 import type { Executor } from "../../relayer/executor/client";
 import { transparencyRoutes } from "../../relayer/routes/transparency";
+import { deployAccountManager } from "../../scripts/deployment";
+import type { TestChain } from "./chain";
 import { generateEvidences, type Evidences } from "../../scripts/dev/tee/evidences";
 import { startGuestAgentDouble, type GuestAgentDouble, type GuestAgentOptions } from "../../scripts/dev/tee/guestAgent";
 import { defined } from "../../protocol/defined";
@@ -137,6 +139,16 @@ export function configDocument(): ConfigDocument {
   });
 }
 
+/** Puts an AccountManager with these terms at the address that the config document names. */
+export async function giveContract(
+  chain: TestChain,
+  { payerDelaySeconds = 0, rootCommitment = ROOT_STATEMENT.commitment } = {},
+): Promise<void> {
+  const admin = await chain.deployer.getAddress();
+  const { contract } = await deployAccountManager(chain.deployer, "test", { admin, payerDelaySeconds, rootCommitment });
+  await chain.provider.send("anvil_setCode", [CONTRACT, await chain.provider.getCode(await contract.getAddress())]);
+}
+
 /** A file that the service serves and its config document names. */
 export const PACKAGE = { name: "keywright-0.1.0.tgz", content: Buffer.from("a package") };
 
@@ -147,7 +159,13 @@ function executorOver(
   tlsCertFile: string | undefined,
 ): Executor {
   const calls = {
-    info: async () => ({ tee: says, dstack: await tee.info(), rootCommitment: ROOT_STATEMENT.commitment, config, sandbox: { level: "full", missing: [] } }),
+    info: async () => ({
+      tee: says,
+      dstack: await tee.info(),
+      rootCommitment: ROOT_STATEMENT.commitment,
+      config,
+      sandbox: { level: "full", missing: [] },
+    }),
     attestation: (request: { nonce?: string }) => attest(tee, { config, ...defined({ tlsCertFile }) }, request),
   };
   return { call: (name: string, request: object) => calls[name as keyof typeof calls](request) } as unknown as Executor;

@@ -2,7 +2,17 @@
  * One account from 1 to 10,000 groups, PKPs and keys: writes stay flat, decisions grow by a word per 224 groups, lists
  * cost per page.
  */
-import { id, Interface, JsonRpcProvider, keccak256, toBeHex, toUtf8Bytes, Wallet, ZeroAddress, zeroPadValue } from "ethers";
+import {
+  id,
+  Interface,
+  JsonRpcProvider,
+  keccak256,
+  toBeHex,
+  toUtf8Bytes,
+  Wallet,
+  ZeroAddress,
+  zeroPadValue,
+} from "ethers";
 import { AccountManager__factory, type AccountManager } from "../../../typechain-types";
 import { deployAccountManager } from "../../deployment";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain } from "../../dev/chain";
