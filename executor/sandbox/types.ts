@@ -43,8 +43,8 @@ export type OpAnswer =
     };
 
 /**
- * Serves the ops of `OPS`. The pool checks the limits of key operations and private key reads before it calls. A rejected
- * promise counts as the service's fault.
+ * Serves the ops of the table. The pool checks the limits of key operations and private key reads before it calls. A
+ * rejected promise counts as the service's fault.
  */
 export type OpHandler = (call: OpCall) => Promise<OpAnswer>;
 
