@@ -7,7 +7,6 @@ import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
 import { rootIdentityOf, type RootIdentity } from "./keys/rootIdentity";
 import { ExecutorServer } from "./server";
-import type { Service } from "./service";
 import { openTee, requireGenuineQuote, type TeeSource } from "./tee";
 import { defined } from "../protocol/defined";
 
@@ -48,14 +47,17 @@ export async function openKeyring(
 
 const otherRoot = ({ contractAddress, chainId }: Config, own: Hash32, committed: Hash32): string =>
   `this keyholder's root key has the commitment ${own}, but the contract ${contractAddress} on chain ${chainId} is ` +
-  `bound to the root with the commitment ${committed}: every key, identity and payer would be another one, so nothing ` +
-  "is served. Give it back the root it had: docs/operations.md#the-keyholder-has-another-root";
+  `bound to the root with the commitment ${committed}: every key, identity and payer would be another one, so ` +
+  "nothing is served. Give it back the root it had: docs/operations.md#the-keyholder-has-another-root";
 
 /**
  * A keyholder without a contract (`CONTRACT_ADDRESS=none`). It answers one call, the commitment to its root, with which
  * the contract is then deployed.
  */
-export function startWithoutContract(config: RootConfig, logger: Logger): Service {
+export function startWithoutContract(
+  config: RootConfig,
+  logger: Logger,
+): { readonly started: Promise<void>; stop(): Promise<void> } {
   const opened = open(config, logger);
   return { started: opened.then(() => undefined), stop: async () => (await opened.catch(() => undefined))?.close(0) };
 }

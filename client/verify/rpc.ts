@@ -71,18 +71,26 @@ export async function ethCall(
 async function requireChain(url: string, timeoutMs: number, expected: number): Promise<void> {
   const actual = await post(url, timeoutMs, "eth_chainId", []);
   if (Number(actual) !== expected)
-    throw new Failed(`the RPC endpoint is of chain ${Number(actual)}, the contract is on chain ${expected}`, Infinity);
+    throw new Failed(
+      `the RPC endpoint is of chain ${Number(actual)}, the contract is on chain ${expected}`,
+      "of another chain",
+    );
 }
 
-/** Why an endpoint gave no usable answer, and after which pause it may be asked again. */
+/** Why an endpoint gave no usable answer. */
 class Failed extends Error {
   constructor(
     message: string,
-    readonly pauseMs: number,
-    /** Asked once more only. */
-    readonly isUnreachable = false,
+    readonly kind: "busy" | "unreachable" | "of another chain",
+    /** As it asks for. */
+    readonly pauseMs = 0,
   ) {
     super(message);
+  }
+
+  /** One that does not even answer is tried once more, one of another chain never. */
+  mayBeAskedAfter(round: number): boolean {
+    return this.kind === "busy" || (this.kind === "unreachable" && round === 0);
   }
 }
 
@@ -95,31 +103,36 @@ async function agreed(
   ask: (url: string) => Promise<string>,
 ): Promise<string> {
   const votes = new Map<string, number>();
-  let open = [...urls];
-  let reason = "";
-  for (let round = 0; round < ROUNDS && open.length > 0; round++) {
-    let pauseMs = FIRST_PAUSE_MS * 2 ** round;
-    const failing: string[] = [];
+  let failures: readonly { readonly url: string; readonly failed: Failed }[] = [];
+  for (let round = 0, open = urls; round < ROUNDS && open.length > 0; round++) {
+    if (round > 0) await sleep(pauseBefore(round, failures));
+    failures = [];
     for (const url of open) {
-      try {
-        const answer = await ask(url);
-        const count = (votes.get(answer) ?? 0) + 1;
-        if (count >= agreeing) return answer;
-        votes.set(answer, count);
-      } catch (error) {
-        if (!(error instanceof Failed)) throw error;
-        reason = error.message;
-        if (error.pauseMs === Infinity || (error.isUnreachable && round > 0)) continue;
-        pauseMs = Math.max(pauseMs, error.pauseMs);
-        failing.push(url);
+      const answer = await ask(url).catch(failedOnly);
+      if (answer instanceof Failed) {
+        failures = [...failures, { url, failed: answer }];
+        continue;
       }
+      const count = (votes.get(answer) ?? 0) + 1;
+      if (count >= agreeing) return answer;
+      votes.set(answer, count);
     }
-    open = failing;
-    if (open.length > 0 && round + 1 < ROUNDS) await sleep(Math.min(pauseMs, MAX_PAUSE_MS) * (1 + Math.random() / 2));
+    open = failures.filter(({ failed }) => failed.mayBeAskedAfter(round)).map(({ url }) => url);
   }
   if (votes.size > 1) throw new Unavailable(`${chain} could not be queried: the RPC endpoints contradict each other`);
   if (votes.size === 1) throw new Unavailable(`${chain} could not be queried: ${agreeing} RPC endpoints must agree`);
-  throw new Unavailable(`${chain} could not be queried: ${reason}`);
+  throw new Unavailable(`${chain} could not be queried: ${failures.at(-1)?.failed.message ?? "no endpoint answered"}`);
+}
+
+/** Growing, at least as long as an endpoint asked for, and not the same for everyone. */
+function pauseBefore(round: number, failures: readonly { readonly failed: Failed }[]): number {
+  const asked = failures.map(({ failed }) => failed.pauseMs);
+  return Math.min(MAX_PAUSE_MS, Math.max(FIRST_PAUSE_MS * 2 ** (round - 1), ...asked)) * (1 + Math.random() / 2);
+}
+
+function failedOnly(error: unknown): Failed {
+  if (error instanceof Failed) return error;
+  throw error;
 }
 
 /** The result, or `reverted`. @throws Failed. */
@@ -137,7 +150,7 @@ async function post(url: string, timeoutMs: number, method: string, params: read
   const waitSeconds = Number(response?.headers.get("retry-after") ?? 0);
   throw new Failed(
     error?.message ?? "its RPC endpoint gave no usable answer",
+    response === undefined ? "unreachable" : "busy",
     Number.isFinite(waitSeconds) ? waitSeconds * 1_000 : 0,
-    response === undefined,
   );
 }

@@ -46,8 +46,10 @@ async function described(list: ApplicationAllowlist): Promise<string> {
     list.delaySeconds(),
     list.admin(),
   ]);
-  const since = (activeFrom: bigint): string =>
-    `${Number(activeFrom) * 1_000 > Date.now() ? "waits until" : "counts since"} ${new Date(Number(activeFrom) * 1_000).toISOString()}`;
+  const since = (activeFrom: bigint): string => {
+    const time = new Date(Number(activeFrom) * 1_000);
+    return `${time.getTime() > Date.now() ? "waits until" : "counts since"} ${time.toISOString()}`;
+  };
   const rows = [
     ...images.map(({ value, activeFrom }) => ["image", value, since(activeFrom)]),
     ...devices.map(({ value, activeFrom }) => ["device", value === ANY_DEVICE ? "any" : value, since(activeFrom)]),

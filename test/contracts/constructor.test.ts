@@ -24,7 +24,7 @@ describe("constructor", () => {
       ...(args.toArray() as string[]).map((arg) => arg.toLowerCase()),
     ]);
     expect(shown).to.deep.equal([["AdminChanged", ANY_PKP, FIRST_ADMIN]]);
-    const whole = await ethers.getContractAt("IAccountManager", manager);
+    const whole = await ethers.getContractAt("AccountManager", manager);
     expect((await whole.admin()).toLowerCase()).to.equal(FIRST_ADMIN);
     expect(await whole.payerDelaySeconds()).to.equal(60n);
     expect(await whole.trustedForwarder()).to.equal(
@@ -39,13 +39,13 @@ describe("constructor", () => {
       ["string", "uint256", "address"],
       ["keywright/v1", chainId, await manager.getAddress()],
     );
-    const whole = await ethers.getContractAt("IAccountManager", manager);
+    const whole = await ethers.getContractAt("AccountManager", manager);
     expect(await whole.keyNamespace()).to.equal(ethers.keccak256(encoded));
   });
 
   it("fixes the commitment to the root key; zero: ZeroRootCommitment", async () => {
     const { manager } = await deploy(FIRST_ADMIN, 0);
-    const whole = await ethers.getContractAt("IAccountManager", manager);
+    const whole = await ethers.getContractAt("AccountManager", manager);
     expect(await whole.rootCommitment()).to.equal(ROOT_COMMITMENT);
     await expect(deploy(FIRST_ADMIN, 0, undefined, ethers.ZeroHash)).to.be.revertedWithCustomError(
       manager,

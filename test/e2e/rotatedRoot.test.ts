@@ -34,7 +34,7 @@ describe("a rotated root key", function () {
     }
   };
 
-  it("stops the keyholder with a sentence that names both commitments and the runbook; the old root serves again", async () => {
+  it("stops the keyholder with a sentence that names both and the runbook; the old root serves again", async () => {
     const stored = await committed(1);
     const refusal = await committed(2).then(
       () => "served",

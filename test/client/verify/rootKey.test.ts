@@ -85,7 +85,8 @@ describe("the verifier's RPC endpoints", () => {
   const endpoint = async (...answers: (string | number)[]): Promise<string> => {
     const place = asked.push(0) - 1;
     const server = createServer((_request, response) => {
-      const answer = answers[Math.min(asked[place]!++, answers.length - 1)];
+      const answer = answers[Math.min(asked[place] ?? 0, answers.length - 1)];
+      asked[place] = (asked[place] ?? 0) + 1;
       if (typeof answer === "number") response.writeHead(answer, { "retry-after": "0" }).end("slow down");
       else response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: answer }));
     }).listen(0, "127.0.0.1");
