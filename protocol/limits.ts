@@ -3,8 +3,8 @@
  * the docs are checked against them.
  * Source: docs/conformance.md §8.
  */
-const KIB = 1024;
-const MIB = 1024 * KIB;
+export const KIB = 1024;
+export const MIB = 1024 * KIB;
 
 /** Limits of one run, enforced by the executor. */
 export const RUN_LIMITS = {

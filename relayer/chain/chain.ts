@@ -41,6 +41,7 @@ import type {
   SubmitAnswer,
   SubmitRequest,
 } from "./types";
+import { within } from "../../protocol/within";
 
 const OTHER_CHAIN =
   "Every RPC endpoint that answers is on another chain, or its chain has dropped blocks that were final: nothing is " +
@@ -279,10 +280,8 @@ class ChainModule extends Reads implements Chain {
 
   /** True while the price is unknown: an unresponsive chain is reported as a problem of its own. */
   async #canPayForWrites(): Promise<boolean> {
-    const fees = await Promise.race([
-      this.#fees.now().catch(() => undefined),
-      new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), PRICE_WITHIN_MS)),
-    ]);
+    const asked = this.#fees.now().catch(() => undefined);
+    const fees = await within(PRICE_WITHIN_MS, asked, () => undefined);
     return fees === undefined || this.#lanes.canPay(USUAL_WRITE_GAS * fees.maxFeePerGas);
   }
 
