@@ -18,7 +18,9 @@ import type { Answer, Item, Query } from "./wire";
 type PageQuery = Pick<Query<"listGroups">, "page_number" | "page_size">;
 type ListedUsageKey = Omit<
   Item<"listApiKeys">,
-  "spent_cents" | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`
+  | "spent_cents"
+  | "last_used_at"
+  | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`
 >;
 type ListedAction = Omit<Item<"listActions">, "action_ipfs_cid">;
 

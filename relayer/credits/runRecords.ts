@@ -162,26 +162,26 @@ export class RunRecords {
     page: Page,
   ): Promise<{ readonly days: readonly DayUsage[]; readonly total: number }> {
     await recordEnds(this.#db);
-    const { rows } = await sql<DayUsage & { total: number }>`
-      with ran as (
+    const days = sql`with ran as (
         select day, key_id, runs, failed, cost_cents, duration_ms from run_days
         where account_id = ${accountId} and day between ${from}::date and ${to}::date
       ), changed as (
         select (created_at at time zone 'UTC')::date as day, coalesce(key_id, account_id) as key_id,
           count(*) as changes, -sum(amount_cents)::int8 as changes_cents
         from ledger_entries
-        where account_id = ${accountId} and kind = 'write' and created_at >= ${from}::date at time zone 'UTC'
-          and created_at < (${to}::date + 1) at time zone 'UTC'
+        where account_id = ${accountId} and kind = 'write' and created_at >= ${from}::date::timestamp at time zone 'UTC'
+          and created_at < (${to}::date + 1)::timestamp at time zone 'UTC'
         group by 1, 2
-      )
+      ), days as (select * from ran full join changed using (day, key_id))`;
+    const { rows } = await sql<DayUsage>`${days}
       select to_char(day, 'YYYY-MM-DD') as day, key_id as "keyId", coalesce(runs, 0) as runs,
         coalesce(failed, 0) as failed, coalesce(changes, 0) as changes, coalesce(changes_cents, 0) as "changesCents",
-        coalesce(cost_cents, 0) as "costCents", coalesce(duration_ms, 0) as "durationMs",
-        count(*) over () as total
-      from ran full join changed using (day, key_id)
-      order by 1 desc, key_id limit ${page.size} offset ${page.number * page.size}`.execute(this.#db);
-    const [first] = rows;
-    return { days: rows, total: first?.total ?? 0 };
+        coalesce(cost_cents, 0) as "costCents", coalesce(duration_ms, 0) as "durationMs"
+      from days order by days.day desc, key_id limit ${page.size} offset ${page.number * page.size}`.execute(this.#db);
+    const { rows: counted } = await sql<{ total: number }>`${days} select count(*) as total from days`.execute(
+      this.#db,
+    );
+    return { days: rows, total: counted[0]?.total ?? 0 };
   }
 }
 
