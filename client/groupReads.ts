@@ -1,6 +1,6 @@
 /** Groups with their members, read from the chain: many groups per call, since the contract lists members of one. */
 import { ZERO_ADDRESS, ZERO_HASH, hash32FromUint, type AccountId } from "../protocol/ids";
-import type { IAccountManager } from "../typechain-types/contracts/interfaces/IAccountManager";
+import type { AccountManager } from "../typechain-types/contracts/AccountManager";
 import type { AskContract } from "./reads";
 import type { Page } from "./operations";
 import type { Item, Query } from "./wire";
@@ -88,5 +88,5 @@ function membersOf(id: AccountId, ask: AskContract, groups: readonly Group[]): P
   });
 }
 
-const LISTS = ["listPkpsInGroup", "listActionsInGroup"] as const satisfies readonly (keyof IAccountManager)[];
+const LISTS = ["listPkpsInGroup", "listActionsInGroup"] as const satisfies readonly (keyof AccountManager)[];
 type Found = readonly [Iterable<{ readonly pkpId?: string; readonly actionHash?: bigint }>];

@@ -1,7 +1,7 @@
 /** Why the contract permits a run, or refuses it. */
 import { KeywrightError } from "../../protocol/errors";
 import { actionHashOf, ZERO_HASH, type ActionHash, type KeyId, type PkpId } from "../../protocol/ids";
-import { opNames } from "../../protocol/pkpOps";
+import { opNames } from "../../protocol/ops";
 import type { DenialReason } from "../../protocol/decision";
 import type { Answer, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";

@@ -73,7 +73,7 @@ function ListedIn({ address }: { readonly address: string }): ReactNode {
   );
 }
 
-function WhoCanUse({ address }: { readonly address: string }): ReactNode {
+function useUses(address: string) {
   const { data: account } = useAccount();
   const { data: groups = [], error, isSuccess } = useListing({ pkp_id: address });
   const actions = useActions();
@@ -82,6 +82,12 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
   const accountKey: User | undefined = account.managed ? { id: account.id, name: "the account key" } : undefined;
   const byHash = useMemo(() => new Map(actions.items.map((one) => [one.hashed_cid, one])), [actions.items]);
   const uses = usesOf(groups, byHash, keys.items, accountKey);
+  return { groups, uses: complete ? uses : [], complete, error };
+}
+
+function WhoCanUse({ address }: { readonly address: string }): ReactNode {
+  const { data: account } = useAccount();
+  const { groups, uses, complete, error } = useUses(address);
   return (
     <section className="stack" aria-label="Who can use this PKP?">
       <h2>Who can use this PKP?</h2>
@@ -97,7 +103,7 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
           </p>
         </Empty>
       )}
-      {complete && uses.length > 0 && <UsesTable uses={uses} />}
+      {uses.length > 0 && <UsesTable uses={uses} />}
       {uses.some(({ action }) => action.hashed_cid === ANY_ACTION) && (
         <Notice kind="warn">
           A group here lists any action: every key that may run in it can sign anything with this PKP.

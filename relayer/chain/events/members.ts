@@ -27,7 +27,8 @@ export class Members {
   async of(id: AccountId, groups: readonly string[]): Promise<ReadonlyMap<string, GroupMembers>> {
     const { rows } = await sql<{ group: string; member: string }>`
       select "group", member from (
-        select "group", member, cursor, row_number() over (partition by "group", length(member) order by cursor) as place
+        select "group", member, cursor,
+          row_number() over (partition by "group", length(member) order by cursor) as place
         from ${this.#latest(id, sql`args->>'groupId' = any(${groups}::text[])`)} where ${IS_MEMBER}
       ) as ordered where place <= ${sql.lit(MEMBERS_SHOWN)} order by cursor`.execute(this.#db);
     const all = new Map(groups.map((group) => [group, { pkps: [] as PkpId[], actions: [] as ActionHash[] }]));

@@ -1,4 +1,4 @@
-/** What a screen asks at once: the groups of a PKP or an action, records by name, why a run is refused, writes by day. */
+/** What a screen asks at once: groups of a PKP or an action, records by name, why a run is refused, writes by day. */
 import { expect } from "chai";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { NO_PERMISSIONS, newApiAccount, type ApiAccount } from "../../support/http";
