@@ -1,7 +1,7 @@
 import { sql, type Kysely } from "kysely";
 import { IS_MEMBERSHIP, MEMBER } from "../tables/members";
 
-/** Which groups list a PKP or an action, which members a group has, and what the writes of a day cost: from an index. */
+/** Which groups list a PKP or an action, which members a group has, what the writes of a day cost: from an index. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index chain_events_by_member on chain_events (account_id, (${MEMBER}), cursor)
     where ${IS_MEMBERSHIP}`.execute(db);
