@@ -3,7 +3,7 @@
  * trust the service. Absent, since not on chain: what a key has spent, and the CID behind an action's hash.
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
-import { opNames } from "../protocol/pkpOps";
+import { opNames } from "../protocol/ops";
 import type { ContractRunner } from "ethers";
 import type { IAccountManager } from "../typechain-types/contracts/interfaces/IAccountManager";
 import { IAccountManager__factory } from "../typechain-types/factories/contracts/interfaces/IAccountManager__factory";

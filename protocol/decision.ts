@@ -38,7 +38,7 @@ export interface Decision {
   readonly derivationPath: DerivationPath | undefined;
   readonly blockNumber: bigint;
   readonly blockTimestamp: bigint;
-  /** Ops that are denied with the PKP: bits of `PKP_OPS`. */
+  /** Ops that are denied with the PKP: see `PKP_OP_NAMES`. */
   readonly deniedOps: bigint;
 }
 
