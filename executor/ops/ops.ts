@@ -11,7 +11,7 @@ import type { Chain } from "../chain/chain";
 import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
 import type { Curve } from "../../protocol/curves";
-import { publicKeyOn } from "../keys/publicKeys";
+import { publicKeyOn } from "../keys/curves";
 import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
 import { inTurn } from "../loop";

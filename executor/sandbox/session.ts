@@ -23,7 +23,7 @@ function isObjectText(text: string): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Third time limit: how long after its limit a run that the child has not ended is ended from outside. */
+/** Third time limit: the grace period before the keyholder kills a child whose run exceeded its limit. */
 const GRACE_MS = 250;
 const MEMORY_CHECK_MS = 50;
 const ZERO_COUNTS = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
