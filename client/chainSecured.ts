@@ -72,7 +72,16 @@ type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (
 
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 
-const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const;
+const BILLING = [
+  "balance",
+  "createPaymentIntent",
+  "confirmPayment",
+  "history",
+  "listRuns",
+  "usage",
+  "events",
+  "exportHistory",
+] as const;
 const OPEN = ["stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
 
 export interface ChainSecuredClient

@@ -6,6 +6,7 @@ export { createAccount, createClient, everyItem, type Client, type ClientOptions
 export { createChainSecuredClient, type ChainSecuredClient, type ChainSecuredOptions } from "./chainSecured";
 export { convertAccount, type ConvertProgress } from "./convert";
 export { decodeCalls, type DecodedCall } from "./calls";
+export { exportedRows, exportedText, type ExportOptions } from "./exports";
 export { isKeyText, keyHashOf } from "./fields";
 export { ClientError, type ClientErrorCode, type ClientErrorOptions } from "./errors";
 export type { AccountId, Address, ApiKey, KeyId } from "../protocol/ids";
