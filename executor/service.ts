@@ -37,6 +37,7 @@ import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
 import { servedPackages } from "./tee/packages";
+import { Triggers } from "./triggers/triggers";
 import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
@@ -120,7 +121,17 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const domain = domainOf(config);
   const statementKey = new StatementKey(keyring);
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, pool);
+  const triggers = new Triggers({
+    keyring,
+    statementKey,
+    paramsBytes: config.limits.paramsBytes,
+    chain,
+    callers,
+    chainId: config.chainId,
+    nowMs: () => Date.now(),
+  });
   const runner = new Runner({
+    triggers,
     chain,
     receipts: new Receipts({ chain, statementKey, keyNamespace, ...receiptTerms(config, configDocument) }),
     keyring,
@@ -144,6 +155,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       forwards: openForwards(config, keyring, callers, writes, chain),
       gas,
       runner,
+      triggers,
       pool,
       tee,
       configDocument,

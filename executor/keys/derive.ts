@@ -23,7 +23,9 @@ export type KeyKind =
   | "write-tag"
   | "statement"
   | "account-key"
-  | "api-usage-key";
+  | "api-usage-key"
+  | "trigger"
+  | "trigger-seal";
 
 /** What distinguishes the keys of a kind. Every kind has a fixed number of parts. */
 export type KeyName = readonly Buffer[];
