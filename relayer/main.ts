@@ -32,6 +32,7 @@ import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
 import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
 import { SharedCodeStore } from "./store/sharedCode";
+import { openTriggers } from "./triggers/open";
 import { QUEUE_OF_RUN_ENDS } from "./store/vacuum";
 import { openDocs } from "./site/docs";
 import { openPackages } from "./site/packages";
@@ -103,13 +104,23 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   startHousekeeping(config, store, log, running);
   running.add("shared code", startTrimming(sharedCode, log));
 
+  const executorInfo = cachedInfo(executor);
+  const { triggers, engine } = await openTriggers({
+    ...{ db: store.db, instanceId: instance.id, executor, executorInfo, credits, chain, metrics },
+    log: log.child({ component: "triggers" }),
+  });
+  engine.start();
+  running.add("triggers", () => engine.stop());
+
   const typedDataDomain = {
     name: domainName(config.serviceName),
     version: TYPED_DATA_VERSION,
     chainId: config.chainId,
   } as const;
   const app = createApp({
-    handlers: createHandlers(handlerDeps(config, log, { store, executor, credits, chain, metrics, typedDataDomain })),
+    handlers: createHandlers(
+      handlerDeps(config, log, { store, executor, executorInfo, credits, chain, metrics, triggers, typedDataDomain }),
+    ),
     authentication: new Authentication({ chain, executor, typedDataDomain }),
     limits: requestLimits(config, store, instance),
     addressHashKey: config.addressHashKey,
@@ -233,13 +244,15 @@ interface HandlerNeeds {
   readonly credits: Credits;
   readonly chain: Chain;
   readonly metrics: Metrics;
+  readonly executorInfo: HandlerDeps["executorInfo"];
+  readonly triggers: HandlerDeps["triggers"];
   readonly typedDataDomain: HandlerDeps["typedDataDomain"];
 }
 
 function handlerDeps(
   config: Config,
   log: Logger,
-  { store, executor, credits, chain, metrics, typedDataDomain }: HandlerNeeds,
+  { store, executor, executorInfo, credits, chain, metrics, triggers, typedDataDomain }: HandlerNeeds,
 ): HandlerDeps {
   const { serviceName, prices, rateLimits, evidenceDir, stripe } = config;
   const known = new KnownCids(store.db);
@@ -247,7 +260,8 @@ function handlerDeps(
     chain,
     credits,
     executor,
-    executorInfo: cachedInfo(executor),
+    executorInfo,
+    triggers,
     // A list without a CID is a small loss; a confirmed write must not be answered as failed.
     cids: {
       remember: (cids) =>
