@@ -102,7 +102,7 @@ const createTrigger = defineRoute({
     "Make a trigger. Its key is derived in the keyholder from all of its definition and never returned. In API mode it " +
     "is attached at once; in ChainSecured mode the owner sends registerWalletDerivation and setUsageApiKey with the " +
     "answer's fields (one multicall).",
-  auth: "ownerOrWallet",
+  auth: "keyOrWallet",
   body: "json",
   request: { body },
   response: item.extend({

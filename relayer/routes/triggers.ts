@@ -71,6 +71,9 @@ async function createTrigger(
   call: Call<"createTrigger">,
 ): Promise<Answer<"createTrigger">> {
   const { body, caller } = call;
+  // In ChainSecured mode the trigger acts only once the owner has attached it: a multisig has a usage key ask for it.
+  if (caller.managed && !caller.isOwner)
+    throw new KeywrightError("owner_only", "Only the account's owner may make a trigger: it is a key of the account.");
   const settings = settingsOf(body);
   const cid = body.action_ipfs_cid ?? (await cidOf(body.code ?? ""));
   const { accountId } = caller;

@@ -1,21 +1,18 @@
 /** Triggers in the keyholder: keys bound to their definition, causes that hold, each at most once. */
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
-import { AbiCoder, ContractFactory } from "ethers";
 import { Webhook } from "standardwebhooks";
 import { verifyReceipt } from "../../client/verify";
 import { cidOfCode } from "../../protocol/cid";
 import type { ExecutorAnswer, ExecutorRequest, TriggerCredential } from "../../protocol/executor";
 import type { Cause, Settings } from "../../protocol/trigger";
+import { deployEmitter } from "../support/emitter";
 import { TestAccount, TestChain, TestExecutor, registerPayers, type Outcome } from "../support/executor";
 
 const ECHO = `async function main(params) { return params; }`;
 const OTHER = `async function main() { return "other"; }`;
 const MINUTE_SECONDS = 60;
 const EVERY_MINUTE = { schedule: { cron: "* * * * *", time_zone: "Europe/Berlin", missed: "skip" } } as const;
-/** Run-time code that logs one topic, the first word of its calldata, with the second as data. */
-const EMITTER = "0x600f600c600039600f6000f3" + "602035600052600035602060" + "00a100";
-
 type Minted = ExecutorAnswer<"mintTrigger">;
 
 describe("triggers in the keyholder", function () {
@@ -225,19 +222,9 @@ describe("triggers in the keyholder", function () {
 
   it("fires for logs that the chain has at the depth it asks for, and invents none", async () => {
     const wallet = await chain.wallet();
-    const emitter = await new ContractFactory([], EMITTER, wallet).deploy();
-    await emitter.waitForDeployment();
-    const address = await emitter.getAddress();
+    const { address, emit } = await deployEmitter(wallet);
     const topic = `0x${"ab".repeat(32)}`;
-    const emit = async (value: number, name = topic) =>
-      (
-        await wallet.sendTransaction({
-          to: address,
-          data: AbiCoder.defaultAbiCoder().encode(["bytes32", "uint256"], [name, value]),
-        })
-      ).wait();
-    const receipt = await emit(7);
-    if (receipt === null) throw new Error("not mined");
+    const receipt = await emit(topic, 7);
     const causeOf = (changes: Partial<Extract<Cause, { type: "event" }>> = {}): Cause => ({
       type: "event",
       blockNumber: receipt.blockNumber,
