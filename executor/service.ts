@@ -37,7 +37,7 @@ import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
 import { servedPackages } from "./tee/packages";
-import { Triggers } from "./triggers/triggers";
+import { Triggers, type TriggersParts } from "./triggers/triggers";
 import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
@@ -106,13 +106,8 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     openFetcher(config, logger, undo),
     openKeySetFetcher(config, logger, undo),
   ]);
-  const pool = await openPool(
-    config,
-    fetcher,
-    [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])],
-    logger,
-    undo,
-  );
+  const missing = [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])];
+  const pool = await openPool(config, fetcher, missing, logger, undo);
   const code = await openCode(config, dataDir, fetcher, undo);
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
@@ -121,15 +116,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const domain = domainOf(config);
   const statementKey = new StatementKey(keyring);
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, pool);
-  const triggers = new Triggers({
-    keyring,
-    statementKey,
-    paramsBytes: config.limits.paramsBytes,
-    chain,
-    callers,
-    chainId: config.chainId,
-    nowMs: () => Date.now(),
-  });
+  const triggers = openTriggers(config, { keyring, statementKey, chain, callers });
   const runner = new Runner({
     triggers,
     chain,
@@ -174,6 +161,13 @@ const receiptTerms = (
   configSha256: configDigest(document).toString("hex"),
   runSecondCents: prices.runSecondCents,
 });
+
+function openTriggers(
+  { limits, chainId }: Config,
+  parts: Pick<TriggersParts, "keyring" | "statementKey" | "callers" | "chain">,
+): Triggers {
+  return new Triggers({ ...parts, paramsBytes: limits.paramsBytes, chainId, nowMs: () => Date.now() });
+}
 
 async function openCode(config: Config, dataDir: string, fetcher: Fetcher, undo: Undo): Promise<Code> {
   const cids = new CidComputer();

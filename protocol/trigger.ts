@@ -57,8 +57,7 @@ export const VERIFICATIONS = ["none", "hmac", "standard_webhooks"] as const;
 export const hookSchema = z
   .strictObject({
     verification: z.enum(VERIFICATIONS).default("none").meta({
-      description:
-        "`none`: whoever knows the URL; `hmac`: HMAC-SHA256 of the body; `standard_webhooks`: see standardwebhooks.com.",
+      description: "`none`: whoever knows the URL; `hmac`: HMAC-SHA256 of the body; `standard_webhooks`: as specified.",
     }),
     secret: z.string().min(16).max(256).optional().meta({
       description: "The sender's secret. Left out: one is made and returned once. Kept sealed by the keyholder.",

@@ -32,7 +32,7 @@ import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
 import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
 import { SharedCodeStore } from "./store/sharedCode";
-import { openTriggers } from "./triggers/open";
+import { openTriggers, type TriggersNeeds } from "./triggers/open";
 import { QUEUE_OF_RUN_ENDS } from "./store/vacuum";
 import { openDocs } from "./site/docs";
 import { openPackages } from "./site/packages";
@@ -105,18 +105,11 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   running.add("shared code", startTrimming(sharedCode, log));
 
   const executorInfo = cachedInfo(executor);
-  const { triggers, engine } = await openTriggers({
-    ...{ db: store.db, instanceId: instance.id, executor, executorInfo, credits, chain, metrics },
-    log: log.child({ component: "triggers" }),
-  });
-  engine.start();
-  running.add("triggers", () => engine.stop());
-
-  const typedDataDomain = {
-    name: domainName(config.serviceName),
-    version: TYPED_DATA_VERSION,
-    chainId: config.chainId,
-  } as const;
+  const { db } = store;
+  const triggerNeeds = { db, instanceId: instance.id, executor, executorInfo, credits, chain, metrics };
+  const triggers = await startTriggers(triggerNeeds, log, running);
+  const { serviceName, chainId } = config;
+  const typedDataDomain = { name: domainName(serviceName), version: TYPED_DATA_VERSION, chainId } as const;
   const app = createApp({
     handlers: createHandlers(
       handlerDeps(config, log, { store, executor, executorInfo, credits, chain, metrics, triggers, typedDataDomain }),
@@ -144,6 +137,17 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     },
     "the relayer is listening",
   );
+}
+
+async function startTriggers(
+  needs: Omit<TriggersNeeds, "log">,
+  log: Logger,
+  running: Running,
+): Promise<HandlerDeps["triggers"]> {
+  const { triggers, engine } = await openTriggers({ ...needs, log: log.child({ component: "triggers" }) });
+  engine.start();
+  running.add("triggers", () => engine.stop());
+  return triggers;
 }
 
 function startCredits(config: Config, log: Logger, store: Store, instanceId: string): Credits {

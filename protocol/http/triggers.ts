@@ -59,7 +59,7 @@ const item = z.strictObject({
   id: triggerIdSchema,
   name: z.string(),
   api_key_hash: outHash.meta({
-    description: "The hash of the trigger's usage key, which only the keyholder can derive.",
+    description: "Of the trigger's usage key, which only the keyholder can derive.",
   }),
   action_ipfs_cid: outCid,
   params_sha256: z.string().meta({ description: "Of the JSON text of its params, which are stored sealed." }),
@@ -99,8 +99,8 @@ const createTrigger = defineRoute({
   path: "/triggers",
   tag,
   summary:
-    "Make a trigger. Its key is derived in the keyholder from all of its definition and never returned. In API mode it " +
-    "is attached at once; in ChainSecured mode the owner sends registerWalletDerivation and setUsageApiKey with the " +
+    "Make a trigger. Its key is derived in the keyholder from all of its definition and never returned. In API mode " +
+    "it is attached at once; in ChainSecured mode the owner sends registerWalletDerivation and setUsageApiKey with the " +
     "answer's fields (one multicall).",
   auth: "keyOrWallet",
   body: "json",
@@ -179,7 +179,7 @@ const firing = z.strictObject({
   ended_at: time.optional(),
   outcome: z.string().optional().meta({
     description:
-      "`succeeded`, the code of the run's error or of the refusal, `missed`, `interrupted`, `already_ran` or `deleted`.",
+      "`succeeded`, the code of the run's error or refusal, `missed`, `interrupted`, `already_ran` or `deleted`.",
   }),
   detail: z.string().optional(),
   duration_ms: z.number().nonnegative().optional(),
@@ -282,7 +282,7 @@ const callHook = defineRoute({
   path: "/hooks/:id",
   tag,
   summary:
-    "Fire a hook. The members of the body, a JSON object, become params of the action. Answers as soon as the firing is " +
+    "Fire a hook. The members of the body, a JSON object, become params of the action. Answers once the firing is " +
     "stored, or with `respond` once the run has ended.",
   auth: "none",
   body: "raw",

@@ -1,5 +1,6 @@
 /**
- * Work that one instance does for all: maintaining lanes, following events, finding the logs that fire triggers. Assigned by lease; an expired lease is
+ * Work that one instance does for all: maintaining lanes, following events, finding the logs
+ * that fire triggers. Assigned by lease; an expired lease is
  * taken over by compare-and-set.
  */
 import type { Db } from "../store/database";

@@ -61,7 +61,7 @@ export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Trigg
   };
 }
 
-/** The service writes to the contract where it may: for managed accounts, and for identities, whose wallets it signs for. */
+/** The service writes for managed accounts, and for identities, whose wallets it signs for. */
 const isWrittenHere = ({ credential, isOwner, managed, identityWallet }: Caller): boolean =>
   credential !== undefined && isOwner && (managed || identityWallet !== undefined);
 

@@ -34,7 +34,7 @@ export class TriggerBook {
     this.#db = db;
   }
 
-  /** Stored before its key is attached, so that no attached key is without its trigger. Repeating it changes nothing. */
+  /** Stored before its key is attached: no attached key is without its trigger. Repeating it changes nothing. */
   async add(trigger: NewTrigger): Promise<void> {
     const { id, accountId, keyId, name, kind, settings, cid, paramsSha256, code, sealed } = trigger;
     const { rows } = await sql<{ known: boolean; own: number }>`

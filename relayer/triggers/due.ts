@@ -90,8 +90,9 @@ export async function storeFirings(db: Db, firings: readonly NewFiring[]): Promi
   const { rows } = await sql<{ id: string }>`
     insert into trigger_firings (id, trigger_id, account_id, cause_key, cause, kind, state, due_at, not_before, outcome,
       ended_at)
-    select id, trigger_id, account_id, cause_key, cause, kind, case when outcome is null then 'waiting' else 'ended' end,
-      due_at, now(), outcome, case when outcome is null then null else now() end
+    select id, trigger_id, account_id, cause_key, cause, kind,
+      case when outcome is null then 'waiting' else 'ended' end, due_at, now(), outcome,
+      case when outcome is null then null else now() end
     from json_to_recordset(${JSON.stringify(firings.map(rowOf))}::json) as f (id text, trigger_id text,
       account_id text, cause_key text, cause jsonb, kind text, due_at timestamptz, outcome text)
     on conflict (trigger_id, cause_key) do nothing returning id`.execute(db);

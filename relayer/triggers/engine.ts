@@ -64,8 +64,8 @@ export class Engine {
   }
 
   /**
-   * Makes a firing at once, for a caller that waits for its end. Undefined if its cause has one already, or if it will be
-   * made later.
+   * Makes a firing at once, for a caller that waits for its end. Undefined if its cause has one already, or if it
+   * will be made later.
    */
   async make(firing: NewFiring, by?: Cause): Promise<Fired | undefined> {
     const claimed = await this.#options.firings.addOwn(firing);

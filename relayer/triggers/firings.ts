@@ -97,8 +97,8 @@ export class Firings {
   }
 
   /**
-   * Stores a firing that this instance makes itself: a run by hand, or a hook whose caller waits. Undefined if its cause
-   * has a firing already.
+   * Stores a firing that this instance makes itself: a run by hand, or a hook whose caller waits. Undefined if its
+   * cause has a firing already.
    */
   async addOwn({ id, triggerId, accountId, causeKey, cause, kind, dueAt }: NewFiring): Promise<Claimed | undefined> {
     this.#active.add(id);
@@ -106,8 +106,8 @@ export class Firings {
       with made as (
         insert into trigger_firings (id, trigger_id, account_id, cause_key, cause, kind, state, due_at, not_before,
           instance_id, attempt, started_at)
-        values (${id}, ${triggerId}, ${accountId}, ${causeKey}, ${cause === undefined ? null : JSON.stringify(cause)}::jsonb,
-          ${kind}, 'running', ${dueAt}, now(), ${this.#options.instanceId}, 1, now())
+        values (${id}, ${triggerId}, ${accountId}, ${causeKey}, ${JSON.stringify(cause) ?? null}::jsonb, ${kind},
+          'running', ${dueAt}, now(), ${this.#options.instanceId}, 1, now())
         on conflict (trigger_id, cause_key) do nothing returning *
       )
       select made.id, made.trigger_id, made.account_id, key_id, made.kind, cause, due_at, attempt, sealed, cid, code
@@ -160,16 +160,16 @@ export class Firings {
     { id, accountId, outcome }: { readonly id: string; readonly accountId: AccountId; readonly outcome: string },
   ): Promise<void> {
     const failed = !NO_FAILURE.has(outcome);
-    const reason = `${TRIGGER_LIMITS.failuresBeforePause} firings in a row failed, the last one with ${outcome}.`;
+    const most = TRIGGER_LIMITS.failuresBeforePause;
+    const pauses = sql`triggers.state = 'active' and ${failed}::bool and triggers.failures + 1 >= ${most}::int4`;
+    const reason = `${most} firings in a row failed, the last one with ${outcome}.`;
     const failures = failed ? sql`failures + 1` : outcome === "succeeded" ? sql`0` : sql`failures`;
     const { rows } = await sql<{ paused: boolean }>`
       with before as (select id, state from triggers where id = ${id} for update),
       changed as (
         update triggers set failures = ${failures}, last_fired_at = now(), last_outcome = ${outcome},
-          state = case when triggers.state = 'active' and ${failed}::bool
-            and triggers.failures + 1 >= ${TRIGGER_LIMITS.failuresBeforePause}::int4 then 'paused' else triggers.state end,
-          reason = case when triggers.state = 'active' and ${failed}::bool
-            and triggers.failures + 1 >= ${TRIGGER_LIMITS.failuresBeforePause}::int4 then ${reason} else reason end
+          state = case when ${pauses} then 'paused' else triggers.state end,
+          reason = case when ${pauses} then ${reason} else reason end
         from before where triggers.id = before.id returning triggers.state, before.state as earlier
       )
       select state = 'paused' and earlier = 'active' as paused from changed`.execute(trx);
