@@ -100,8 +100,8 @@ const createTrigger = defineRoute({
   tag,
   summary:
     "Make a trigger. Its key is derived in the keyholder from all of its definition and never returned. In API mode " +
-    "it is attached at once; in ChainSecured mode the owner sends registerWalletDerivation and setUsageApiKey with the " +
-    "answer's fields (one multicall).",
+    "it is attached at once; in ChainSecured mode the owner sends registerWalletDerivation and setUsageApiKey with " +
+    "the answer's fields (one multicall).",
   auth: "keyOrWallet",
   body: "json",
   request: { body },

@@ -5,7 +5,7 @@
 import { sql } from "kysely";
 import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
-import type { Db } from "../store/database";
+import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { TriggerKind } from "../../protocol/trigger";
 import type { NewFiring } from "./due";
@@ -13,7 +13,7 @@ import type { Claimed, Fired } from "./types";
 
 /** Told in the transaction that pauses a trigger. */
 export type OnPaused = (
-  db: Db,
+  trx: Trx,
   trigger: { readonly id: string; readonly accountId: AccountId; readonly reason: string },
 ) => Promise<void>;
 
@@ -156,7 +156,7 @@ export class Firings {
   }
 
   async #count(
-    trx: Db,
+    trx: Trx,
     { id, accountId, outcome }: { readonly id: string; readonly accountId: AccountId; readonly outcome: string },
   ): Promise<void> {
     const failed = !NO_FAILURE.has(outcome);

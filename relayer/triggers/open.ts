@@ -7,6 +7,7 @@ import type { Credits } from "../credits";
 import type { Executor } from "../executor/client";
 import type { Metrics } from "../metrics";
 import type { Db } from "../store/database";
+import { enqueue } from "../store/outbox";
 import { Triggers } from ".";
 import { TriggerBook } from "./book";
 import { Engine } from "./engine";
@@ -54,5 +55,7 @@ export async function openTriggers(needs: TriggersNeeds): Promise<{ triggers: Tr
 
 const paused =
   (log: Logger): OnPaused =>
-  async (_trx, { id, accountId, reason }) =>
+  async (trx, { id, accountId, reason }) => {
+    await enqueue(trx, accountId, "trigger.paused", { trigger_id: id, reason });
     log.info({ audit: true, trigger: id, account: accountId, reason }, "a trigger was paused");
+  };

@@ -21,6 +21,7 @@ import * as oneIndexOfHeld from "./0017_one_index_of_held";
 import * as indexesOfUnits from "./0018_indexes_of_units";
 import * as runReceipts from "./0019_run_receipts";
 import * as reorgsOfOldStores from "./0020_reorgs_of_old_stores";
+import * as webhooks from "./0021_webhooks";
 import * as triggers from "./0022_triggers";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -45,5 +46,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0018_indexes_of_units": indexesOfUnits,
   "0019_run_receipts": runReceipts,
   "0020_reorgs_of_old_stores": reorgsOfOldStores,
+  "0021_webhooks": webhooks,
   "0022_triggers": triggers,
 };
