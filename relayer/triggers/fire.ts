@@ -17,7 +17,7 @@ import type { Claimed, Fired } from "./types";
 
 export interface FireParts {
   readonly executor: Pick<Executor, "askRun">;
-  readonly credits: Pick<Credits, "reservations" | "recordMeanwhile">;
+  readonly credits: Pick<Credits, "reservations">;
   readonly firings: Pick<Firings, "begin" | "retry" | "end">;
   /** The block of the last answered write. */
   readonly lastWrite: () => Promise<number>;
@@ -91,16 +91,14 @@ async function run(parts: FireParts, claimed: Claimed, asked: AskedRun): Promise
 }
 
 async function begin(
-  { firings, credits, onBegun, nowMs }: FireParts,
+  { firings, onBegun, nowMs }: FireParts,
   claimed: Claimed,
   asked: AskedRun,
   limitMs: number,
 ): Promise<ExecutorAnswer<"run">> {
   if (!(await firings.begin(claimed))) throw new Lost();
   onBegun(Math.max(0, nowMs() - claimed.dueAt.getTime()) / 1_000);
-  const outcome = asked.start(limitMs);
-  credits.recordMeanwhile();
-  return outcome;
+  return asked.start(limitMs);
 }
 
 const spenderOf = ({ accountId, keyId, isAccountKey, capCents }: KeyState) => ({
