@@ -1,5 +1,5 @@
 /** The rows of triggers: made, listed, paused and deleted. */
-import { sql } from "kysely";
+import { sql, type RawBuilder } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
@@ -125,7 +125,12 @@ export class TriggerBook {
   }
 
   /** From now on: what was due while it did not act does not fire. */
-  async activate(id: string, from: readonly ("unattached" | "paused")[], head: number | undefined): Promise<void> {
+  async activate(
+    id: string,
+    from: readonly ("unattached" | "paused")[],
+    head: number | undefined,
+    now: RawBuilder<Date> = sql<Date>`now()`,
+  ): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       const row = await trx
         .selectFrom("triggers")
@@ -140,7 +145,7 @@ export class TriggerBook {
           state: "active",
           reason: null,
           failures: 0,
-          next_due: nextOf(row.settings, await timeOf(trx)),
+          next_due: nextOf(row.settings, await timeOf(trx, now)),
           from_block: head === undefined ? null : head + 1,
         })
         .where("id", "=", id)
@@ -180,8 +185,8 @@ const nextOf = (settings: Settings, now: Date): Date | null => {
   return next === undefined ? null : new Date(next);
 };
 
-async function timeOf(db: Db): Promise<Date> {
-  const { rows } = await sql<{ now: Date }>`select now()`.execute(db);
+async function timeOf(db: Db, sqlNow: RawBuilder<Date>): Promise<Date> {
+  const { rows } = await sql<{ now: Date }>`select ${sqlNow} as now`.execute(db);
   return rows[0]?.now ?? new Date();
 }
 

@@ -48,7 +48,7 @@ export function scheduleDue(db: Db, now: RawBuilder<Date> = sql<Date>`now()`): P
       row,
       ...decide(row.settings.schedule, row.next_due.getTime(), row.now.getTime()),
     }));
-    await storeFirings(trx, decided.flatMap(firingsOf));
+    await storeFirings(trx, decided.flatMap(firingsOf), now);
     await storeNext(
       trx,
       decided.map(({ row, nextMs }) => ({ id: row.id, next: nextMs === undefined ? null : new Date(nextMs) })),
@@ -85,13 +85,17 @@ function firingsOf({ row, fireMs, missedMs }: Decided & { readonly row: DueRow }
 }
 
 /** A cause that has a firing gets no second one. Returns the ids of those stored. */
-export async function storeFirings(db: Db, firings: readonly NewFiring[]): Promise<readonly string[]> {
+export async function storeFirings(
+  db: Db,
+  firings: readonly NewFiring[],
+  now: RawBuilder<Date> = sql<Date>`now()`,
+): Promise<readonly string[]> {
   if (firings.length === 0) return [];
   const { rows } = await sql<{ id: string }>`
     insert into trigger_firings (id, trigger_id, account_id, cause_key, cause, kind, state, due_at, not_before, outcome,
       ended_at)
     select id, trigger_id, account_id, cause_key, cause, kind,
-      case when outcome is null then 'waiting' else 'ended' end, due_at, now(), outcome,
+      case when outcome is null then 'waiting' else 'ended' end, due_at, ${now}, outcome,
       case when outcome is null then null else now() end
     from json_to_recordset(${JSON.stringify(firings.map(rowOf))}::json) as f (id text, trigger_id text,
       account_id text, cause_key text, cause jsonb, kind text, due_at timestamptz, outcome text)

@@ -2,7 +2,7 @@
  * The rows of firings, as relayers share them: each is claimed by one instance, for one attempt. `began` is set before
  * any code may run; a row that a dead relayer left is made again only if it is not set.
  */
-import { sql } from "kysely";
+import { sql, type RawBuilder } from "kysely";
 import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
@@ -21,6 +21,8 @@ export interface FiringsOptions {
   readonly db: Db;
   readonly instanceId: string;
   readonly onPaused: OnPaused;
+  /** SQL of the time; default: the database's clock, which all relayers share. */
+  readonly now?: () => RawBuilder<Date>;
 }
 
 /** Ends that say nothing about the action or its key. */
@@ -59,6 +61,10 @@ export class Firings {
     this.#options = options;
   }
 
+  get #now(): RawBuilder<Date> {
+    return this.#options.now?.() ?? sql<Date>`now()`;
+  }
+
   get active(): number {
     return this.#active.size;
   }
@@ -76,7 +82,7 @@ export class Firings {
         select mine.id from waiting cross join lateral (
           select id, due_at, row_number() over (order by due_at, id) as turn from (
             select id, due_at from trigger_firings where state = 'waiting' and account_id = waiting.account_id
-              and not_before <= now() order by due_at, id limit ${mostEach}
+              and not_before <= ${this.#now} order by due_at, id limit ${mostEach}
           ) first
         ) mine order by mine.turn, mine.due_at limit ${most}
       ), locked as materialized (
@@ -137,7 +143,7 @@ export class Firings {
   /** Nothing ran: another attempt may be made, by any instance. */
   async retry({ id, attempt }: Claimed, afterMs: number): Promise<void> {
     await sql`update trigger_firings set state = 'waiting', instance_id = null, began = false,
-        not_before = now() + ${afterMs}::float8 * interval '1 millisecond'
+        not_before = ${this.#now} + ${afterMs}::float8 * interval '1 millisecond'
       where id = ${id} and attempt = ${attempt} and state = 'running'`.execute(this.#options.db);
     this.#active.delete(id);
   }
