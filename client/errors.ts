@@ -43,9 +43,12 @@ export interface ClientErrorOptions {
   readonly cause?: unknown;
 }
 
+const BRAND = Symbol.for("keywright.ClientError");
+
 /** The one error the SDK throws. `message` says what to fix; programs should branch on `code`. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
+  readonly [BRAND] = true;
   readonly status: number | undefined;
   readonly requestId: string | undefined;
   readonly retryable: boolean;
@@ -63,6 +66,11 @@ export class ClientError extends Error {
     this.retryable = options.retryable ?? false;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.facts = options.facts ?? {};
+  }
+
+  /** By a mark: the package's entries are bundles, each with its own copy of this class. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && BRAND in value;
   }
 
   /** For logs and messages between programs: `JSON.stringify` leaves out an error's message. */
