@@ -49,17 +49,15 @@ const named = (entries) =>
 /** The entries for bundlers and Node alike: what several use is in chunks. */
 async function bundleForImport() {
   const parts = Object.fromEntries(Object.entries(PARTS).map(([name, source]) => [`parts/${name}`, source]));
-  await build({
+  const output = {
     ...options,
     outdir: join(target, "esm"),
     outExtension: { ".js": ".mjs" },
     chunkNames: "chunks/[hash]",
-    splitting: true,
-    entryPoints: named({ ...FOR_BROWSERS, ...OVER_PEERS, ...parts }),
-    platform: "browser",
-    format: "esm",
-    external: PEERS,
-  });
+  };
+  const shared = { ...output, splitting: true, platform: "browser", format: "esm" };
+  await build({ ...shared, entryPoints: named({ ...FOR_BROWSERS, ...parts }) });
+  await build({ ...shared, entryPoints: named(OVER_PEERS), external: PEERS });
 }
 
 /** Node's entries as ES modules, and the program beside them: shared code is in chunks. */

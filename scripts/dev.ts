@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { DEFAULT_PORTS, startStack, type Stack } from "./dev/stack";
-import { VERSION } from "../client/version";
+import { VERSION } from "../protocol/version";
 
 const ROOT = join(__dirname, "..", "..");
 

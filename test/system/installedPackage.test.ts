@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { VERSION } from "../../client/version";
+import { VERSION } from "../../protocol/version";
 import { makeAccount } from "../support/journey";
 import { useStack } from "../support/stack";
 
