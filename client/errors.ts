@@ -79,3 +79,7 @@ export class ClientError extends Error {
     return { name, code, message, ...defined({ status, requestId, retryAfterSeconds }), retryable, facts };
   }
 }
+
+export function refuse(message: string): never {
+  throw new ClientError("invalid_argument", message);
+}

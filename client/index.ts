@@ -4,7 +4,8 @@
  */
 export { createAccount, createClient, everyItem, type Client, type ClientOptions, type NewAccount } from "./api";
 export * from "./owner";
-export { isKeyText, keyHashOf } from "./fields";
+export { keyHashOf } from "./fields";
+export { isKeyText } from "./keyText";
 export { ClientError, type ClientErrorCode, type ClientErrorOptions } from "./errors";
 export type { AccountId, Address, ApiKey, KeyId } from "../protocol/ids";
 export type { Operations, Page, Result } from "./operations";
