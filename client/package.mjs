@@ -4,6 +4,7 @@ import { build } from "esbuild";
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { noBytecode } from "./build.mjs";
 import { writeDeclarations } from "./declarations.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -42,6 +43,7 @@ const options = {
   sourcesContent: false,
   logLevel: "warning",
   minify: true,
+  plugins: [noBytecode],
 };
 const named = (entries) =>
   Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, `client/${source}.ts`]));
