@@ -106,7 +106,9 @@ function objectOf(text: string): unknown {
 /** Older programs name what they leave out, as null, and may send fields of their own. */
 function withOwnFields(given: unknown): unknown {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
-  return Object.fromEntries(Object.entries(given).filter(([name, value]) => Object.hasOwn(body.shape, name) && value !== null));
+  return Object.fromEntries(
+    Object.entries(given).filter(([name, value]) => Object.hasOwn(body.shape, name) && value !== null),
+  );
 }
 
 const runAction = defineRoute({
