@@ -8,8 +8,8 @@ import { CLIENT_ROUTES } from "../../client/routes";
 
 /** The only answers that are text and for programs. */
 const TEXTS = new Set(["exportHistory"]);
-/** Excluded: pages and files are for browsers, the webhook is for the payment processor. */
-const NOT_FOR_CLIENTS = new Set(["webhook", "openapi"]);
+/** Excluded: pages and files are for browsers, the webhook is for the payment processor, hooks are for senders. */
+const NOT_FOR_CLIENTS = new Set(["webhook", "openapi", "callHook"]);
 
 function slimTable(): Record<string, unknown> {
   const names = ROUTE_NAMES.filter(
