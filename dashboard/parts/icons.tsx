@@ -8,6 +8,7 @@ const PATHS = {
   actions: "m9 8-4 4 4 4M15 8l4 4-4 4M13 6l-2 12",
   usageKeys: "M12 3 5 6v5.500c0 4.300 2.900 7.600 7 9.500 4.100-1.900 7-5.200 7-9.500V6zM9.500 12l1.800 1.800L15 10",
   runner: "M7 5v14l11-7z",
+  triggers: "M12 7v5l3 2M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z",
   activity: "M3 12h4l3-8 4 16 3-8h4",
   credit: "M3 7h18v11H3zM3 11h18M7 15h3",
   trust: "M12 3a4 4 0 0 1 4 4v3M8 10V7a4 4 0 0 1 4-4M6 10h12v10H6zM12 14v2.500",
