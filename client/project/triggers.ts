@@ -1,4 +1,4 @@
-/** A project's triggers. What a trigger is never changes, so one that differs is made again, then the old one deleted. */
+/** A project's triggers. What one is never changes: one that differs is made again, and the old one deleted. */
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { defined } from "../../protocol/defined";

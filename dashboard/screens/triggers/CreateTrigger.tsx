@@ -77,7 +77,7 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
       wide
       onClose={onClose}
       title="Create a trigger"
-      about="It runs one action by itself, with a key that only the TEE knows. What it is never changes; delete it to stop it for good."
+      about="It runs one action by itself, with a key that only the TEE knows. What it is never changes."
       submit="Create trigger"
       ready={draft.cid !== ""}
       onSubmit={async () => {

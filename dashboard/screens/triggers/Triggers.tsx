@@ -28,7 +28,7 @@ export function Triggers(): ReactNode {
     <>
       <PageHead
         title="Triggers"
-        about="Actions that run by themselves: on a schedule, when a contract logs an event, or when somebody calls a URL."
+        about="Actions that run by themselves: on a schedule, on an event of a contract, or when a URL is called."
       >
         {may.all && (
           <Button look="primary" onPress={() => setOpen("create")}>

@@ -19,8 +19,8 @@ export function createTrigger(fields: Fields): Change<MadeTrigger> {
       ["Fires", sentenceOf(fields as unknown as Trigger)],
     ],
     signedFirst:
-      "First your wallet signs a request for the trigger's key, which stays in the TEE. The trigger acts once you send " +
-      "the transaction that attaches it.",
+      "First your wallet signs a request for the trigger's key, which stays in the TEE. The trigger acts once you " +
+      "send the transaction that attaches it.",
     touches: ["keys", "account"],
     viaApi: (client, options) => client.createTrigger(fields, options),
     viaChain: async (owner) => {

@@ -12,7 +12,10 @@ const placeOf = (timeZone: string): string => timeZone.split("/").at(-1)?.replac
 export function scheduleSentence(cron: string, timeZone: string): string {
   if (cron === "* * * * *") return "Every minute";
   const text = cronstrue.toString(cron, { use24HourTimeFormat: true, verbose: false });
-  return `${text.replace(/^At (.*), Monday through Friday$/, "Every weekday at $1").replace(/^At (\d\d:\d\d)$/, "Every day at $1")} in ${placeOf(timeZone)}`;
+  const plain = text
+    .replace(/^At (.*), Monday through Friday$/, "Every weekday at $1")
+    .replace(/^At (\d\d:\d\d)$/, "Every day at $1");
+  return `${plain} in ${placeOf(timeZone)}`;
 }
 
 export function sentenceOf({ schedule, event, hook }: Pick<Trigger, "schedule" | "event" | "hook">): string {
