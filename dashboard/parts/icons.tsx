@@ -18,6 +18,9 @@ const PATHS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   close: "m6 6 12 12M18 6 6 18",
   back: "m14 6-6 6 6 6",
+  more: "M5.500 12h.01M12 12h.01M18.500 12h.01",
+  policies: "M6 3h9l4 4v14H6zM9 12h7M9 16h7M9 8h3",
+  search: "M10.500 17a6.500 6.500 0 1 0 0-13 6.500 6.500 0 0 0 0 13zM15.500 15.500 20 20",
 } as const;
 
 export type IconName = keyof typeof PATHS;

@@ -115,7 +115,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
 
   it("revokes, removes, renames the account and transfers it; the former owner is signed out", async () => {
     await dashboard.go("Usage keys");
-    await dashboard.row(/Bot/).getByRole("button", { name: "Revoke", exact: true }).click();
+    await dashboard.choose(dashboard.row(/Bot/), "Revoke");
     await dashboard.confirm("Revoke");
     await dashboard.reviewAndSend("removeUsageApiKey");
     await dashboard.says("No usage keys yet");
