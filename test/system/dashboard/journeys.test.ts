@@ -93,8 +93,9 @@ describe("journeys in the dashboard", function () {
     await dashboard.fill("Name", "Small payouts");
     await dashboard.confirm("Add action");
     await dashboard.says("Done: Add the action “Small payouts”.");
+    await dashboard.dialog().waitFor({ state: "hidden" });
     await dashboard.page.keyboard.press("Control+k");
-    await dashboard.page.getByRole("combobox").fill("small");
+    await dashboard.page.getByRole("combobox", { name: /^Search screens/ }).fill("small");
     await dashboard.page.getByRole("option", { name: /Small payouts/ }).waitFor();
     await dashboard.looksRight("the search", "[role=dialog]");
     await dashboard.page.keyboard.press("Enter");
