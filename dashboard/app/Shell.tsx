@@ -110,12 +110,7 @@ function Sidebar({ open, onChosen, onSearch }: SidebarProps): ReactNode {
         <img src={icon} alt="" />
         {SERVICE}
       </div>
-      <Button
-        size="small"
-        className="search-button"
-        onPress={onSearch}
-        aria-keyshortcuts="Control+K Meta+K"
-      >
+      <Button size="small" className="search-button" onPress={onSearch} aria-keyshortcuts="Control+K Meta+K">
         <Icon name="search" />
         Search
         <kbd aria-hidden="true">{isMac ? "⌘K" : "Ctrl K"}</kbd>

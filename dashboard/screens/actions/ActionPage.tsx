@@ -10,7 +10,7 @@ import { TextField } from "../../parts/Field";
 import { dollars, duration, plural } from "../../parts/text";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
-import { outcomeText } from "../activity/outcomes";
+import { outcomeWord } from "../activity/outcomes";
 import { usersOf } from "../pkps/uses";
 import { draftOf, keepDraft } from "../runner/draft";
 import { AddToGroup } from "../runner/RunResult";
@@ -182,7 +182,7 @@ function LatestRunsOf({ hash }: { readonly hash: string }): ReactNode {
                   <When at={run.started_at * 1000} />
                 </Link>
               </td>
-              <td>{outcomeText(run.outcome)}</td>
+              <td>{outcomeWord(run.outcome)}</td>
               <td className="end number">{duration(run.duration_ms)}</td>
               <td className="end number">{dollars(run.cost_cents)}</td>
             </tr>

@@ -8,18 +8,20 @@ import { wordsOf } from "../../parts/failures";
 import { dollars, duration, short } from "../../parts/text";
 import { toldOf } from "../runner/told";
 import { useNames } from "./names";
-import { outcomeText, OUTCOME_MEANINGS } from "./outcomes";
+import { OUTCOME_MEANINGS, outcomeText, outcomeWord } from "./outcomes";
 import { Why } from "./Why";
 
 const PAGE = 1_000;
+const AROUND_SECONDS = 5;
 
 export function RunPage(): ReactNode {
   const { run: place } = useParams({ from: "/activity/$run" });
   const [at = "", ...rest] = place.split("-");
   const id = rest.join("-");
   const seconds = Number(at);
+  // A receipt names the executor's time, a record the relayer's.
   const { data, error } = useSigned(`run-${place}`, (client) =>
-    client.listRuns({ from: seconds, until: seconds, page_size: PAGE }),
+    client.listRuns({ from: seconds - AROUND_SECONDS, until: seconds + AROUND_SECONDS, page_size: PAGE }),
   );
   const run = data?.items.find(({ request_id }) => request_id === id);
   return (
@@ -57,7 +59,7 @@ function Details({ run }: { readonly run: Run }): ReactNode {
             [
               "Outcome",
               <Badge key="o" kind={isGood ? "good" : "bad"}>
-                {outcomeText(run.outcome)}
+                {outcomeWord(run.outcome)}
               </Badge>,
             ],
             ["When", <When key="w" at={run.started_at * 1000} />],
@@ -96,7 +98,12 @@ function Details({ run }: { readonly run: Run }): ReactNode {
           code threw.
         </p>
       </section>
-      {!isGood && <Why question={{ keyId: run.api_key_hash, cid: run.action_ipfs_cid, pkp: run.pkps_used[0] }} />}
+      {!isGood && (
+        <Why
+          question={{ keyId: run.api_key_hash, cid: run.action_ipfs_cid, pkp: run.pkps_used[0] }}
+          ran={run.outcome !== "permission_denied"}
+        />
+      )}
     </>
   );
 }

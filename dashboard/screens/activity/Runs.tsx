@@ -11,7 +11,7 @@ import { Select, TextField } from "../../parts/Field";
 import { dollars, duration, saveFile, short } from "../../parts/text";
 import { useSession } from "../../session/context";
 import { useNames, type Names } from "./names";
-import { OUTCOMES, outcomeText } from "./outcomes";
+import { OUTCOMES, outcomeText, outcomeWord } from "./outcomes";
 
 type Run = Answer<"listRuns">[number];
 /** Searched and sorted as one. */
@@ -194,7 +194,7 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
   {
     title: "Outcome",
     width: "minmax(0, 1fr)",
-    cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcomeText(outcome)}</Badge>,
+    cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcomeWord(outcome)}</Badge>,
     by: ({ outcome }) => outcome,
   },
   {

@@ -55,7 +55,13 @@ const REASONS: Readonly<Record<string, string>> = {
   account_frozen: "The account is frozen: no key can run anything.",
 };
 
-export function Why({ question }: { readonly question: Question }): ReactNode {
+interface WhyProps {
+  readonly question: Question;
+  /** It ran, and ended otherwise than by a missing permission. */
+  readonly ran?: boolean;
+}
+
+export function Why({ question, ran = false }: WhyProps): ReactNode {
   const session = useSession();
   const names = useNames();
   const { data, error } = useQuery({
@@ -75,7 +81,13 @@ export function Why({ question }: { readonly question: Question }): ReactNode {
       </div>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {data === undefined && error === null && <Spinner label="Asking the contract" />}
-      {data?.allowed === true && <Notice kind="good">It is permitted: the same run would start now.</Notice>}
+      {data?.allowed === true && (
+        <Notice kind="good">
+          {ran
+            ? "It is permitted: what failed is the code, or one of its limits."
+            : "It is permitted: the same run would start now."}
+        </Notice>
+      )}
       {data?.allowed === false && (
         <>
           <Notice kind="bad">{REASONS[data.reason] ?? "It is not permitted."}</Notice>

@@ -11,6 +11,9 @@ const NAMES: Readonly<Record<string, string>> = {
 export const outcomeText = (outcome: string): string =>
   NAMES[outcome] ?? outcome.charAt(0).toUpperCase() + outcome.slice(1).replaceAll("_", " ");
 
+/** In a badge. */
+export const outcomeWord = (outcome: string): string => outcome.replaceAll("_", " ");
+
 export const OUTCOMES = ["succeeded", ...RUN_ERROR_CODES] as const;
 
 export const OUTCOME_MEANINGS: Readonly<Record<string, string>> = {

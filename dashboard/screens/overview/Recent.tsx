@@ -5,7 +5,7 @@ import { Badge, When } from "../../parts/elements";
 import { useSession } from "../../session/context";
 import { eventDetails, eventName } from "../activity/eventText";
 import { useNames } from "../activity/names";
-import { outcomeText } from "../activity/outcomes";
+import { outcomeWord } from "../activity/outcomes";
 
 const SHOWN = 5;
 
@@ -35,7 +35,7 @@ function RecentOfKey(): ReactNode {
               <Link to="/activity/$run" params={{ run: `${run.started_at}-${run.request_id}` }}>
                 {names.action(run.action_ipfs_cid)}
               </Link>
-              <Badge kind={run.outcome === "succeeded" ? "good" : "bad"}>{outcomeText(run.outcome)}</Badge>
+              <Badge kind={run.outcome === "succeeded" ? "good" : "bad"}>{outcomeWord(run.outcome)}</Badge>
               <span className="soft small end">
                 <When at={run.started_at * 1000} />
               </span>

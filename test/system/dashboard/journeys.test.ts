@@ -48,7 +48,7 @@ describe("journeys in the dashboard", function () {
     await result().getByRole("region", { name: "Python code" }).getByText("urllib.request").waitFor();
     await result().getByRole("link", { name: "Show this run" }).click();
     const details = dashboard.page.getByRole("region", { name: "Details" });
-    await details.getByText("Succeeded").waitFor();
+    await details.getByText("succeeded").waitFor();
     await details.getByText("Bot").waitFor();
     await dashboard.looksRight("a run's page");
     await details.getByRole("link").first().click();
