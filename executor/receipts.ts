@@ -4,11 +4,13 @@ import canonicalize from "canonicalize";
 import type { Cid, Hash32, PkpId } from "../protocol/ids";
 import type { KeyState } from "../protocol/keyState";
 import { RECEIPT_TYPE, RECEIPT_VERSION, type ReceiptClaims } from "../protocol/receipt";
+import { defined } from "../protocol/defined";
 import { isFreeRun, startedSeconds } from "../protocol/runPrice";
 import type { Decision } from "../protocol/decision";
 import type { Chain } from "./chain/chain";
 import type { StatementKey } from "./keys/statementKey";
 import type { RunOutcome } from "./sandbox/types";
+import { within } from "../protocol/within";
 
 export interface ReceiptParts {
   readonly chain: Pick<Chain, "blockHash">;
@@ -26,6 +28,7 @@ export interface DecidedRun {
   readonly cid: Cid;
   readonly params: string;
   readonly decision: Decision;
+  readonly trigger?: { readonly id: string; readonly cause: string } | undefined;
 }
 
 /** How long the answer of a finished run waits for the hash of its decision's block, once for each block. */
@@ -83,7 +86,7 @@ export class Receipts {
   }
 
   async #signed(
-    { requestId, key, cid, params, decision }: DecidedRun,
+    { requestId, key, cid, params, decision, trigger }: DecidedRun,
     ended: Pick<ReceiptClaims, EndClaims>,
   ): Promise<string> {
     const blockHash = await inTime(this.#parts.chain.blockHash(decision));
@@ -98,6 +101,7 @@ export class Receipts {
       params_sha256: sha256(params),
       block: { number: Number(decision.blockNumber), hash: blockHash ?? null },
       ...ended,
+      ...defined({ trigger }),
     };
     const signed = `${this.#header}.${base64url(canonicalize(claims) ?? "")}`;
     return `${signed}.${this.#parts.statementKey.sign(Buffer.from(signed, "ascii")).toString("base64url")}`;
@@ -107,10 +111,4 @@ export class Receipts {
 const base64url = (text: string): string => Buffer.from(text, "utf8").toString("base64url");
 const sha256 = (text: string): string => createHash("sha256").update(text, "utf8").digest("hex");
 
-async function inTime<T>(value: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), BLOCK_HASH_WAIT_MS);
-  });
-  return Promise.race([value, late]).finally(() => clearTimeout(timer));
-}
+const inTime = <T>(value: Promise<T>): Promise<T | undefined> => within(BLOCK_HASH_WAIT_MS, value, () => undefined);

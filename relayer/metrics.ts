@@ -8,6 +8,7 @@ import type { RunFacts } from "./routes/deps";
 import type { AuditFigures } from "./credits/audit";
 import type { ProcessorFigures } from "./credits/payments/check";
 import type { PoolFigures } from "./store/pool";
+import { within } from "../protocol/within";
 
 /** A timer of this interval; each wake-up of an idle process costs a tenth of a millisecond. */
 const LOOP_PRECISION_MS = 50;
@@ -48,6 +49,12 @@ export class Metrics {
     buckets: SECONDS,
     registers: [this.#registry],
   });
+  readonly #triggerLateness = new Histogram({
+    name: "relayer_trigger_lateness_seconds",
+    help: "From the time that a trigger was due, or its log or request was found, to the start of its run",
+    buckets: [...SECONDS, 120, 300],
+    registers: [this.#registry],
+  });
   readonly #rpcSeconds = new Histogram({
     name: "relayer_rpc_seconds",
     help: "Exchanges with each RPC endpoint, by its index in RPC_URLS: ok, or what counts against the endpoint",
@@ -74,6 +81,10 @@ export class Metrics {
     if (serviceFault) this.#unpaidRuns.inc();
     this.#runs.inc({ outcome: error ?? "ok" });
     this.#runSeconds.observe(seconds);
+  }
+
+  countFiring(lateSeconds: number): void {
+    this.#triggerLateness.observe(lateSeconds);
   }
 
   countExchange({ endpoint, seconds, failure }: ExchangeFacts): void {
@@ -208,7 +219,11 @@ export class Metrics {
   async text(): Promise<string> {
     await Promise.all(
       this.#sources.map(async ({ name, read }) => {
-        const isUp = await within(SOURCE_DEADLINE_MS, read()).catch(() => false);
+        const isUp = await within(
+          SOURCE_DEADLINE_MS,
+          read().then(() => true),
+          () => false,
+        ).catch(() => false);
         this.#sourceUp.set({ source: name }, isUp ? 1 : 0);
       }),
     );
@@ -236,11 +251,4 @@ export class Metrics {
 
 function showEach(gauge: Gauge, label: string, values: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(values)) gauge.set({ [label]: name }, value);
-}
-
-/** True when `work` finished in time. */
-async function within(ms: number, work: Promise<void>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), ms)));
-  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer));
 }

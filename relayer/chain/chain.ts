@@ -10,6 +10,7 @@ import { Events } from "./events/events";
 import { Members } from "./events/members";
 import { FeeOracle } from "./payers/fees";
 import { Follower } from "./events/follower";
+import { ChainLogs } from "./events/logSource";
 import { Head } from "./rpc/head";
 import { PayerMaintenance } from "./payers/maintenance";
 import { Lanes } from "./payers/lanes";
@@ -43,6 +44,7 @@ import type {
   SubmitAnswer,
   SubmitRequest,
 } from "./types";
+import { within } from "../../protocol/within";
 
 const OTHER_CHAIN =
   "Every RPC endpoint that answers is on another chain, or its chain has dropped blocks that were final: nothing is " +
@@ -84,6 +86,7 @@ const followerOf = (
 
 class ChainModule extends Reads implements Chain {
   readonly network: NetworkFacts;
+  readonly logs: ChainLogs;
   readonly #rpc: RpcClient;
   readonly #head: Head;
   readonly #lanes: Lanes;
@@ -112,6 +115,7 @@ class ChainModule extends Reads implements Chain {
     this.#lastWrite = minBlock;
     this.network = networkFacts(given.chainId, contractAddress);
     this.#rpc = rpc;
+    this.logs = new ChainLogs(rpc, contractAddress);
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
     this.#queue = new AccountQueue({
@@ -293,10 +297,8 @@ class ChainModule extends Reads implements Chain {
 
   /** True while the price is unknown: an unresponsive chain is reported as a problem of its own. */
   async #canPayForWrites(): Promise<boolean> {
-    const fees = await Promise.race([
-      this.#fees.now().catch(() => undefined),
-      new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), PRICE_WITHIN_MS)),
-    ]);
+    const asked = this.#fees.now().catch(() => undefined);
+    const fees = await within(PRICE_WITHIN_MS, asked, () => undefined);
     return fees === undefined || this.#lanes.canPay(USUAL_WRITE_GAS * fees.maxFeePerGas);
   }
 

@@ -63,21 +63,15 @@ interface WhyProps {
 
 export function Why({ question, ran = false }: WhyProps): ReactNode {
   const session = useSession();
-  const names = useNames();
   const { data, error } = useQuery({
     queryKey: ["why", question],
     queryFn: () => explain(session, question),
   });
-  const { keyId, cid, pkp } = question;
-  const asked = [names.key(keyId), names.action(cid), ...(pkp === undefined ? [] : [names.pkp(pkp)])];
   return (
     <section className="card stack" aria-label="Why?">
       <div className="stack-s">
         <h2>Why?</h2>
-        <p className="soft">
-          May {quoted(asked[0] ?? "", "this key")} run {quoted(asked[1] ?? "", "this action")}
-          {asked[2] === undefined ? "" : ` with ${quoted(asked[2], "this PKP")}`}? The contract’s answer at this moment.
-        </p>
+        <Asked question={question} />
       </div>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {data === undefined && error === null && <Spinner label="Asking the contract" />}
@@ -95,6 +89,17 @@ export function Why({ question, ran = false }: WhyProps): ReactNode {
         </>
       )}
     </section>
+  );
+}
+
+function Asked({ question: { keyId, cid, pkp } }: Pick<WhyProps, "question">): ReactNode {
+  const names = useNames();
+  const withPkp = pkp === undefined ? "" : ` with ${quoted(names.pkp(pkp), "this PKP")}`;
+  return (
+    <p className="soft">
+      May {quoted(names.key(keyId), "this key")} run {quoted(names.action(cid), "this action")}
+      {withPkp}? The contract’s answer at this moment.
+    </p>
   );
 }
 

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Button } from "../../parts/Button";
-import { saveFile } from "../../parts/text";
+import { saveFile } from "../../parts/saveFile";
 import { requestOf } from "./told";
 
 /** The signed statement of what ran, which the service does not keep. */

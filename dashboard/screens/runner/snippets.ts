@@ -1,5 +1,5 @@
 /** The same run from other programs. Without a key of the caller's choice, it stays a variable. */
-import { VERSION } from "../../../client/version";
+import { VERSION } from "../../../protocol/version";
 
 export interface Snippet {
   readonly origin: string;

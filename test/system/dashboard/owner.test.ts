@@ -73,7 +73,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.fill("Name", "First name");
     await dashboard.page.getByRole("checkbox", { name: "Sign a payout" }).check();
     await dashboard.confirm("Create group");
-    await changes(/The group “First name” No such group\\. “Sign a payout” may use no PKP/);
+    await changes(/The group “First name” No such group\. “Sign a payout” may use no PKP/);
     await dashboard.reviewAndSend("addGroup");
     await dashboard.page.getByRole("link", { name: "First name" }).click();
     await dashboard.press("Rename");
