@@ -45,9 +45,9 @@ export function Account(): ReactNode {
         <Task
           title="Renew the account key"
           about={
-            "The account’s id is the hash of its key, so the key cannot be replaced. Give programs usage keys, which you " +
-            "can revoke and make anew. If others may know the account key, freeze the account and convert it: the key " +
-            "ends, everything else stays."
+            "The account’s id is the hash of its key, so the key cannot be replaced. Give programs usage keys, " +
+            "which can be revoked and made anew. If others may know the account key, freeze the account and " +
+            "convert it: the key ends, everything else stays."
           }
         >
           <Link className="button" to="/usage-keys">
