@@ -44,6 +44,7 @@ subtask(
 const TYPED = [
   "contracts/AccountManager.sol/AccountManager",
   "contracts/ApplicationAllowlist.sol/ApplicationAllowlist",
+  "contracts/Budgets.sol/Budgets",
   "contracts/interfaces/IAccountManager.sol/IAccountManager",
   "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol/ERC2771Forwarder",
 ];

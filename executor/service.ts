@@ -14,6 +14,10 @@ import type { AccountId, Hash32, KeyId } from "../protocol/ids";
 import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
 import { Callers } from "./access/callers";
 import { Chain, WrongChain } from "./chain/chain";
+import { Budgets } from "./budgets/budgets";
+import { LeaseRequests } from "./budgets/requests";
+import { BudgetReads } from "./chain/budgetReads";
+import { budgetsAddressOf } from "../protocol/budgets";
 import { CidComputer } from "../protocol/cidComputer";
 import { Code } from "./code/code";
 import { CodeStore } from "./code/store";
@@ -120,8 +124,11 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const domain = domainOf(config);
   const statementKey = new StatementKey(keyring);
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, pool);
+  const leases = new LeaseRequests();
+  const budgetReads = new BudgetReads(chain, budgetsAddressOf(config.contractAddress), config.leaseDepth);
   const runner = new Runner({
     chain,
+    budgets: new Budgets(budgetReads, leases),
     receipts: new Receipts({ chain, statementKey, keyNamespace, ...receiptTerms(config, configDocument) }),
     keyring,
     callers,
@@ -130,7 +137,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     limits: config.limits,
     privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
   });
-  const writes = openWrites(config, chain, keyring, callers, domain, gas);
+  const writes = openWrites(config, chain, keyring, callers, domain, gas, leases);
   const publicKeys = new PublicKeys(keyring, keyNamespace, statementKey);
   server.serve(
     createHandlers({
@@ -141,6 +148,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       mint: new Mint(keyring, domain),
       publicKeys,
       writes,
+      leases,
       forwards: openForwards(config, keyring, callers, writes, chain),
       gas,
       runner,
@@ -151,8 +159,9 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       logger,
     }),
   );
-  // Added last, so it runs first: open calls finish while everything they need is still available.
+  // Added last, so these run first: open calls finish while everything they need is still available.
   undo.add(() => server.close(config.drainMs));
+  undo.add(() => leases.stop());
 }
 
 const receiptTerms = (
@@ -331,8 +340,10 @@ function openWrites(
   callers: Callers,
   domain: TypedDataDomain,
   gas: GasGuard,
+  leases: LeaseRequests,
 ): Writes {
   return new Writes(keyring, callers, {
+    leaseCalldata: (id) => leases.calldata(id),
     accountOf: (id) => chain.accountOf(id as AccountId | KeyId),
     chainId: config.chainId,
     contractAddress: config.contractAddress,

@@ -100,6 +100,7 @@ export const ERRORS = {
   idempotency_in_progress: { status: 409, title: "A request with this idempotency key is still running" },
   already_ran: { status: 409, title: "A run with this idempotency key has already been made" },
   write_reverted: { status: 409, title: "The write reverted when it was mined" },
+  budget_exceeded: { status: 409, title: "The budget does not cover it in this window" },
   forward_nonce_used: { status: 409, title: "The forward request's nonce is not the signer's next" },
   // 413, 415, 422
   payload_too_large: { status: 413, title: "The body is too large" },
@@ -173,6 +174,7 @@ export const RUN_ERROR_CODES = [
   "limit_exceeded",
   "invalid_code",
   "permission_denied",
+  "budget_exceeded",
   "key_exposed",
   "preempted",
   "sandbox_crashed",

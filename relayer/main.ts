@@ -7,6 +7,7 @@ import type { Address } from "../protocol/ids";
 import { createApp } from "./app";
 import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
+import { BudgetLeases } from "./budgetLeases";
 import { cidsBeside } from "./cids";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { Credits } from "./credits";
@@ -24,6 +25,7 @@ import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
 import { buildOpenApi } from "./site/openapi";
 import { createHandlers, type HandlerDeps } from "./routes";
+import { BudgetStore } from "./store/budgets";
 import { createIdempotencyStore, type IdempotencyStore } from "./store/idempotency";
 import { CodeSharingExecutor } from "./executor/sharedCode";
 import { openStore, type Store } from "./store";
@@ -94,6 +96,10 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }),
   );
   running.add("chain", () => chain.close());
+  const budgets = new BudgetStore(store.db);
+  const leases = new BudgetLeases({ chain, credits, executor, budgets, prices: config.prices, log });
+  leases.start();
+  running.add("leases of budgets", () => leases.stop());
   metrics.watchChain(chain);
   metrics.watchEndpoints(chain);
   metrics.watchLedger(startAudit(log, store, running));

@@ -1,6 +1,6 @@
 /**
  * `npm run deploy -- --network <name> --rpc <url> --admin <address> [--payer-delay <seconds>] [--service-name <name>]
- * [--out <file>]`: deploys the ERC-2771 forwarder and AccountManager and writes deployments/<name>.json, or the file
+ * [--out <file>]`: deploys the ERC-2771 forwarder, AccountManager and Budgets, and writes deployments/<name>.json, or the file
  * given. Payers added once a managed account exists wait for the delay, 7 days by default. The deployer's key is
  * entered at the prompt and kept in memory only. Payers are registered afterwards (`npm run operator`), since their
  * keys depend on the contract's address.
@@ -46,9 +46,9 @@ async function main(): Promise<void> {
       serviceName,
     });
     writeDeployment(file, deployment);
-    const { contractAddress, forwarderAddress, chainId, blockNumber } = deployment;
+    const { contractAddress, forwarderAddress, budgetsAddress, chainId, blockNumber } = deployment;
     console.log(
-      `AccountManager ${contractAddress} with forwarder ${forwarderAddress} on chain ${chainId}, block ` +
+      `AccountManager ${contractAddress} with forwarder ${forwarderAddress} and Budgets ${budgetsAddress} on chain ${chainId}, block ` +
         `${blockNumber}; written to ${file}`,
     );
   } finally {

@@ -22,6 +22,10 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ApplicationAllowlist__factory>;
     getContractFactory(
+      name: "Budgets",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.Budgets__factory>;
+    getContractFactory(
       name: "IAccountManager",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.IAccountManager__factory>;
@@ -41,6 +45,11 @@ declare module "hardhat/types/runtime" {
       signer?: ethers.Signer
     ): Promise<Contracts.ApplicationAllowlist>;
     getContractAt(
+      name: "Budgets",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.Budgets>;
+    getContractAt(
       name: "IAccountManager",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
@@ -60,6 +69,10 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
     deployContract(
+      name: "Budgets",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.Budgets>;
+    deployContract(
       name: "IAccountManager",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.IAccountManager>;
@@ -78,6 +91,11 @@ declare module "hardhat/types/runtime" {
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
+    deployContract(
+      name: "Budgets",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.Budgets>;
     deployContract(
       name: "IAccountManager",
       args: any[],

@@ -78,6 +78,7 @@ const PURPOSE: Record<keyof typeof OP_ARGUMENTS, string> = {
   signP256AsAction: "P-256 with the action's own key.",
   getActionPublicKey: "The public key of any action.",
   getActionWalletAddress: "The address of any action.",
+  spend: "Counts an amount against a budget of this code, before it is signed. What is left of the limit.",
 };
 
 function ops(): string {

@@ -260,6 +260,7 @@ export interface AccountManagerInterface extends Interface {
       | "getUsageApiKey"
       | "getWalletDerivation"
       | "hasScope"
+      | "isApiPayer"
       | "listActions"
       | "listActionsInGroup"
       | "listGroups"
@@ -528,6 +529,10 @@ export interface AccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
+    functionFragment: "isApiPayer",
+    values: [AddressLike]
+  ): string;
+  encodeFunctionData(
     functionFragment: "listActions",
     values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
@@ -740,6 +745,7 @@ export interface AccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(functionFragment: "hasScope", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "isApiPayer", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "listActions",
     data: BytesLike
@@ -1872,6 +1878,8 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
 
+  isApiPayer: TypedContractMethod<[payer: AddressLike], [boolean], "view">;
+
   listActions: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
     [
@@ -2343,6 +2351,9 @@ export interface AccountManager extends BaseContract {
     [boolean],
     "view"
   >;
+  getFunction(
+    nameOrSignature: "isApiPayer"
+  ): TypedContractMethod<[payer: AddressLike], [boolean], "view">;
   getFunction(
     nameOrSignature: "listActions"
   ): TypedContractMethod<

@@ -5,3 +5,4 @@ import type * as interfaces from "./interfaces";
 export type { interfaces };
 export type { AccountManager } from "./AccountManager";
 export type { ApplicationAllowlist } from "./ApplicationAllowlist";
+export type { Budgets } from "./Budgets";

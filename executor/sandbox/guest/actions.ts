@@ -35,6 +35,7 @@ const OPS: readonly Op[] = [
   ["signP256AsAction", [], ["digest", "message"]],
   ["getActionPublicKey", ["ipfsId"], ["curve"]],
   ["getActionWalletAddress", ["ipfsId"]],
+  ["spend", ["budget", "amount", "limit", "window"]],
 ];
 
 type Op = readonly [name: string, required: readonly string[], optional?: readonly string[]];

@@ -21,6 +21,7 @@ import * as oneIndexOfHeld from "./0017_one_index_of_held";
 import * as indexesOfUnits from "./0018_indexes_of_units";
 import * as runReceipts from "./0019_run_receipts";
 import * as reorgsOfOldStores from "./0020_reorgs_of_old_stores";
+import * as budgets from "./0021_budgets";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -44,4 +45,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0018_indexes_of_units": indexesOfUnits,
   "0019_run_receipts": runReceipts,
   "0020_reorgs_of_old_stores": reorgsOfOldStores,
+  "0021_budgets": budgets,
 };

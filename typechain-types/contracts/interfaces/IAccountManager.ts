@@ -236,6 +236,7 @@ export interface IAccountManagerInterface extends Interface {
       | "getUsageApiKey"
       | "getWalletDerivation"
       | "hasScope"
+      | "isApiPayer"
       | "keyNamespace"
       | "listActions"
       | "listActionsInGroup"
@@ -408,6 +409,10 @@ export interface IAccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "hasScope",
     values: [BigNumberish, BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "isApiPayer",
+    values: [AddressLike]
   ): string;
   encodeFunctionData(
     functionFragment: "keyNamespace",
@@ -648,6 +653,7 @@ export interface IAccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(functionFragment: "hasScope", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "isApiPayer", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "keyNamespace",
     data: BytesLike
@@ -1677,6 +1683,8 @@ export interface IAccountManager extends BaseContract {
     "view"
   >;
 
+  isApiPayer: TypedContractMethod<[payer: AddressLike], [boolean], "view">;
+
   keyNamespace: TypedContractMethod<[], [string], "view">;
 
   listActions: TypedContractMethod<
@@ -2130,6 +2138,9 @@ export interface IAccountManager extends BaseContract {
     [boolean],
     "view"
   >;
+  getFunction(
+    nameOrSignature: "isApiPayer"
+  ): TypedContractMethod<[payer: AddressLike], [boolean], "view">;
   getFunction(
     nameOrSignature: "keyNamespace"
   ): TypedContractMethod<[], [string], "view">;

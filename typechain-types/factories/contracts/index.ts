@@ -4,3 +4,4 @@
 export * as interfaces from "./interfaces";
 export { AccountManager__factory } from "./AccountManager__factory";
 export { ApplicationAllowlist__factory } from "./ApplicationAllowlist__factory";
+export { Budgets__factory } from "./Budgets__factory";
