@@ -165,8 +165,8 @@ const VARIABLES = {
   LEASE_CONFIRMATIONS: integer(1, 1_000)
     .optional()
     .describe(
-      "blocks that the lease of a budget needs, its own included, before anything is spent of it; default by network, " +
-        "1 on the development chain",
+      "blocks that the lease of a budget needs, its own included, before anything is spent of it; default by " +
+        "network, 1 on the development chain",
     ),
   MAX_TOP_UP_WEI: wei
     .default(1_000_000_000_000_000_000n)

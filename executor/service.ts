@@ -109,13 +109,8 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     openFetcher(config, logger, undo),
     openKeySetFetcher(config, logger, undo),
   ]);
-  const pool = await openPool(
-    config,
-    fetcher,
-    [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])],
-    logger,
-    undo,
-  );
+  const missing = [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])];
+  const pool = await openPool(config, fetcher, missing, logger, undo);
   const code = await openCode(config, dataDir, fetcher, undo);
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
@@ -125,10 +120,9 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const statementKey = new StatementKey(keyring);
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, pool);
   const leases = new LeaseRequests();
-  const budgetReads = new BudgetReads(chain, budgetsAddressOf(config.contractAddress), config.leaseDepth);
   const runner = new Runner({
     chain,
-    budgets: new Budgets(budgetReads, leases),
+    budgets: openBudgets(config, chain, leases),
     receipts: new Receipts({ chain, statementKey, keyNamespace, ...receiptTerms(config, configDocument) }),
     keyring,
     callers,
@@ -332,6 +326,9 @@ function gasGuard(config: Config, chain: Chain): GasGuard {
   };
   return new GasGuard(rules, () => chain.baseFee());
 }
+
+const openBudgets = ({ contractAddress, leaseDepth }: Config, chain: Chain, leases: LeaseRequests): Budgets =>
+  new Budgets(new BudgetReads(chain, budgetsAddressOf(contractAddress), leaseDepth), leases);
 
 function openWrites(
   config: Config,

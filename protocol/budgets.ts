@@ -64,7 +64,7 @@ export const encodeLease = ({ budget, amount, limit, id }: LeaseTerms): string =
 
 const LEASE_SELECTOR = Buffer.from(BUDGETS.getFunction("lease").selector.slice(2), "hex");
 
-/** The contract that a payer's call goes to. Nothing else of a payer has this selector: the keyholder tags each call. */
+/** The contract that a payer's call goes to. Nothing else of a payer has this selector. */
 export function targetOf(calldata: string | Buffer, accountManager: Address): Address {
   const start = typeof calldata === "string" ? Buffer.from(calldata.slice(2, 10), "hex") : calldata.subarray(0, 4);
   return start.equals(LEASE_SELECTOR) ? budgetsAddressOf(accountManager) : accountManager;

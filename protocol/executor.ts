@@ -285,7 +285,7 @@ export const EXECUTOR_CALLS = {
     }),
     answer: z.strictObject({ rawTransaction: hexData, hash: hash32 }),
   },
-  /** Leases of budgets that runs wait for; answered as soon as there is one. Each is sent once, and its outcome told. */
+  /** Leases of budgets that runs wait for; answered as soon as there is one. The outcome of each is told. */
   nextLeases: {
     path: "/leases/next",
     request: z.strictObject({}),

@@ -96,10 +96,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }),
   );
   running.add("chain", () => chain.close());
-  const budgets = new BudgetStore(store.db);
-  const leases = new BudgetLeases({ chain, credits, executor, budgets, prices: config.prices, log });
-  leases.start();
-  running.add("leases of budgets", () => leases.stop());
+  running.add("leases of budgets", startLeases(config, log, { store, executor, credits, chain }));
   metrics.watchChain(chain);
   metrics.watchEndpoints(chain);
   metrics.watchLedger(startAudit(log, store, running));
@@ -181,6 +178,16 @@ function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFi
   work.start();
   running.add("audit", () => work.stop());
   return () => audit.figures;
+}
+
+function startLeases(
+  { prices }: Config,
+  log: Logger,
+  { store, ...parts }: Pick<HandlerNeeds, "store" | "executor" | "credits" | "chain">,
+): () => Promise<void> {
+  const leases = new BudgetLeases({ ...parts, budgets: new BudgetStore(store.db), prices, log });
+  leases.start();
+  return () => leases.stop();
 }
 
 /** Retries storing the ends of operations at short intervals: repeated requests wait for it. */

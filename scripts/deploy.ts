@@ -1,8 +1,8 @@
 /**
  * `npm run deploy -- --network <name> --rpc <url> --admin <address> [--payer-delay <seconds>] [--service-name <name>]
- * [--out <file>]`: deploys the ERC-2771 forwarder, AccountManager and Budgets, and writes deployments/<name>.json, or the file
- * given. Payers added once a managed account exists wait for the delay, 7 days by default. The deployer's key is
- * entered at the prompt and kept in memory only. Payers are registered afterwards (`npm run operator`), since their
+ * [--out <file>]`: deploys the ERC-2771 forwarder, AccountManager and Budgets, and writes deployments/<name>.json, or
+ * the file given. Payers added once a managed account exists wait for the delay, 7 days by default. The deployer's key
+ * is entered at the prompt and kept in memory only. Payers are registered afterwards (`npm run operator`), since their
  * keys depend on the contract's address.
  */
 import { join } from "node:path";
@@ -48,8 +48,8 @@ async function main(): Promise<void> {
     writeDeployment(file, deployment);
     const { contractAddress, forwarderAddress, budgetsAddress, chainId, blockNumber } = deployment;
     console.log(
-      `AccountManager ${contractAddress} with forwarder ${forwarderAddress} and Budgets ${budgetsAddress} on chain ${chainId}, block ` +
-        `${blockNumber}; written to ${file}`,
+      `AccountManager ${contractAddress} with forwarder ${forwarderAddress} and Budgets ${budgetsAddress} on chain ` +
+        `${chainId}, block ${blockNumber}; written to ${file}`,
     );
   } finally {
     provider.destroy();

@@ -1,5 +1,6 @@
-// Proves statements about the contract's libraries and budgets (test/proofs), for all arguments, by the model checker in the
-// compiler's package (z3 is built in). Part of `npm run test:deep`; alone: `npm run proofs`. Writes bench/proofs.md.
+// Proves statements about the contract's libraries and budgets (test/proofs), for all arguments, by the model checker
+// in the compiler's package (z3 is built in). Part of `npm run test:deep`; alone: `npm run proofs`. Writes
+// bench/proofs.md.
 // Fails if something is not proved that should be. Sets no timeout: this build of the solver crashes with one.
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -90,8 +91,9 @@ function main(): void {
   const page = [
     "# What the model checker proves",
     "",
-    "Written by `npm run proofs` and `npm run test:deep`: statements about the contract's libraries and budgets (`test/proofs`),",
-    "and the checks of arithmetic and bounds that they reach, for all arguments. Proved: no argument violates it.",
+    "Written by `npm run proofs` and `npm run test:deep`: statements about the contract's libraries and budgets",
+    "(`test/proofs`), and the checks of arithmetic and bounds that they reach, for all arguments. Proved: no argument",
+    "violates it.",
     "",
     "## Proved",
     "",

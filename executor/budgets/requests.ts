@@ -53,7 +53,10 @@ export class LeaseRequests implements Carrier {
     if (request === undefined) return {};
     const error =
       failed && new KeywrightError(isErrorCode(failed.code) ? failed.code : "internal_error", failed.detail);
-    for (const { resolve, reject } of request.settle.splice(0)) error === undefined ? resolve() : reject(error);
+    for (const { resolve, reject } of request.settle.splice(0)) {
+      if (error === undefined) resolve();
+      else reject(error);
+    }
     return {};
   }
 

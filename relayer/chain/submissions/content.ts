@@ -18,7 +18,10 @@ export async function contentOf(request: SubmitRequest): Promise<Content> {
 export const bytesOf = (content: Content): string =>
   "write" in content ? encodeWrite(content.write) : encodeForward(content.forward);
 
-/** The contract does not nest batches, and a lease is a call of another one; a request with much gas or data would crowd out others. */
+/**
+ * The contract does not nest batches, and a lease is a call of another one; a request with much gas or data would crowd
+ * out others.
+ */
 export const mayShare = (content: Content): boolean =>
   "write" in content ? !("calls" in content.write) && !isLease(content.write) : mayShareForwards(content.forward);
 
