@@ -45,7 +45,6 @@ const TYPED = [
   "contracts/AccountManager.sol/AccountManager",
   "contracts/ApplicationAllowlist.sol/ApplicationAllowlist",
   "contracts/Budgets.sol/Budgets",
-  "contracts/interfaces/IAccountManager.sol/IAccountManager",
   "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol/ERC2771Forwarder",
 ];
 subtask("typechain:generate-types", async (_, { config }) => {

@@ -17,7 +17,7 @@ import {
   type RunPermission,
 } from "../protocol/executor";
 import { Crowded, FairShare, inScope } from "../protocol/fairShare";
-import { RUN_LIMITS, SHARED_LIMITS } from "../protocol/limits";
+import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../protocol/limits";
 import { RunDenied } from "./access/authorize";
 
 export interface CallContext {
@@ -58,7 +58,6 @@ export interface ServerOptions {
   readonly logger: Logger;
 }
 
-const MIB = 2 ** 20;
 /**
  * Code is at most 16 MiB. JSON escapes may be longer, but then they were in the client's request too, which the relayer
  * limits to 17 MiB.
@@ -91,7 +90,7 @@ const QUIET: ReadonlySet<string> = new Set([EXECUTOR_CALLS.ready.path, EXECUTOR_
 
 export class ExecutorServer {
   readonly #server: Server;
-  #handlers: Handlers | undefined;
+  #handlers: Partial<Handlers> | undefined;
   #isDraining = false;
   #open = 0;
   #onIdle: (() => void) | undefined;
@@ -123,7 +122,8 @@ export class ExecutorServer {
     return server;
   }
 
-  serve(handlers: Handlers): void {
+  /** Calls that are missing stay unanswered: a keyholder without a contract has only one. */
+  serve(handlers: Partial<Handlers>): void {
     this.#handlers = handlers;
   }
 
@@ -222,9 +222,12 @@ export class ExecutorServer {
         `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`,
       );
     }
-    if (this.#handlers === undefined)
-      throw new KeywrightError("executor_unavailable", "The executor is starting.", {}, { retryAfterSeconds: 2 });
-    return answer.parse(await this.#handlers[name](parsed.data as ExecutorRequest<C>, context));
+    const handler = this.#handlers?.[name] as Handlers[C] | undefined;
+    if (handler === undefined) {
+      const why = this.#handlers === undefined ? "is starting" : "has no contract";
+      throw new KeywrightError("executor_unavailable", `The executor ${why}.`, {}, { retryAfterSeconds: 2 });
+    }
+    return answer.parse(await handler(parsed.data as ExecutorRequest<C>, context));
   }
 }
 

@@ -3,8 +3,8 @@
  * the docs are checked against them.
  * Source: docs/conformance.md §8.
  */
-const KIB = 1024;
-const MIB = 1024 * KIB;
+export const KIB = 1024;
+export const MIB = 1024 * KIB;
 
 /** Limits of one run, enforced by the executor. */
 export const RUN_LIMITS = {
@@ -21,10 +21,7 @@ export const RUN_LIMITS = {
   fetchTimeoutMs: 30_000,
   fetchBytes: 10 * MIB,
   keyOps: 100,
-  /**
-   * JSON size of the arguments of signMessage, signTransaction, signEd25519 or signP256: hashing blocks the ops of all
-   * runs.
-   */
+  /** JSON size of the arguments of an op that hashes them (`protocol/ops.ts`): hashing blocks the ops of all runs. */
   signBytes: 64 * KIB,
   /** JSON size of the arguments of signTypedData. */
   typedDataBytes: 16 * KIB,
@@ -70,6 +67,11 @@ export const WIRE_LIMITS = {
   descriptionBytes: 1024,
   pageSizeDefault: 50,
   pageSizeMax: 1000,
+  /** Groups a page whose members are shown as well. */
+  membersPageMax: 200,
+  /** Records that a search or filter visits. */
+  searchedRecords: 10_000,
+  searchBytes: 128,
   eventsPageMax: 1000,
   membersPerRequest: 256,
   scopeListItems: 1000,

@@ -5,7 +5,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { Transaction, ZeroHash, concat, keccak256, toUtf8Bytes, type Signer } from "ethers";
-import { AccountManager__factory, ERC2771Forwarder__factory, type AccountManager } from "../typechain-types";
+import {
+  AccountManager__factory,
+  ApplicationAllowlist__factory,
+  ERC2771Forwarder__factory,
+  type AccountManager,
+} from "../typechain-types";
 import { DEFAULT_SERVICE_NAME, forwarderName } from "../protocol/serviceName";
 import { DETERMINISTIC_DEPLOYER, budgetsAddressOf, budgetsCode } from "../protocol/budgets";
 import { keyNamespaceOf } from "../protocol/namespace";
@@ -25,6 +30,10 @@ export interface Deployment {
   /** keccak256 of the ABI's JSON: shows whether a client was generated from this contract's interface. */
   readonly abiHash: string;
   readonly keyNamespace: string;
+  /** To the root of all keys: a keyholder with another root does not start with this contract. */
+  readonly rootCommitment: string;
+  /** Which images may run: the application's id for dstack's key management. */
+  readonly allowlistAddress?: string;
 }
 
 export interface DeploymentTerms {
@@ -32,6 +41,10 @@ export interface DeploymentTerms {
   readonly admin: string;
   /** How long the addition of a payer waits once a managed account exists. */
   readonly payerDelaySeconds: number;
+  /** As the keyholder names it: `rootCommitmentOf`. */
+  readonly rootCommitment: string;
+  /** Recorded with the contract. */
+  readonly allowlistAddress?: string;
   /** The name in the forwarder's EIP-712 domain. */
   readonly serviceName?: string;
 }
@@ -40,13 +53,18 @@ export interface DeploymentTerms {
 export async function deployAccountManager(
   signer: Signer,
   network: string,
-  { admin, payerDelaySeconds, serviceName = DEFAULT_SERVICE_NAME }: DeploymentTerms,
+  { admin, payerDelaySeconds, rootCommitment, allowlistAddress, serviceName = DEFAULT_SERVICE_NAME }: DeploymentTerms,
 ): Promise<{ contract: AccountManager; deployment: Deployment }> {
   const forwarder = await (
     await new ERC2771Forwarder__factory(signer).deploy(forwarderName(serviceName))
   ).waitForDeployment();
   const forwarderAddress = await forwarder.getAddress();
-  const contract = await new AccountManager__factory(signer).deploy(admin, payerDelaySeconds, forwarderAddress);
+  const contract = await new AccountManager__factory(signer).deploy(
+    admin,
+    payerDelaySeconds,
+    forwarderAddress,
+    rootCommitment,
+  );
   const receipt = await contract.deploymentTransaction()?.wait();
   if (!receipt || receipt.status !== 1) throw new Error("the deployment transaction failed");
   const { chainId } = (await signer.provider?.getNetwork()) ?? raise("the signer has no provider");
@@ -62,9 +80,11 @@ export async function deployAccountManager(
     budgetsAddress: await deployBudgets(signer, contractAddress as Address),
     blockNumber: receipt.blockNumber,
     transactionHash: receipt.hash,
-    constructorArguments: [admin, String(payerDelaySeconds), forwarderAddress],
+    constructorArguments: [admin, String(payerDelaySeconds), forwarderAddress, rootCommitment],
     abiHash: keccak256(toUtf8Bytes(JSON.stringify(AccountManager__factory.abi))),
     keyNamespace: keyNamespaceOf(chainId, contractAddress as Address),
+    rootCommitment,
+    ...(allowlistAddress === undefined ? {} : { allowlistAddress }),
   };
   return { contract, deployment };
 }
@@ -94,6 +114,24 @@ async function deployDeployer(signer: Signer): Promise<void> {
   await (await signer.sendTransaction({ to: from, value })).wait();
   const sent = await signer.provider?.broadcastTransaction(DEPLOYER_TRANSACTION);
   await sent?.wait();
+}
+
+export interface AllowlistTerms {
+  readonly admin: string;
+  /** How long an added image waits before it counts. */
+  readonly delaySeconds: number;
+  /** Of the first images, which count at once: 0x and 64 hex digits each. */
+  readonly composeHashes: readonly string[];
+}
+
+const ANY_DEVICE = `0x${"00".repeat(32)}`;
+
+/** Deploys the allow-list for any device; returns its address. */
+export async function deployAllowlist(signer: Signer, terms: AllowlistTerms): Promise<string> {
+  const { admin, delaySeconds, composeHashes } = terms;
+  const factory = new ApplicationAllowlist__factory(signer);
+  const list = await factory.deploy(admin, delaySeconds, [...composeHashes], [ANY_DEVICE]);
+  return (await list.waitForDeployment()).getAddress();
 }
 
 export function writeDeployment(file: string, deployment: Deployment): void {

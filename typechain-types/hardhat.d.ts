@@ -26,10 +26,6 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.Budgets__factory>;
     getContractFactory(
-      name: "IAccountManager",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.IAccountManager__factory>;
-    getContractFactory(
       name: "ERC2771Forwarder",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ERC2771Forwarder__factory>;
@@ -50,11 +46,6 @@ declare module "hardhat/types/runtime" {
       signer?: ethers.Signer
     ): Promise<Contracts.Budgets>;
     getContractAt(
-      name: "IAccountManager",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.IAccountManager>;
-    getContractAt(
       name: "ERC2771Forwarder",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
@@ -72,10 +63,6 @@ declare module "hardhat/types/runtime" {
       name: "Budgets",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.Budgets>;
-    deployContract(
-      name: "IAccountManager",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IAccountManager>;
     deployContract(
       name: "ERC2771Forwarder",
       signerOrOptions?: ethers.Signer | DeployContractOptions
@@ -96,11 +83,6 @@ declare module "hardhat/types/runtime" {
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.Budgets>;
-    deployContract(
-      name: "IAccountManager",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IAccountManager>;
     deployContract(
       name: "ERC2771Forwarder",
       args: any[],

@@ -12,7 +12,5 @@ export type { ApplicationAllowlist } from "./contracts/ApplicationAllowlist";
 export { ApplicationAllowlist__factory } from "./factories/contracts/ApplicationAllowlist__factory";
 export type { Budgets } from "./contracts/Budgets";
 export { Budgets__factory } from "./factories/contracts/Budgets__factory";
-export type { IAccountManager } from "./contracts/interfaces/IAccountManager";
-export { IAccountManager__factory } from "./factories/contracts/interfaces/IAccountManager__factory";
 export type { ERC2771Forwarder } from "./@openzeppelin/contracts/metatx/ERC2771Forwarder";
 export { ERC2771Forwarder__factory } from "./factories/@openzeppelin/contracts/metatx/ERC2771Forwarder__factory";

@@ -9,8 +9,8 @@ import { certificateFiles, MAX_EVIDENCE_BYTES, parseChecksums } from "./files";
 import { get, type Got } from "./http";
 import { Malformed } from "./types";
 import { defined } from "../../protocol/defined";
+import { MIB } from "../../protocol/limits";
 
-const MIB = 1024 * 1024;
 const MAX_FILES = 32;
 const MAX_PACKAGES = 8;
 
@@ -27,6 +27,7 @@ const digest = z.string().regex(/^[0-9a-fA-F]{64}$/);
 
 const infoSchema = z.looseObject({
   tee: z.string().max(32),
+  root_commitment: z.string().optional(),
   config: z.record(z.string(), z.unknown()),
   app_id: hex.optional(),
   compose_hash: hex.optional(),

@@ -5,6 +5,7 @@ import { BUDGET_NAME, MAX_AMOUNT, WINDOWS } from "../../protocol/budgetTerms";
 import { parseCid } from "../../protocol/cid";
 import { CURVES } from "../../protocol/curves";
 import { parseAddress, type Address, type Cid, type PkpId } from "../../protocol/ids";
+import type { OpName } from "../../protocol/ops";
 
 const PUBLIC_KEY = /^0x(04[0-9a-fA-F]{128}|0[23][0-9a-fA-F]{64})$/;
 /** Older programs name a PKP by its public key. */
@@ -171,8 +172,7 @@ export const OP_ARGUMENTS = {
     limit: amount,
     window: z.enum(WINDOWS, `must be one of ${WINDOWS.join(", ")}`),
   }),
-};
-export type OpName = keyof typeof OP_ARGUMENTS;
+} satisfies Record<OpName, z.ZodType>;
 export type OpArguments<N extends OpName> = z.output<(typeof OP_ARGUMENTS)[N]>;
 
 /** Paths contain names chosen by the action. */

@@ -3,11 +3,10 @@
  * writes it.
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import { MAX_WALL_MS, RUN_LIMITS } from "../../protocol/limits";
+import { KIB, MIB, MAX_WALL_MS, RUN_LIMITS } from "../../protocol/limits";
+import { OP_NAMES, opRow } from "../../protocol/ops";
 
 const MARKERS = /<!-- limits -->[\s\S]*<!-- \/limits -->/;
-const KIB = 1024;
-const MIB = KIB * KIB;
 
 const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number) => string, beyond: string]> = {
   wallMs: [
@@ -27,8 +26,9 @@ const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number)
   fetchBytes: ["body of one fetch, each way, decompressed", bytes, "the fetch fails, with the code `limit_exceeded`"],
   keyOps: ["key and signature operations", String, "`limit_exceeded`"],
   signBytes: [
-    "arguments of one `signMessage`, `signTransaction`, `signEd25519` or `signP256`, as JSON (sign a digest of " +
-      "what is longer)",
+    `arguments of one ${OP_NAMES.filter((name) => opRow(name).limit === "signBytes")
+      .map((name) => `\`${name}\``)
+      .join(", ")}, as JSON (sign a digest of what is longer)`,
     bytes,
     "`limit_exceeded`",
   ],

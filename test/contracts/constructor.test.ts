@@ -6,9 +6,11 @@ import { must } from "../support/must";
 const YEAR = 365 * 24 * 3600;
 const FIRST_ADMIN = "0x00000000000000000000000000000000000000a1";
 
-async function deploy(admin: string, delay: number, forwarder?: string) {
+const ROOT_COMMITMENT = `0x${"c0".repeat(32)}`;
+
+async function deploy(admin: string, delay: number, forwarder?: string, commitment = ROOT_COMMITMENT) {
   const trusted = forwarder ?? (await ethers.deployContract("ERC2771Forwarder", ["Keywright Forwarder"]));
-  const manager = await ethers.deployContract("AccountManager", [admin, delay, trusted]);
+  const manager = await ethers.deployContract("AccountManager", [admin, delay, trusted, commitment]);
   return { manager, trusted };
 }
 
@@ -22,7 +24,7 @@ describe("constructor", () => {
       ...(args.toArray() as string[]).map((arg) => arg.toLowerCase()),
     ]);
     expect(shown).to.deep.equal([["AdminChanged", ANY_PKP, FIRST_ADMIN]]);
-    const whole = await ethers.getContractAt("IAccountManager", manager);
+    const whole = await ethers.getContractAt("AccountManager", manager);
     expect((await whole.admin()).toLowerCase()).to.equal(FIRST_ADMIN);
     expect(await whole.payerDelaySeconds()).to.equal(60n);
     expect(await whole.trustedForwarder()).to.equal(
@@ -37,8 +39,18 @@ describe("constructor", () => {
       ["string", "uint256", "address"],
       ["keywright/v1", chainId, await manager.getAddress()],
     );
-    const whole = await ethers.getContractAt("IAccountManager", manager);
+    const whole = await ethers.getContractAt("AccountManager", manager);
     expect(await whole.keyNamespace()).to.equal(ethers.keccak256(encoded));
+  });
+
+  it("fixes the commitment to the root key; zero: ZeroRootCommitment", async () => {
+    const { manager } = await deploy(FIRST_ADMIN, 0);
+    const whole = await ethers.getContractAt("AccountManager", manager);
+    expect(await whole.rootCommitment()).to.equal(ROOT_COMMITMENT);
+    await expect(deploy(FIRST_ADMIN, 0, undefined, ethers.ZeroHash)).to.be.revertedWithCustomError(
+      manager,
+      "ZeroRootCommitment",
+    );
   });
 
   it("an admin or a forwarder of zero: ZeroAddress", async () => {

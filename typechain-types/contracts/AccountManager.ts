@@ -234,6 +234,7 @@ export interface AccountManagerInterface extends Interface {
       | "removePkpFromGroup"
       | "removeUsageApiKey"
       | "revokeAllUsageApiKeys"
+      | "rootCommitment"
       | "setAccountFrozen"
       | "setPkpOps"
       | "setUsageApiKey"
@@ -408,6 +409,10 @@ export interface AccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "revokeAllUsageApiKeys",
     values: [BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "rootCommitment",
+    values?: undefined
   ): string;
   encodeFunctionData(
     functionFragment: "setAccountFrozen",
@@ -663,6 +668,10 @@ export interface AccountManagerInterface extends Interface {
   ): Result;
   decodeFunctionResult(
     functionFragment: "revokeAllUsageApiKeys",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "rootCommitment",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -1716,6 +1725,8 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
+  rootCommitment: TypedContractMethod<[], [string], "view">;
+
   setAccountFrozen: TypedContractMethod<
     [id: BigNumberish, frozen: boolean],
     [void],
@@ -2175,6 +2186,9 @@ export interface AccountManager extends BaseContract {
   getFunction(
     nameOrSignature: "revokeAllUsageApiKeys"
   ): TypedContractMethod<[id: BigNumberish], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "rootCommitment"
+  ): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "setAccountFrozen"
   ): TypedContractMethod<

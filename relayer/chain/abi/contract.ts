@@ -1,11 +1,11 @@
 /** The contract's ABI: encodes calldata; decodes results, events and errors. */
 import type { Interface } from "ethers";
-import { IAccountManager__factory } from "../../../typechain-types";
+import { AccountManager__factory } from "../../../typechain-types";
 import { BUDGETS } from "../../../protocol/budgets";
 import type { ContractWrite } from "../../../protocol/executor";
 
 /** Untyped by function name: writes arrive as data. */
-export const CONTRACT: Interface = IAccountManager__factory.createInterface();
+export const CONTRACT: Interface = AccountManager__factory.createInterface();
 
 /** A lease of a budget is the one write of another contract; it has a transaction of its own. */
 export const isLease = (write: ContractWrite): boolean => write.functionName === "lease";
