@@ -42,6 +42,7 @@ import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, type ConfigDocument } from "./tee";
 import { servedPackages } from "./tee/packages";
+import { Triggers, type TriggersParts } from "./triggers/triggers";
 import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
@@ -121,7 +122,9 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const root = keyring.rootStatement(statementKey.publicKey);
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, root, pool);
   const leases = new LeaseRequests();
+  const triggers = openTriggers(config, { keyring, statementKey, chain, callers });
   const runner = new Runner({
+    triggers,
     chain,
     budgets: openBudgets(config, chain, leases),
     receipts: new Receipts({ chain, statementKey, keyNamespace, ...receiptTerms(config, configDocument) }),
@@ -133,7 +136,6 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
   });
   const writes = openWrites(config, chain, keyring, callers, domain, gas, leases);
-  const publicKeys = new PublicKeys(keyring, keyNamespace, statementKey);
   server.serve(
     createHandlers({
       config,
@@ -142,12 +144,13 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       chain,
       callers,
       mint: new Mint(keyring, domain),
-      publicKeys,
+      publicKeys: new PublicKeys(keyring, keyNamespace, statementKey),
       writes,
       leases,
       forwards: openForwards(config, keyring, callers, writes, chain),
       gas,
       runner,
+      triggers,
       pool,
       tee,
       configDocument,
@@ -155,9 +158,8 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       logger,
     }),
   );
-  // Added last, so these run first: open calls finish while everything they need is still available.
-  undo.add(() => server.close(config.drainMs));
-  undo.add(() => leases.stop());
+  // Added last, so it runs first: open calls finish while everything they need is still available.
+  undo.add(() => (leases.stop(), server.close(config.drainMs)));
 }
 
 const receiptTerms = (
@@ -167,6 +169,13 @@ const receiptTerms = (
   configSha256: configDigest(document).toString("hex"),
   runSecondCents: prices.runSecondCents,
 });
+
+function openTriggers(
+  { limits, chainId }: Config,
+  parts: Pick<TriggersParts, "keyring" | "statementKey" | "callers" | "chain">,
+): Triggers {
+  return new Triggers({ ...parts, paramsBytes: limits.paramsBytes, chainId, nowMs: () => Date.now() });
+}
 
 async function openCode(config: Config, dataDir: string, fetcher: Fetcher, undo: Undo): Promise<Code> {
   const cids = new CidComputer();

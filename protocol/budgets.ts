@@ -6,7 +6,7 @@
 import { AbiCoder, concat, encodeBytes32String, getCreate2Address, keccak256, ZeroHash } from "ethers";
 import { Budgets__factory } from "../typechain-types";
 import { WINDOWS, type BudgetWindow } from "./budgetTerms";
-import { NotTheContract } from "./decision";
+import { MalformedAnswer } from "./abi";
 import type { AccountId, ActionHash, Address, Hash32 } from "./ids";
 
 /** Takes a salt and creation code as calldata: github.com/Arachnid/deterministic-deployment-proxy. */
@@ -81,9 +81,9 @@ export interface UsedNow {
   readonly blockNumber: bigint;
 }
 
-/** @throws NotTheContract. */
+/** @throws MalformedAnswer. */
 export function decodeUsedNow(data: unknown): UsedNow {
-  if (typeof data !== "string" || data.length !== 2 + 3 * 64) throw new NotTheContract();
+  if (typeof data !== "string" || data.length !== 2 + 3 * 64) throw new MalformedAnswer();
   const [used, timestamp, blockNumber] = BUDGETS.decodeFunctionResult("usedNow", data) as unknown as [
     bigint,
     bigint,

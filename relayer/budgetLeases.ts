@@ -28,6 +28,8 @@ export interface BudgetLeaseParts {
 type Lease = ExecutorAnswer<"nextLeases">["leases"][number];
 
 const AFTER_FAILURE_MS = 1_000;
+/** Writes that are under way are taken up by another relayer, or after the next start. */
+const LONGEST_STOP_MS = 2_000;
 
 export class BudgetLeases {
   readonly #parts: BudgetLeaseParts;
@@ -45,7 +47,8 @@ export class BudgetLeases {
 
   async stop(): Promise<void> {
     this.#stopped.abort();
-    await Promise.allSettled([this.#loop, ...this.#underWay]);
+    const ended = Promise.allSettled([this.#loop, ...this.#underWay]);
+    await Promise.race([ended, sleep(LONGEST_STOP_MS, undefined, { ref: false })]);
   }
 
   async #run(): Promise<void> {

@@ -8,7 +8,7 @@ import hre, { artifacts } from "hardhat";
 import { accountManagerRows, type Row } from "./gas/accountManager";
 import { allowlistRows } from "./gas/allowlist";
 import { budgetRows } from "./gas/budgets";
-import { must } from "./gas/must";
+import { must } from "./gas/measure";
 
 interface Figures {
   bytecode: Record<string, number>;

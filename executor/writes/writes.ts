@@ -20,11 +20,10 @@ import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
 import { bytesOfHex } from "../../protocol/hex";
 import { targetOf } from "../../protocol/budgets";
-import { encodeBatch, encodeWrite, type EncodedWrite } from "./calldata";
+import { encodeBatch, encodeTryMulticall, encodeWrite, type EncodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { registrationIn, requireAllowed, ruleOf, type RuleFacts } from "./rules";
 import { signTransaction } from "./transaction";
-import { encodeTryMulticall } from "./tryMulticall";
 import { defined } from "../../protocol/defined";
 
 export interface WriteOptions {

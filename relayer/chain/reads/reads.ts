@@ -1,7 +1,8 @@
 /** Reads of the contract, each from a block at or after the last answered write. */
 import { noncesCall } from "../abi/forwarder";
 import { toBeHex } from "ethers";
-import { NotTheContract, decodeDecision, encodeQuestion } from "../../../protocol/decision";
+import { MalformedAnswer } from "../../../protocol/abi";
+import { decodeDecision, encodeQuestion } from "../../../protocol/decision";
 import { budgetsAddressOf, decodeUsedNow, encodeUsedNow, type Budget, type UsedNow } from "../../../protocol/budgets";
 import { KeywrightError } from "../../../protocol/errors";
 import { hash32FromUint, MAX_U64 } from "../../../protocol/ids";
@@ -218,7 +219,7 @@ function ofTheContract<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw error instanceof NotTheContract ? noContract() : error;
+    throw error instanceof MalformedAnswer ? noContract() : error;
   }
 }
 

@@ -77,6 +77,9 @@ describe("error codes", () => {
       "unknown_path_kind",
       // Of a lease: an action sees it, no route.
       "budget_exceeded",
+      // Ends of firings.
+      "log_not_found",
+      "trigger_not_due",
     ]);
     const outsideRoutes = new Set(["route_not_found", "method_not_allowed"]);
     const missing = (Object.keys(ERRORS) as ErrorCode[]).filter(
