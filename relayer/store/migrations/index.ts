@@ -4,12 +4,14 @@ import * as schema from "./0000_schema";
 import * as webhooks from "./0021_webhooks";
 import * as members from "./0022_members";
 import * as triggers from "./0023_triggers";
-import * as submissionsByAccount from "./0024_submissions_by_account";
+import * as budgets from "./0024_budgets";
+import * as submissionsByAccount from "./0025_submissions_by_account";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
   "0021_webhooks": webhooks,
   "0022_members": members,
   "0023_triggers": triggers,
-  "0024_submissions_by_account": submissionsByAccount,
+  "0024_budgets": budgets,
+  "0025_submissions_by_account": submissionsByAccount,
 };
