@@ -2,7 +2,7 @@ import { useState, type ReactNode } from "react";
 import { exportedText } from "../../../client";
 import { Button } from "../../parts/Button";
 import { Select } from "../../parts/Field";
-import { saveFile } from "../../parts/text";
+import { saveFile } from "../../parts/saveFile";
 import { useSession } from "../../session/context";
 
 const KINDS = [
