@@ -17,7 +17,7 @@ const READ_WAIT_MS = 30_000;
 const MOST_OPEN = 64;
 const MOST_OPEN_EACH = 2;
 
-export interface ExportLimits {
+interface ExportLimits {
   readonly pageRows: number;
   readonly mostMs: number;
 }
