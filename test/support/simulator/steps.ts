@@ -48,5 +48,6 @@ export interface Wish {
   /** `open`: the client has no final answer. */
   answer: "open" | "done" | "refused" | "told it did not happen";
   group?: string;
+  submission?: string;
   error?: KeywrightError;
 }
