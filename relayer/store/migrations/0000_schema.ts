@@ -16,7 +16,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await code(db);
 }
 
-/** `place` is where it runs; `has_lock` that peers see its death at once (sessionLock.ts), otherwise its lease decides. */
+/** `place`: where it runs. `has_lock`: peers see its death at once (sessionLock.ts), otherwise its lease decides. */
 async function instances(db: Kysely<unknown>): Promise<void> {
   await sql`create table instances (
     id text primary key,
