@@ -1,10 +1,10 @@
 import { useIsFetching, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
-import { Suspense, useEffect, useState, type ReactNode } from "react";
+import { Suspense, useEffect, useId, useState, type ReactNode } from "react";
 import icon from "../icon.svg";
 import { Button } from "../parts/Button";
 import { Empty, Notice, PageHead, Spinner } from "../parts/elements";
-import { Icon, type IconName } from "../parts/icons";
+import { Icon } from "../parts/icons";
 import { UnstoredSecrets } from "../parts/UnstoredSecrets";
 import { endAttempt, type SecretAttempt } from "../session/attempts";
 import type { UsageKeyPermissions } from "../../client";
@@ -12,21 +12,9 @@ import { openClient, useSession, useSessions } from "../session/context";
 import { useSecrets } from "../session/secrets";
 import { usageKeySecret } from "../screens/usageKeys/secret";
 import { ScreenBoundary } from "./ScreenBoundary";
+import { NAV, PLACES, REFERENCES, type NavGroup } from "./nav";
 import { readAgain, useAccount } from "./queries";
 import { ThemeSwitch } from "./ThemeSwitch";
-
-const SCREENS = [
-  ["/", "Overview", "overview"],
-  ["/pkps", "PKPs", "pkps"],
-  ["/groups", "Groups", "groups"],
-  ["/actions", "Actions", "actions"],
-  ["/usage-keys", "Usage keys", "usageKeys"],
-  ["/runner", "Runner", "runner"],
-  ["/activity", "Activity", "activity"],
-  ["/credit", "Credit", "credit"],
-  ["/trust", "Trust", "trust"],
-  ["/account", "Account", "account"],
-] as const satisfies readonly (readonly [string, string, IconName])[];
 
 const SERVICE = document.title;
 
@@ -75,7 +63,7 @@ export function Shell(): ReactNode {
 }
 
 function useTitle(path: string): void {
-  const [, name = ""] = SCREENS.find(([at]) => (at === "/" ? path === "/" : path.startsWith(at))) ?? [];
+  const { name = "" } = PLACES.find(({ to }) => (to === "/" ? path === "/" : path.startsWith(to))) ?? {};
   useEffect(() => {
     document.title = name === "" ? SERVICE : `${name} · ${SERVICE}`;
     return () => void (document.title = SERVICE);
@@ -90,24 +78,56 @@ function Sidebar({ open, onChosen }: { readonly open: boolean; readonly onChosen
         {SERVICE}
       </div>
       <nav className="nav" aria-label="Main">
-        <ul>
-          {SCREENS.map(([to, name, image]) => (
-            <li key={to}>
-              <Link
-                to={to}
-                activeOptions={{ exact: to === "/" }}
-                activeProps={{ "aria-current": "page" }}
-                onClick={onChosen}
-              >
-                <Icon name={image} />
-                {name}
-              </Link>
-            </li>
-          ))}
-        </ul>
+        {NAV.map((group) => (
+          <NavList key={group.title} group={group} onChosen={onChosen} />
+        ))}
       </nav>
       <Who />
     </aside>
+  );
+}
+
+function NavList({ group, onChosen }: { readonly group: NavGroup; readonly onChosen: () => void }): ReactNode {
+  const title = useId();
+  return (
+    <div>
+      {group.title !== "" && (
+        <div className="nav-title" id={title}>
+          {group.title}
+        </div>
+      )}
+      <ul aria-labelledby={group.title === "" ? undefined : title}>
+        {group.places.map(({ to, name, icon: image }) => (
+          <li key={to}>
+            <Link
+              to={to}
+              activeOptions={{ exact: to === "/" }}
+              activeProps={{ "aria-current": "page" }}
+              onClick={onChosen}
+            >
+              <Icon name={image} />
+              {name}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Opened in tabs of their own: a key that is not remembered ends with this page. */
+function References(): ReactNode {
+  return (
+    <ul className="references small" aria-label="Reference">
+      {REFERENCES.map(({ href, name }) => (
+        <li key={href}>
+          <a href={href} target="_blank" rel="noreferrer">
+            {name}
+            <span className="hidden-visually"> (opens in a new tab)</span>
+          </a>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -118,7 +138,7 @@ function AsOf(): ReactNode {
   const read = queries.getQueryCache().findAll({ type: "active" });
   const at = Math.max(0, ...read.map(({ state }) => state.dataUpdatedAt));
   return (
-    <div className="row-between small soft">
+    <div className="as-of small soft">
       <span>
         {at === 0 || isReading
           ? "Reading"
@@ -149,6 +169,7 @@ function Who(): ReactNode {
         <span className="name">{data.name === "" ? "Your account" : data.name}</span>
         <span className="soft small">{as}</span>
       </div>
+      <References />
       <AsOf />
       <ThemeSwitch />
       <Button size="small" onPress={() => end()}>

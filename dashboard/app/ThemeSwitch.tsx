@@ -15,7 +15,7 @@ export function ThemeSwitch(): ReactNode {
   };
   return (
     <label className="theme soft small">
-      Colours{" "}
+      Theme{" "}
       <select value={theme} onChange={(event) => choose(event.target.value as Theme)}>
         {THEMES.map(([value, label]) => (
           <option key={value} value={value}>

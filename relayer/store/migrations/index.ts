@@ -1,7 +1,9 @@
 /** All migrations in order. A released migration is never changed; a later one corrects it. */
 import type { Migration } from "kysely";
 import * as schema from "./0000_schema";
+import * as webhooks from "./0021_webhooks";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
+  "0021_webhooks": webhooks,
 };

@@ -1,0 +1,216 @@
+/** The outbox: one message for each outcome that a webhook wants, in the transaction of the outcome itself. */
+import { randomBytes, randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { sql } from "kysely";
+import { actionHashOf, type AccountId, type Cid, type Hash32 } from "../../../protocol/ids";
+import { typeOfChainEvent } from "../../../protocol/webhooks";
+import type { Db } from "../../../relayer/store/database";
+import { enqueue } from "../../../relayer/store/outbox";
+import { recordEnds } from "../../../relayer/credits/runRecords";
+import { creditIntent } from "../../../relayer/credits/payments/books";
+import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
+
+const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
+
+async function webhook(db: Db, accountId: AccountId, events: readonly string[], state: "on" | "off" = "on") {
+  const id = `wh_${randomBytes(16).toString("hex")}`;
+  const off_reason = state === "off" ? "owner" : null;
+  const values = { id, account_id: accountId, url: "https://example.com", events: JSON.stringify(events) };
+  await db
+    .insertInto("webhooks")
+    .values({ ...values, description: "", state, off_reason, succeeded_at: null, failing_since: null })
+    .execute();
+  return id;
+}
+
+const sent = (db: Db, webhookId: string): Promise<{ id: string; type: string; data: Record<string, unknown> }[]> =>
+  db
+    .selectFrom("webhook_deliveries")
+    .innerJoin("webhook_events", "webhook_events.place", "webhook_deliveries.place")
+    .select(["webhook_events.id", "type", "data"])
+    .where("webhook_id", "=", webhookId)
+    .orderBy("webhook_events.place")
+    .execute();
+
+const typesSent = async (db: Db, webhookId: string): Promise<string[]> =>
+  (await sent(db, webhookId)).map(({ type }) => type);
+
+describe("the outbox of webhooks", () => {
+  let bench: CreditsBench;
+  let db: Db;
+  before(async () => {
+    bench = await openCredits();
+    db = bench.db;
+  });
+  after(() => bench.stop());
+
+  const tell = (accountId: AccountId, type: Parameters<typeof enqueue>[2]): Promise<void> =>
+    db.transaction().execute((trx) => enqueue(trx, accountId, type, { what: type }));
+
+  it("has a message for each webhook that is on and wants the type, its family or everything", async () => {
+    const account = freshAccount();
+    const all = await webhook(db, account, ["*"]);
+    const family = await webhook(db, account, ["run.*", "write.failed"]);
+    const one = await webhook(db, account, ["run.failed"]);
+    const off = await webhook(db, account, ["*"], "off");
+    const foreign = await webhook(db, freshAccount(), ["*"]);
+    for (const type of ["run.failed", "run.succeeded", "write.failed"] as const) await tell(account, type);
+    expect(await typesSent(db, all)).to.deep.equal(["run.failed", "run.succeeded", "write.failed"]);
+    expect(await typesSent(db, family)).to.deep.equal(["run.failed", "run.succeeded", "write.failed"]);
+    expect(await typesSent(db, one)).to.deep.equal(["run.failed"]);
+    expect(await typesSent(db, off)).to.deep.equal([]);
+    expect(await typesSent(db, foreign)).to.deep.equal([]);
+    const [first] = await sent(db, all);
+    expect(first?.id).to.match(/^msg_[0-9a-f]{32}$/);
+    expect(first?.data).to.deep.equal({ what: "run.failed" });
+  });
+
+  it("has nothing of a transaction that fails, and nothing of an account without webhooks", async () => {
+    const account = freshAccount();
+    const id = await webhook(db, account, ["*"]);
+    const failing = db.transaction().execute(async (trx) => {
+      await enqueue(trx, account, "run.failed", {});
+      throw new Error("the outcome was not stored");
+    });
+    await failing.catch(() => undefined);
+    expect(await sent(db, id)).to.deep.equal([]);
+    const without = freshAccount();
+    await tell(without, "run.failed");
+    expect(
+      await db.selectFrom("webhook_events").select("id").where("account_id", "=", without).execute(),
+    ).to.deep.equal([]);
+  });
+
+  it("has each run once, also where its end was stored twice", async () => {
+    const account = freshAccount();
+    await fund(db, account, 1_000);
+    const id = await webhook(db, account, ["run.*"]);
+    const { reservations } = bench.credits;
+    for (const outcome of ["succeeded", "threw"] as const) {
+      const record = {
+        ...{ accountId: account, keyId: account as unknown as Hash32, requestId: randomUUID(), cid: CID, outcome },
+        ...{ actionHash: actionHashOf(CID), durationMs: 10, pkpsUsed: [], startedAt: new Date() },
+        receiptSha256: "3c".repeat(32),
+      };
+      const { reservationId } = await reservations.reserveRun({ accountId: account, limitMs: 1_000 });
+      await reservations.settleRun(reservationId, 10, record);
+      await reservations.settleRun(reservationId, 10, record);
+      await recordEnds(db);
+    }
+    const messages = await sent(db, id);
+    expect(messages.map(({ type }) => type)).to.deep.equal(["run.succeeded", "run.failed"]);
+    expect(messages[1]?.data).to.include({ outcome: "threw", cost_cents: 1, action_ipfs_cid: CID });
+  });
+
+  it("tells of a payment once, and of low credit once for each time that it became low", async () => {
+    const account = freshAccount();
+    await bench.credits.accounts.balance(account);
+    const id = await webhook(db, account, ["payment.*", "credit.*"]);
+    const pay = (intentId: string): Promise<boolean> =>
+      creditIntent(db, { intentId, accountId: account, amountCents: 500 });
+    const spend = async (cents: number): Promise<void> => {
+      const { reservationId } = await bench.credits.reservations.reserveRun({ accountId: account, limitMs: 1e6 });
+      await bench.credits.reservations.settleRun(reservationId, cents * 1_000);
+    };
+    const [one, two] = [`pi_${randomUUID()}`, `pi_${randomUUID()}`];
+    await pay(one);
+    await pay(one);
+    await spend(400);
+    expect(await typesSent(db, id)).to.deep.equal(["payment.credited"]);
+    await spend(1);
+    await spend(1);
+    await pay(two);
+    await spend(500);
+    const messages = await sent(db, id);
+    expect(messages.map(({ type }) => type)).to.deep.equal([
+      "payment.credited",
+      "credit.low",
+      "payment.credited",
+      "credit.low",
+    ]);
+    expect(messages[0]?.data).to.deep.equal({ payment_intent_id: one, amount_cents: 500 });
+    expect(messages[1]?.data).to.deep.equal({ balance_cents: 99, threshold_cents: 100 });
+  });
+
+  async function happen(accountId: AccountId, name: string, args: object, removed = false): Promise<void> {
+    await db
+      .insertInto("chain_events")
+      .values({
+        ...{ account_id: accountId, name, args: JSON.stringify(args), removed, owner: null, log_index: 0 },
+        block_number: 1e9,
+        ...{ block_hash: `0x${randomBytes(32).toString("hex")}`, transaction_hash: `0x${"7a".repeat(32)}` },
+      })
+      .execute();
+  }
+
+  it("has the contract's events of the account, whatever characters they hold, also those taken back", async () => {
+    const account = freshAccount();
+    const id = await webhook(db, account, ["account.*"]);
+    await happen(account, "GroupAdded", { id: account, name: 'nul\u0000 \ud800 "' });
+    await happen(account, "GroupAdded", { id: account, name: "x".repeat(20_000) }, true);
+    const messages = await sent(db, id);
+    expect(messages.map(({ type }) => type)).to.deep.equal(["account.group_added", "account.group_added"]);
+    expect(typeOfChainEvent("UsageApiKeyScopesSet")).to.equal("account.usage_api_key_scopes_set");
+    for (const { type, data } of messages) expect(typeOfChainEvent(String(data["name"]))).to.equal(type);
+    expect(messages[0]?.data).to.deep.include({
+      name: "GroupAdded",
+      removed: false,
+      args: { id: account, name: 'nul\u0000 \ud800 "' },
+    });
+    expect(messages[1]?.data).to.deep.include({ removed: true, args: null });
+  });
+
+  it("ends with a change of ownership: the former owner's receivers learn nothing more", async () => {
+    const account = freshAccount();
+    const id = await webhook(db, account, ["*"]);
+    await happen(account, "AccountOwnershipTransferred", { id: account });
+    await happen(account, "GroupAdded", { id: account });
+    await tell(account, "run.failed");
+    expect(await typesSent(db, id)).to.deep.equal(["account.account_ownership_transferred"]);
+    const row = await db.selectFrom("webhooks").select(["state", "off_reason"]).where("id", "=", id).executeTakeFirst();
+    expect(row).to.deep.equal({ state: "off", off_reason: "owner_changed" });
+  });
+
+  it("remembers when keys expire, and stumbles over no number or name", async () => {
+    const account = freshAccount();
+    const keyId = `0x${randomBytes(32).toString("hex")}`;
+    const huge = (2n ** 256n - 1n).toString();
+    for (const [expiration, name] of [
+      ["1800000000", 'a\u0000","expiration":"1700000000"'],
+      [huge, "forever"],
+      ["0", "never"],
+    ])
+      await happen(account, "UsageApiKeySet", { id: account, keyId, expiration, balance: "0", name });
+    const kept = await db.selectFrom("key_expiries").selectAll().where("key_id", "=", keyId).execute();
+    expect(kept).to.deep.equal([{ key_id: keyId, expires_at: 1_800_000_000, account_id: account, noticed: false }]);
+  });
+
+  it("has the outcome of each write, and after a reorg only one that differs", async () => {
+    const account = freshAccount();
+    const id = await webhook(db, account, ["write.*"]);
+    await sql`insert into lanes (payer, address, next_nonce) values (990, ${`0x${"99".repeat(20)}`}, 0)
+      on conflict do nothing`.execute(db);
+    const submission = randomBytes(16).toString("hex");
+    await sql`insert into submissions (id, account_id, kind, state, payer, nonce)
+      values (${submission}, ${account}, 'add_group', 'sent', 990, ${Math.floor(Math.random() * 1e9)})`.execute(db);
+    const become = (change: string): Promise<unknown> =>
+      sql`update submissions set ${sql.raw(change)} where id = ${submission}`.execute(db);
+    await become(`state = 'mined', result = '{"group_id":"1"}'`);
+    await become("state = 'confirmed'");
+    // A reorg: the same outcome again, then another one.
+    await become(`state = 'sent', before = '{"result":{"group_id":"1"}}'`);
+    await become("state = 'mined'");
+    await become("state = 'sent'");
+    await become(`state = 'changed', error = '{"code":"write_reverted","detail":"","facts":{}}'`);
+    await sql`delete from submissions where id = ${submission}`.execute(db);
+    const messages = await sent(db, id);
+    expect(messages.map(({ type }) => type)).to.deep.equal(["write.confirmed", "write.failed"]);
+    expect(messages[0]?.data).to.deep.equal({
+      submission_id: submission,
+      kind: "add_group",
+      charged: false,
+      result: { group_id: "1" },
+    });
+    expect(messages[1]?.data).to.include({ error: "write_reverted", changed: true });
+  });
+});
