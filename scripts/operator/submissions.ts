@@ -92,7 +92,7 @@ export const cancelSubmission: Command = {
   run: async (invocation) =>
     withStore(async ({ db }) => {
       if (!(await cancel(db, idArgument(invocation))))
-        throw new Error("It has an outcome already, waits to be sent alone after its batch failed, or does not exist.");
+        throw new Error("It has an outcome already, waits for another transaction, or does not exist.");
       invocation.print("Requested. Either the write or the empty transaction is mined; `submission <id>` shows which.");
     }),
 };

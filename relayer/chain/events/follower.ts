@@ -204,7 +204,7 @@ export class Follower {
     if (fork === undefined) return false;
     this.#options.log.warn(
       { from: at.number, to: fork.number },
-      "a reorg: events and submissions above the last common block are taken back",
+      "a reorg: events and transactions above the last common block are taken back",
     );
     await this.#options.db.transaction().execute(async (trx) => {
       await this.#moveFrom(trx, at);

@@ -93,21 +93,25 @@ export async function reopenOrphans(db: Db): Promise<void> {
 }
 
 /**
- * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. Nothing is
- * reopened whose bytes retention has deleted: it could not be finished.
+ * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A write
+ * that waits for another transaction comes back only to one that counted as displaced. Nothing is reopened whose bytes
+ * retention has deleted: it could not be finished.
  */
-export async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
+async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
   await sql`
-    with reopened as (
+    with found as (
+      select id, state = 'displaced' as was_displaced from transactions
+      where ${which} and exists (select from attempts where transaction_id = transactions.id) for update
+    ), reopened as (
       update transactions set state = 'pending', hash = null, block_number = null, block_hash = null,
-        instance_id = null, updated_at = now()
-      where ${which} and exists (select from attempts where transaction_id = transactions.id)
-      returning id
+        abandon = abandon and not was_displaced, instance_id = null, updated_at = now()
+      from found where transactions.id = found.id
     )
     update writes set state = 'carried', result = null, error = null, updated_at = now(),
       before = case when state = 'waiting' then before
         else coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))) end
-    from reopened where transaction_id = reopened.id and state <> 'carried'`.execute(db);
+    from found where transaction_id = found.id
+      and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and was_displaced))`.execute(db);
 }
 
 /** Transactions in blocks up to `final` are final: those of blocks that the follower has read, or of the given one. */

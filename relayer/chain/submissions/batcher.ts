@@ -3,6 +3,7 @@
  * and authorized individually, and those that remain share one nonce and one signature. An idle service does not wait;
  * a single write is sent as it is.
  */
+import { MAX_BATCH_WRITES } from "../../../protocol/executor";
 import type { Address } from "../../../protocol/ids";
 import type { FeeOracle } from "../payers/fees";
 import { allBusy, type Lane, type Lanes } from "../payers/lanes";
@@ -49,7 +50,6 @@ export interface BatcherOptions {
   readonly minBlock: () => Promise<number>;
 }
 
-const MOST_TOGETHER = 32;
 const GATHER_MS = 8;
 const BUSY_PAUSE_MS = 50;
 const BETWEEN_LOOKS_MS = 25;
@@ -79,7 +79,7 @@ export class Batcher {
 
   #enqueue(waiting: Waiting): void {
     this.#waiting.push(waiting);
-    if (this.#waiting.length >= MOST_TOGETHER) this.#wakeUp();
+    if (this.#waiting.length >= MAX_BATCH_WRITES) this.#wakeUp();
     if (!this.#isPumping) void this.#pump();
   }
 
@@ -98,7 +98,7 @@ export class Batcher {
     const isBusy = this.#preparing > 0 || this.#options.monitor.watchedIds.length > 0;
     const isIdle = !isBusy && now - this.#lastEnd > GATHER_MS;
     const left = (this.#waiting[0]?.since ?? now) + GATHER_MS - now;
-    if (isIdle || left <= 0 || this.#waiting.length >= MOST_TOGETHER) return;
+    if (isIdle || left <= 0 || this.#waiting.length >= MAX_BATCH_WRITES) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, left);
       this.#wakeUp = () => {
@@ -139,7 +139,7 @@ export class Batcher {
     const [first] = this.#waiting;
     if (first === undefined) return [];
     const company = this.#waiting.filter(({ alone, request }) => !alone && goTogether(request, first.request));
-    const taken = first.alone ? [first] : company.slice(0, MOST_TOGETHER);
+    const taken = first.alone ? [first] : company.slice(0, MAX_BATCH_WRITES);
     const isTaken = new Set(taken);
     this.#waiting = this.#waiting.filter((waiting) => !isTaken.has(waiting));
     return taken;

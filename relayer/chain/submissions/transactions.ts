@@ -295,10 +295,10 @@ export class Transactions {
     return attempts.orderBy("created_at").execute();
   }
 
-  /** The writes that a transaction carries, in order. */
+  /** The writes that a transaction carries or carried, in order; not those that wait for another one. */
   writes(id: string): Promise<WriteRow[]> {
     const writes = this.#db.selectFrom("writes").selectAll().where("transaction_id", "=", id);
-    return writes.orderBy("place").execute();
+    return writes.where("state", "<>", "waiting").orderBy("place").execute();
   }
 
   async write(id: string): Promise<CarriedWrite | undefined> {

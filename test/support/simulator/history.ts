@@ -156,6 +156,10 @@ class Run {
         return void (await this.time.pass(step.ms));
       case "write":
         return this.#write(step);
+      case "burst":
+        for (const [account, nature] of step.natures.entries())
+          this.#write({ account, relayer: step.relayer, nature, repeats: true });
+        return;
       case "endpoint":
         return this.#faultOfEndpoint(step);
       case "executor down":
@@ -223,7 +227,7 @@ class Run {
     }
   }
 
-  #write({ account: n, relayer, nature, repeats }: Extract<Step, { do: "write" }>): void {
+  #write({ account: n, relayer, nature, repeats }: Omit<Extract<Step, { do: "write" }>, "do">): void {
     const account = keccak256(toUtf8Bytes(`account ${n}`));
     const name = `write ${this.wishes.length}`;
     const data = encodeWrite({ functionName: "addGroup", args: [account, name, "", [], []] });

@@ -13,6 +13,7 @@ export type Step =
       readonly nature: Nature;
       readonly repeats: boolean;
     }
+  | { readonly do: "burst"; readonly relayer: number; readonly natures: readonly Nature[] }
   | { readonly do: "endpoint"; readonly which: number | "all"; readonly fault: EndpointFault; readonly ms: number }
   | { readonly do: "executor down"; readonly ms: number }
   | { readonly do: "no blocks"; readonly ms: number }
