@@ -2,8 +2,10 @@
 import type { Migration } from "kysely";
 import * as schema from "./0000_schema";
 import * as webhooks from "./0021_webhooks";
+import * as members from "./0022_members";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
   "0021_webhooks": webhooks,
+  "0022_members": members,
 };

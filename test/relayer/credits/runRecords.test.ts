@@ -77,8 +77,17 @@ describe("records of runs", () => {
     ]);
     expect(runs.map(({ receiptSha256 }) => receiptSha256)).to.deep.equal(["a7".repeat(32), "3c".repeat(32)]);
     expect((await bench.credits.runs.usage(accountId, ALWAYS, FIRST)).days).to.deep.equal([
-      { day: "2026-03-02", keyId, runs: 1, failed: 1, costCents: 1, durationMs: 10.5 },
-      { day: "2026-03-01", keyId: accountId, runs: 1, failed: 0, costCents: 1, durationMs: 10.5 },
+      { day: "2026-03-02", keyId, runs: 1, failed: 1, changes: 0, changesCents: 0, costCents: 1, durationMs: 10.5 },
+      {
+        day: "2026-03-01",
+        keyId: accountId,
+        runs: 1,
+        failed: 0,
+        changes: 0,
+        changesCents: 0,
+        costCents: 1,
+        durationMs: 10.5,
+      },
     ]);
     expect((await bench.credits.runs.usage(accountId, { from: "2026-03-02", to: "2026-03-02" }, FIRST)).total).to.equal(
       1,
