@@ -17,7 +17,8 @@ export async function insertWrite(
   db: Db,
   { id, account = "a", payer, nonce, state, block }: WriteInStore,
 ): Promise<void> {
-  await sql`insert into transactions (id, payer, nonce, purpose, state, gas_limit, instance_id, block_number, block_hash)
+  await sql`insert into transactions (id, payer, nonce, purpose, state, gas_limit, instance_id, block_number,
+      block_hash)
     values (${`of ${id}`}, ${payer}, ${nonce}, 'writes', ${state}, 21000, 'elsewhere', ${block?.number ?? null},
       ${block?.hash ?? null})`.execute(db);
   const isDone = state === "mined" || state === "confirmed";

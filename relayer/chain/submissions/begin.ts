@@ -1,7 +1,7 @@
 /**
- * The statement that begins a transaction: takes the turns of its writes' accounts and signers and the lane's nonce, and
- * inserts the rows. Turns are locked in the order of their keys, here and wherever several are changed, so that two such
- * statements cannot deadlock.
+ * The statement that begins a transaction: takes the turns of its writes' accounts and signers and the lane's nonce,
+ * and inserts the rows. Turns are locked in the order of their keys, here and wherever several are changed, so that two
+ * such statements cannot deadlock.
  */
 import { sql } from "kysely";
 import type { AccountId, Address } from "../../../protocol/ids";
@@ -81,7 +81,8 @@ export async function insertCarrier(
       returning next_nonce - 1 as nonce
     ), transaction as (
       insert into transactions (id, payer, nonce, purpose, state, gas_limit, instance_id, request_id)
-      select ${id}, ${payer}::int4, nonce, 'writes', 'reserved', ${gasLimit.toString()}::int8, ${instanceId}, ${requestId}
+      select ${id}, ${payer}::int4, nonce, 'writes', 'reserved', ${gasLimit.toString()}::int8, ${instanceId},
+        ${requestId}
       from lane returning *
     ), carried as (
       insert into writes (id, account_id, kind, state, transaction_id, place, calldata, tag, signer, idempotency_key,

@@ -1,7 +1,7 @@
 /**
  * Prepares the writes taken for one transaction: encodes and simulates them, limits them to what it can hold, and has
- * the executor authorize each by its own credential. A write that would fail gets its named error; one that does not fit
- * waits for a later transaction, or goes alone.
+ * the executor authorize each by its own credential. A write that would fail gets its named error; one that does not
+ * fit waits for a later transaction, or goes alone.
  */
 import { defined } from "../../../protocol/defined";
 import { isErrorCode, KeywrightError } from "../../../protocol/errors";

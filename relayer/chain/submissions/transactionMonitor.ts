@@ -274,7 +274,7 @@ export class TransactionMonitor {
   }
 
   /**
-   * No receipt for a while: checks whether it is to be abandoned, is still known, is stuck, was dropped, or lost its nonce.
+   * No receipt for a while: checks whether it is to be abandoned, is known, is stuck, was dropped, or lost its nonce.
    */
   async #checkPending(item: Monitored): Promise<void> {
     item.lookedAt = Date.now();

@@ -329,10 +329,10 @@ export class Transactions {
   /** How many writes are in each open state, as callers see them. */
   async openByState(): Promise<Readonly<Partial<Record<SubmissionState, number>>>> {
     const { rows } = await sql<{ state: SubmissionState; count: number }>`
-      select case transactions.state when 'signed' then 'signed' when 'pending' then 'sent' else 'reserved' end as state,
-        count(*)::int4 as count
+      select count(*)::int4 as count,
+        case transactions.state when 'signed' then 'signed' when 'pending' then 'sent' else 'reserved' end as state
       from writes join transactions on transactions.id = writes.transaction_id
-      where ${WRITE_IS_OPEN} group by 1`.execute(this.#db);
+      where ${WRITE_IS_OPEN} group by 2`.execute(this.#db);
     return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
   }
 

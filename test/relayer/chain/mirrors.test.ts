@@ -21,7 +21,7 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "submissions/transactions.ts":
     "submissions/takeover.test.ts and test/system/killedRelayers.test.ts: each of its changes under two instances",
   "submissions/waitingWrites.ts":
-    "submissions/batcher.test.ts and submissions/forwards.test.ts: each write of a batch ends once, whatever the others do",
+    "submissions/batcher.test.ts and submissions/forwards.test.ts: each write of a batch ends once",
 };
 
 describe("tests of the chain's folder", () => {

@@ -10,8 +10,8 @@ export const CONTRACT_ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
 export const payerAddress = (payer: number): string => getAddress(zeroPadValue(toBeHex(0xaa00 + payer), 20));
 
 /**
- * What a write does: succeeds, is refused by the simulation, reverts only once it is mined, or succeeds alone and leaves
- * too little gas for others, so that their transaction fails as a whole.
+ * What a write does: succeeds, is refused by the simulation, reverts only once it is mined, or succeeds alone and
+ * leaves too little gas for others, so that their transaction fails as a whole.
  */
 export type Nature = "good" | "refused" | "reverts" | "greedy";
 

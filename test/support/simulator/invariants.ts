@@ -65,7 +65,8 @@ function ofWishes(run: Run): readonly string[] {
     const why = error === undefined ? "" : ` ${error.code}: ${error.detail}`;
     const said = `${name} (${nature}) answered “${answer}”${why}`;
     if (!expected.includes(times)) return [`${said}, executed ${times} times`];
-    if (answer === "refused" && (nature === "good" || nature === "greedy")) return [`${said}, though nothing is wrong with it`];
+    const isFine = nature === "good" || nature === "greedy";
+    if (answer === "refused" && isFine) return [`${said}, though nothing is wrong with it`];
     return [];
   });
 }

@@ -96,7 +96,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     }
   }
 
-  /** A shared transaction that failed after `since`, once that is stored: it was mined, and its writes have no outcome. */
+  /** A shared transaction that failed after `since`, once that is stored: mined, its writes without outcomes. */
   async function failedBatch(since: Date): Promise<{ readonly hash: string; readonly nonce: number }> {
     const find = async (): Promise<{ hash: string | null; nonce: number | null } | undefined> =>
       bed.store.db
