@@ -7,8 +7,8 @@ import type { PrimaryType, TypedDataDomain } from "../protocol/typedDataShape";
 import type { ForwardDomain } from "../protocol/forwardShape";
 import { forwarderName } from "../protocol/serviceName";
 import { AccountEvents } from "./contract";
-import { ClientError } from "./errors";
-import { refuse, toAccountId, toAddress } from "./fields";
+import { ClientError, refuse } from "./errors";
+import { toAccountId, toAddress } from "./fields";
 import { sendByEither, sendByService } from "./forwarding";
 import { operations, type Operations } from "./operations";
 import type { OwnerProvider, OwnerSigner } from "./ownerSigner";
@@ -73,10 +73,11 @@ type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 
 const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const;
+const TRIGGERS = ["listTriggers", "getTrigger", "listFirings", "updateTrigger"] as const;
 const OPEN = ["stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
 
 export interface ChainSecuredClient
-  extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof OPEN)[number]> {
+  extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof TRIGGERS | typeof OPEN)[number]> {
   readonly accountId: AccountId;
   readonly owner: Address;
   readonly contractAddress: Address;
@@ -208,8 +209,12 @@ function assemble(parts: Parts): ChainSecuredClient {
     ...sendingWrites(prepare, send),
     ...ownerReads(accountId, ask),
     ...mints,
-    ...ownerFlows({ ...mints, prepare, send, check, sender }),
-    ...operations(BILLING, parts.transport, ownersHeaders(parts)),
+    ...ownerFlows({
+      ...mints,
+      ...operations(["createTrigger", "deleteTrigger"], parts.transport, ownersHeaders(parts)),
+      ...{ prepare, send, check, sender },
+    }),
+    ...operations([...BILLING, ...TRIGGERS], parts.transport, ownersHeaders(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };
 }

@@ -8,8 +8,11 @@ import type { Config } from "./config";
 import type { LoopWatch } from "./liveness/loopWatch";
 import type { Mint } from "./access/mint";
 import type { PublicKeys } from "./access/publicKeys";
+import type { RootIdentity } from "./keys/rootIdentity";
+import { commitmentAnswer } from "./root";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
+import type { Triggers } from "./triggers/triggers";
 import type { Handlers } from "./server";
 import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
 import type { GasGuard } from "./writes/gas";
@@ -20,6 +23,7 @@ import { defined } from "../protocol/defined";
 export interface ServiceParts {
   readonly config: Config;
   readonly keyNamespace: Hash32;
+  readonly root: RootIdentity;
   readonly chain: Chain;
   readonly callers: Callers;
   readonly mint: Mint;
@@ -28,6 +32,7 @@ export interface ServiceParts {
   readonly forwards: Forwards;
   readonly gas: GasGuard;
   readonly runner: Runner;
+  readonly triggers: Triggers;
   readonly pool: SandboxPool;
   readonly tee: TeeSource;
   /** Fixed at start: a quote binds it. */
@@ -44,6 +49,8 @@ export function createHandlers(parts: ServiceParts): Handlers {
     leaveQueue: ({ requestId }) => runner.leaveQueue(requestId),
     mintAccountKey: (request) => mint.accountKey(request),
     mintApiUsageKey: (request) => mint.apiUsageKey(request),
+    mintTrigger: (request) => parts.triggers.mint(request),
+    acceptHook: (request) => parts.triggers.acceptHook(request),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
@@ -62,6 +69,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...defined({ tlsCertFile }) }, request),
     evidenceQuote: (request) => quoteEvidence(parts.tee, request),
     info: () => info(parts),
+    rootCommitment: () => commitmentAnswer(parts.root),
     ready: () => ready(parts),
   };
 }
@@ -74,6 +82,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
     chainId: config.chainId.toString(),
     contractAddress: config.contractAddress,
     keyNamespace: parts.keyNamespace,
+    rootCommitment: parts.root.commitment,
     limits: { ...config.limits },
     privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
     tee: tee.kind,

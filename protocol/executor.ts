@@ -8,6 +8,7 @@ import { RUN_ERROR_CODES } from "./errors";
 import type { KeyState } from "./keyState";
 import { publicKeysSchema } from "./publicKeys";
 import { receiptText } from "./receipt";
+import { causeSchema, settingsSchema, triggerIdSchema } from "./trigger";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
 const hash32 = hex(64);
@@ -21,6 +22,16 @@ export const credentialSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("identity"), token: z.string() }),
 ]);
 export type Credential = z.infer<typeof credentialSchema>;
+
+/** A trigger fires: the keyholder derives its key from the sealed definition, and checks the cause. */
+const triggerCredential = z.strictObject({
+  type: z.literal("trigger"),
+  accountId: hash32,
+  sealed: z.string(),
+  cause: causeSchema,
+});
+export type TriggerCredential = z.infer<typeof triggerCredential>;
+const runCredentialSchema = z.discriminatedUnion("type", [...credentialSchema.options, triggerCredential]);
 
 /** A signed envelope as sent by a client. */
 export const signedEnvelopeSchema = z.strictObject({ typed_data: z.unknown(), signature: z.unknown() });
@@ -95,7 +106,8 @@ const limitMs = z.number().int().positive();
  * includes its limit is complete, and so is its answer.
  */
 const runRequest = z.strictObject({
-  credential: credentialSchema,
+  /** Of a trigger: code and params are those of its definition, whatever the request says. */
+  credential: runCredentialSchema,
   /** Code, its CID, or both, which must then match. */
   code: z.string().optional(),
   cid: z.string().optional(),
@@ -174,6 +186,35 @@ export const EXECUTOR_CALLS = {
     path: "/mint/api-usage-key",
     request: attempt,
     answer: z.strictObject({ usageApiKey: z.string(), apiKeyHash: hash32, walletAddress: address }),
+  },
+  /**
+   * A usage key for a trigger, bound to all of its definition. The key never leaves the keyholder; `sealed` is what
+   * fires it later. `statement` is a JWS of the statement key: this key is that of this definition.
+   */
+  mintTrigger: {
+    path: "/mint/trigger",
+    request: attempt.extend({ accountId: hash32, cid: z.string(), params: z.string(), settings: settingsSchema }),
+    answer: mintedWallet.extend({
+      triggerId: triggerIdSchema,
+      apiKeyHash: hash32,
+      sealed: z.string(),
+      paramsSha256: z.string(),
+      statement: z.string(),
+      /** Of a hook whose request named none. */
+      hookSecret: z.string().optional(),
+    }),
+  },
+  /** Verifies a hook's request; `key` is the same for a repeated one, where its sender says which is which. */
+  acceptHook: {
+    path: "/triggers/accept-hook",
+    request: z.strictObject({
+      accountId: hash32,
+      sealed: z.string(),
+      /** In base64. */
+      body: z.string(),
+      headers: z.record(z.string(), z.string()),
+    }),
+    answer: z.strictObject({ accepted: z.string(), key: z.string() }),
   },
   mintPkp: { path: "/mint/pkp", request: z.strictObject({ accountId: hash32 }), answer: mintedWallet },
   /**
@@ -325,6 +366,7 @@ export const EXECUTOR_CALLS = {
       chainId: decimal,
       contractAddress: address,
       keyNamespace: hash32,
+      rootCommitment: hash32,
       limits: z.record(z.string(), z.number()),
       privateKeysAllowed: z.boolean(),
       /** `identity` names the OIDC issuers accepted; empty when none. */
@@ -347,6 +389,12 @@ export const EXECUTOR_CALLS = {
        */
       loop: z.strictObject({ heldMs: z.array(z.number()), computedMs: z.array(z.number()) }),
     }),
+  },
+  /** The commitment to the root key: the only call that a keyholder without a contract answers. */
+  rootCommitment: {
+    path: "/root-commitment",
+    request: z.strictObject({}),
+    answer: z.strictObject({ commitment: hash32, publicKey: hash32 }),
   },
   ready: {
     path: "/ready",

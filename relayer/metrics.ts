@@ -49,6 +49,12 @@ export class Metrics {
     buckets: SECONDS,
     registers: [this.#registry],
   });
+  readonly #triggerLateness = new Histogram({
+    name: "relayer_trigger_lateness_seconds",
+    help: "From the time that a trigger was due, or its log or request was found, to the start of its run",
+    buckets: [...SECONDS, 120, 300],
+    registers: [this.#registry],
+  });
   readonly #rpcSeconds = new Histogram({
     name: "relayer_rpc_seconds",
     help: "Exchanges with each RPC endpoint, by its index in RPC_URLS: ok, or what counts against the endpoint",
@@ -75,6 +81,10 @@ export class Metrics {
     if (serviceFault) this.#unpaidRuns.inc();
     this.#runs.inc({ outcome: error ?? "ok" });
     this.#runSeconds.observe(seconds);
+  }
+
+  countFiring(lateSeconds: number): void {
+    this.#triggerLateness.observe(lateSeconds);
   }
 
   countExchange({ endpoint, seconds, failure }: ExchangeFacts): void {

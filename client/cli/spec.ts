@@ -96,6 +96,7 @@ const WORDS: Readonly<Record<string, string>> = {
   getApiPayers: "service payers",
   getAdminApiPayer: "service admin-payer",
   limits: "service limits",
+  version: "service version",
   submission: "service submission",
   health: "service health",
   ready: "service ready",

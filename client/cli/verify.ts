@@ -27,7 +27,7 @@ const VERDICTS: Readonly<Record<Outcome, string>> = {
 };
 
 export interface VerifierOptions {
-  readonly rpc?: string;
+  readonly rpc?: string[];
   readonly allowlist?: string;
   readonly measurements?: string;
   readonly collateral?: string;
@@ -55,7 +55,11 @@ export function addVerify(program: Command, context: Context): void {
 /** How quotes are judged, for every command that does. */
 export function withVerifierOptions(command: Command): Command {
   return command
-    .option("--rpc <url>", "your own RPC endpoint, to ask the allow-list contract")
+    .option(
+      "--rpc <url>",
+      "your own RPC endpoint, to ask the contracts; may be repeated; default: public ones, of which two must agree",
+      (url: string, before: string[] = []) => [...before, url],
+    )
     .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
     .option("--measurements <file>", "JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect")
     .option("--collateral <file>", "Intel's collateral as JSON, instead of fetching it")
@@ -68,9 +72,7 @@ async function verify(context: Context, given: string | undefined, options: Opti
   const url = given ?? settingsOf(context.io.env, context.options()).url;
   const { recordService } = require("../verify") as typeof Verify;
   const settings = verifierSettings(context, options);
-  const { report, evidence } = await withProgress(context.io, `verifying ${url}`, recordService(url, settings)).catch(
-    asWrongUse,
-  );
+  const { report, evidence } = await withProgress(context.io, `verifying ${url}`, recordService(url, settings));
   if (options.save !== undefined) writeFileSync(resolve(context.io.cwd, options.save), `${JSON.stringify(evidence)}\n`);
   if (context.options().json === true) context.print(report);
   else context.io.out(textOf(report));
@@ -91,10 +93,6 @@ export function verifierSettings(context: Context, options: VerifierOptions): Ve
     ca: options.ca === undefined ? undefined : readText(context, options.ca),
   };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Verify.VerifyOptions;
-}
-
-export function asWrongUse(error: unknown): never {
-  throw error instanceof RangeError ? new WrongUse(error.message) : error;
 }
 
 /** @throws WrongUse naming the file. */

@@ -3,11 +3,13 @@
  * The same as `npm run verify -- <base url>`. For Node. What each step proves: docs/verify.md.
  */
 import { randomBytes } from "node:crypto";
+import { ClientError } from "../errors";
 import { get } from "./http";
 import { collect, type Fetch, type Material } from "./material";
 import { payerDelayOf, type PayerDelay } from "./payerDelay";
 import { recording, recordingOf, replaying, type Recording } from "./recording";
 import { collateralSchema, type Collateral } from "./signature";
+import { endpointsFor, type Endpoints } from "./rpc";
 import { runSteps, type Measurements } from "./steps";
 import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
 import { defined } from "../../protocol/defined";
@@ -30,10 +32,10 @@ export { type Measurements } from "./steps";
 
 export interface VerifyOptions {
   /**
-   * A trusted RPC endpoint for the chain of the allow-list contract. Without it neither that nor the payer delay is
-   * checked.
+   * RPC endpoints for the contracts' chain that you trust: each alone is believed, the next is asked when one fails.
+   * Without them public endpoints of the chain are asked, of which two must agree; of other chains nothing is read.
    */
-  readonly rpcUrl?: string;
+  readonly rpcUrl?: string | readonly string[];
   /** Address of the allow-list contract; default: the measured application id. */
   readonly allowlist?: string;
   /** Expected measurements of the machine image. Without it the image is not checked. */
@@ -68,7 +70,8 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
  * Fetches the service's evidence and checks it. Every answer of the service yields a report.
- * @throws RangeError for a base URL that is not http(s), or an invalid nonce length, collateral or measurements.
+ * @throws ClientError `invalid_argument` for a base URL that is not http(s), or an invalid nonce length, collateral or
+ * measurements.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
   return (await verified(baseOf(baseUrl), options.nonce ?? randomBytes(32), options, get)).report;
@@ -88,7 +91,7 @@ export async function recordService(
 /**
  * Checks recorded evidence as `verifyService` checks a service. `config` is the config document when its step passed:
  * what `verifyReceipt` needs. Offline if collateral is given.
- * @throws RangeError also for anything that is no recorded evidence.
+ * @throws ClientError `invalid_argument` also for anything that is no recorded evidence.
  */
 export async function verifyEvidence(
   evidence: unknown,
@@ -96,48 +99,82 @@ export async function verifyEvidence(
 ): Promise<{ readonly report: Report; readonly config: Readonly<Record<string, unknown>> | undefined }> {
   const recorded = recordingOf(evidence);
   const nonce = Buffer.from(recorded.nonce, "hex");
-  const { report, material } = await verified(baseOf(recorded.base_url), nonce, options, replaying(recorded));
+  const { report, material } = await verified(
+    baseOf(recorded.base_url),
+    nonce,
+    { ...options, offline: true },
+    replaying(recorded),
+  );
   const isAttested = report.steps.some(({ id, status }) => id === "config" && status === "passed");
   return { report, config: isAttested ? material.info().config : undefined };
 }
 
+/** `offline`: public endpoints are not asked. */
+type Settings = VerifyOptions & { readonly offline?: boolean };
+
 async function verified(
   url: URL,
   nonce: Buffer,
-  options: VerifyOptions,
+  options: Settings,
   fetch: Fetch,
 ): Promise<{ readonly report: Report; readonly material: Material }> {
-  if (nonce.length < 16 || nonce.length > 32) throw new RangeError("the nonce has 16 to 32 bytes");
+  if (nonce.length < 16 || nonce.length > 32) throw new ClientError("invalid_argument", "the nonce has 16 to 32 bytes");
   const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
   if (options.measurements !== undefined) requireMeasurements(options.measurements);
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const material = await collect(url, { nonce, timeoutMs, fetch, ...defined({ ca: options.ca }) });
   const { collateral: _, ...rest } = options;
+  const endpoints = endpointsOf(options, material, timeoutMs);
   const nowSeconds = options.nowSeconds ?? Math.floor(Date.now() / 1000);
-  const steps = await runSteps(material, { ...rest, ...defined({ collateral }), nonce, timeoutMs, nowSeconds });
+  const steps = await runSteps(material, {
+    ...rest,
+    ...defined({ collateral, endpoints }),
+    nonce,
+    timeoutMs,
+    nowSeconds,
+  });
   const tee = teeOf(material);
   const outcome = outcomeOf(tee, steps);
-  const judged = await judgedOf(material, steps, () => payerDelayOf(material, options.rpcUrl, timeoutMs));
+  const judged = await judgedOf(material, steps, () => payerDelayOf(material, endpoints));
   return { material, report: { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], ...judged } };
+}
+
+function endpointsOf({ rpcUrl, offline }: Settings, material: Material, timeoutMs: number): Endpoints | undefined {
+  const own = rpcUrl === undefined ? [] : [rpcUrl].flat();
+  const wrong = own.find((url) => !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol));
+  if (wrong !== undefined) throw new RangeError(`"${clean(wrong)}" is not an http(s) URL`);
+  return endpointsFor(own, offline === true ? undefined : chainIdOf(material), timeoutMs);
+}
+
+/** Untrusted: it only chooses which public endpoints are asked, and each must be of the contract's chain. */
+function chainIdOf(material: Material): number | undefined {
+  try {
+    return material.chainConfig().chain_id;
+  } catch {
+    return undefined;
+  }
 }
 
 function baseOf(text: string): URL {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new RangeError(`"${clean(text)}" is not an http(s) URL`);
+    throw new ClientError("invalid_argument", `"${clean(text)}" is not an http(s) URL`);
   return new URL(new URL(text).origin);
 }
 
 function collateralOf(value: unknown): Collateral {
   const parsed = collateralSchema.safeParse(value);
   if (!parsed.success)
-    throw new RangeError(`the collateral has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "its top"}`);
+    throw new ClientError(
+      "invalid_argument",
+      `the collateral has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "its top"}`,
+    );
   return parsed.data;
 }
 
 function requireMeasurements(measurements: Measurements): void {
   for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
     if (!/^[0-9a-fA-F]{96}$/.test(measurements[name]))
-      throw new RangeError(`the measurement ${name} must be 48 bytes of hex`);
+      throw new ClientError("invalid_argument", `the measurement ${name} must be 48 bytes of hex`);
   }
 }
 

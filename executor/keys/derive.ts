@@ -23,8 +23,11 @@ export type KeyKind =
   | "encryption"
   | "write-tag"
   | "statement"
+  | "root"
   | "account-key"
-  | "api-usage-key";
+  | "api-usage-key"
+  | "trigger"
+  | "trigger-seal";
 
 /** What distinguishes the keys of a kind. Every kind has a fixed number of parts. */
 export type KeyName = readonly Buffer[];

@@ -8,7 +8,9 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Curve } from "../../protocol/curves";
 import { PathKind, derivationPath, hasTailOf, pathKindFor } from "../../protocol/ids";
 import type { AccountId, Address, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";
+import type { RootStatement } from "../../protocol/rootKey";
 import { ROOT_KEY_BYTES, deriveForCurve, deriveSecret, deriveSymmetric, type KeyKind, type KeyName } from "./derive";
+import { rootStatementOf } from "./rootIdentity";
 import { addressOf } from "./secp256k1";
 
 type Use<T> = (key: Buffer) => T;
@@ -88,6 +90,11 @@ export class Keyring {
     return this.#withSymmetric("statement", ONLY, use);
   }
 
+  /** The root's word for its statement key under this namespace. */
+  rootStatement(statementKey: string): RootStatement {
+    return rootStatementOf(this.#root, `0x${this.#namespace.toString("hex")}` as Hash32, statementKey);
+  }
+
   /** Uses the key with which actions encrypt for a PKP of an account. */
   withEncryptionKey<T>(account: AccountId, pkpId: PkpId, use: Use<T>): T {
     return this.#withSymmetric("encryption", nameOf(account, pkpId), use);
@@ -128,6 +135,16 @@ export class Keyring {
    */
   withAttempt<T>(kind: "account-key" | "api-usage-key", attempt: Buffer, use: Use<T>): T {
     return this.#withSecret(kind, [attempt], use);
+  }
+
+  /** Uses the secret of a trigger's usage key, which is that of the account and of all that the digest covers. */
+  withTrigger<T>(account: AccountId, definitionDigest: Buffer, use: Use<T>): T {
+    return this.#withSecret("trigger", [bytesOf(account), definitionDigest], use);
+  }
+
+  /** Uses the key that seals an account's trigger definitions and accepted hooks, which relayers store. */
+  withTriggerSeal<T>(account: AccountId, use: Use<T>): T {
+    return this.#withSymmetric("trigger-seal", [bytesOf(account)], use);
   }
 
   /**

@@ -46,6 +46,7 @@ export type Tag =
   | "Groups"
   | "Wallets"
   | "Actions"
+  | "Triggers"
   | "ChainSecured"
   | "Configuration"
   | "Billing"
@@ -54,11 +55,17 @@ export type Tag =
 
 export interface Alias {
   readonly method: "GET" | "POST";
+  /** Below the origin, whatever the route's own place. */
+  readonly at?: "origin";
   /** `{svc}` is replaced with the service's name in lower case. */
   readonly path: string;
   readonly deprecated?: true;
+  /** Converts a body as programs using this alias send it to the route's own. */
+  readonly read?: (body: unknown) => unknown;
   /** Converts the route's answer to the form that programs using this alias expect. */
   readonly answer?: (answer: unknown) => unknown;
+  /** That form, where the route's own schema does not describe it. */
+  readonly answered?: { readonly response: z.ZodType; readonly example: unknown };
 }
 
 export interface RequestShape {
@@ -90,6 +97,8 @@ export interface Route {
     readonly response: unknown;
   };
   readonly price: Price;
+  /** A write in API mode only; in ChainSecured mode the owner sends it. */
+  readonly bothModes?: true;
   /** The call has an effect, so it accepts `Idempotency-Key`. */
   readonly effect: boolean;
   /** The handler itself makes a repeated `Idempotency-Key` safe: the payment processor recognizes the attempt. */

@@ -27,7 +27,7 @@ import { defineRoute } from "./route";
 const MAX_UNIX_SECONDS = 253_402_300_799;
 
 /** An object passed on unchanged; `__proto__` is an ordinary member and never assigned to an object. */
-const params = z
+export const paramsText = z
   .custom<Record<string, unknown> | null>((value) => typeof value === "object" && !Array.isArray(value), {
     message: "must be an object or null",
     params: { shape: true },
@@ -48,7 +48,7 @@ const body = z
     code: codeText.optional(),
     action_ipfs_cid: cid.optional(),
     ipfs_id: cid.optional(),
-    js_params: params.optional(),
+    js_params: paramsText.optional(),
     pkp_id: pkpReference.optional(),
     receipt: z.boolean().optional().meta({ description: "true: the receipt also in the body." }),
     timeout_ms: boundedNumber(1, MAX_WALL_MS, "Lowers the wall time of this run, in ms.").optional(),
@@ -103,10 +103,18 @@ function objectOf(text: string): unknown {
   }
 }
 
+/** Older programs name what they leave out, as null, and may send fields of their own. */
+function withOwnFields(given: unknown): unknown {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
+  return Object.fromEntries(
+    Object.entries(given).filter(([name, value]) => Object.hasOwn(body.shape, name) && value !== null),
+  );
+}
+
 const runAction = defineRoute({
   method: "POST",
   path: "/run_action",
-  aliases: [{ method: "POST", path: "/lit_action", answer: withResponseRead }],
+  aliases: [{ method: "POST", path: "/lit_action", read: withOwnFields, answer: withResponseRead }],
   tag: "Actions",
   summary:
     "Run an action with the account key or a usage key. A failing action is not an HTTP error: 200 with has_error.",
@@ -244,6 +252,7 @@ const listRuns = defineRoute({
         .meta({ description: "PKPs the run signed, encrypted or decrypted with, or whose key it read." }),
       started_at: count.meta({ description: "Unix seconds." }),
       receipt_sha256: z.string().meta({ description: "Hex of the SHA-256 of the run's receipt; empty without one." }),
+      trigger_id: z.string().optional().meta({ description: "The trigger that made the run; see docs/triggers.md." }),
     }),
   ),
   example: {
