@@ -87,8 +87,8 @@ export async function insertCarrier(
     ), carried as (
       insert into writes (id, account_id, kind, state, transaction_id, place, calldata, tag, signer, idempotency_key,
         billed, request_id)
-      select ready.id, "accountId", ready.kind, 'carried', transaction.id, place, calldata, tag, signer,
-        "idempotencyKey", billed, "requestId"
+      select ready.id, "accountId", ready.kind, 'carried', transaction.id, row_number() over (order by place) - 1,
+        calldata, tag, signer, "idempotencyKey", billed, "requestId"
       from ready cross join transaction
       returning *
     )

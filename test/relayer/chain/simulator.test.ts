@@ -58,6 +58,18 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
   ],
 };
 
+/** The write of another relayer makes one miss its turn: the others' places in the transaction are counted without it. */
+const MISSED_TURN: History = {
+  seed: 0,
+  endpoints: 1,
+  relayers: 3,
+  steps: [
+    { do: "burst", relayer: 0, natures: ["good", "reverts", "good", "good", "good"] },
+    { ...WRITE, relayer: 1, repeats: false },
+    wait(500),
+  ],
+};
+
 /** A write answered in a block that a reorg drops while nobody follows: not confirmed, but made again. */
 const NOBODY_FOLLOWED: History = {
   seed: 26,
@@ -89,6 +101,9 @@ describe("the submission engine, simulated", function () {
     it(name, async () =>
       expect(await simulator.run({ seed: SEED, endpoints: 1, relayers: 1, steps })).to.deep.equal([]),
     );
+
+  it("a write that missed its turn does not move the outcomes of those it would have been with", async () =>
+    expect(await simulator.run(MISSED_TURN)).to.deep.equal([]));
 
   it("a write in a block that was dropped while nobody followed is made again", async () =>
     expect(await simulator.run(NOBODY_FOLLOWED)).to.deep.equal([]));
