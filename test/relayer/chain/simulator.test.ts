@@ -58,7 +58,7 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
   ],
 };
 
-/** The write of another relayer makes one miss its turn: the others' places in the transaction are counted without it. */
+/** Another relayer's write makes one miss its turn: the others' places are counted without it. */
 const MISSED_TURN: History = {
   seed: 0,
   endpoints: 1,
