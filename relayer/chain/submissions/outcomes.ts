@@ -1,4 +1,5 @@
 /** Derives the outcomes of writes from the receipt of the transaction that carried them. */
+import { targetOf } from "../../../protocol/budgets";
 import type { Address } from "../../../protocol/ids";
 import { eventsByAccount, eventsOf, failedCalls, resultOf, type Receipt } from "../abi/receipts";
 import { revertError } from "../abi/reverts";
@@ -50,7 +51,8 @@ export async function outcomesOf(
   if (writes.length > 1) return new Map(writes.map((write) => [write.id, outcomeAmong(write, events, receipt)]));
   if (isDone) return new Map([[only.id, { state: "done", result: resultOf(events), charged: true }]]);
   const gas = `0x${transaction.gas_limit.toString(16)}`;
-  const reason = await reasonOf(rpc, { from: receipt.from, to: contract, data: only.calldata, gas }, receipt);
+  const to = targetOf(only.calldata ?? "0x", contract);
+  const reason = await reasonOf(rpc, { from: receipt.from, to, data: only.calldata, gas }, receipt);
   const facts = { ...reason.facts, charged: true, transaction_hash: receipt.transactionHash };
   return new Map([[only.id, { state: "failed", error: { ...reason, facts }, charged: true }]]);
 }
