@@ -42,7 +42,7 @@ export type Touched = "account" | "pkps" | "groups" | "actions" | "keys" | "memb
 export function isTouched({ queryKey: [kind, name] }: Query, touched: readonly Touched[], isKey: boolean): boolean {
   if (kind === "list" || kind === "account") return touched.includes((name ?? kind) as Touched);
   if (kind === "members" || kind === "listing") return touched.includes("members");
-  return kind === "signed" && isKey;
+  return kind === "why" || (kind === "signed" && isKey);
 }
 
 type PageQuery = { page_number: number; page_size: number };
@@ -180,7 +180,10 @@ export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, str
   useMemo(() => new Map(groups.map(({ id, name }) => [id, name || `group ${id}`])), [groups]);
 
 /** An account's records kept by the service, not on chain. */
-export type Records = Pick<Client, "balance" | "history" | "listRuns" | "usage" | "events">;
+export type Records = Pick<
+  Client,
+  "balance" | "history" | "listRuns" | "usage" | "events" | "listTriggers" | "listFirings"
+>;
 
 /** With a key, read at any time; with a wallet, which must sign, once and on demand. */
 export function useSigned<T>(name: string, read: (client: Records) => Promise<T>) {

@@ -41,6 +41,14 @@ const routeTree = root.addChildren([
     later(() => import("../screens/actions/Actions"), "Actions"),
   ),
   at(
+    "/actions/$action",
+    later(() => import("../screens/actions/ActionPage"), "ActionPage"),
+  ),
+  at(
+    "/policies",
+    later(() => import("../screens/policies/Policies"), "Policies"),
+  ),
+  at(
     "/usage-keys",
     later(() => import("../screens/usageKeys/UsageKeys"), "UsageKeys"),
   ),
@@ -49,8 +57,16 @@ const routeTree = root.addChildren([
     later(() => import("../screens/runner/Runner"), "Runner"),
   ),
   at(
+    "/triggers",
+    later(() => import("../screens/triggers/Triggers"), "Triggers"),
+  ),
+  at(
     "/activity",
     later(() => import("../screens/activity/Activity"), "Activity"),
+  ),
+  at(
+    "/activity/$run",
+    later(() => import("../screens/activity/RunPage"), "RunPage"),
   ),
   at(
     "/credit",

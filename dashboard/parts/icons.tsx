@@ -8,6 +8,7 @@ const PATHS = {
   actions: "m9 8-4 4 4 4M15 8l4 4-4 4M13 6l-2 12",
   usageKeys: "M12 3 5 6v5.500c0 4.300 2.900 7.600 7 9.500 4.100-1.900 7-5.200 7-9.500V6zM9.500 12l1.800 1.800L15 10",
   runner: "M7 5v14l11-7z",
+  triggers: "M12 7v5l3 2M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z",
   activity: "M3 12h4l3-8 4 16 3-8h4",
   credit: "M3 7h18v11H3zM3 11h18M7 15h3",
   trust: "M12 3a4 4 0 0 1 4 4v3M8 10V7a4 4 0 0 1 4-4M6 10h12v10H6zM12 14v2.500",
@@ -18,6 +19,9 @@ const PATHS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   close: "m6 6 12 12M18 6 6 18",
   back: "m14 6-6 6 6 6",
+  more: "M4.500 12a1 1 0 1 0 2 0 1 1 0 1 0-2 0M11 12a1 1 0 1 0 2 0 1 1 0 1 0-2 0M17.500 12a1 1 0 1 0 2 0 1 1 0 1 0-2 0",
+  policies: "M6 3h9l4 4v14H6zM9 12h7M9 16h7M9 8h3",
+  search: "M10.500 17a6.500 6.500 0 1 0 0-13 6.500 6.500 0 0 0 0 13zM15.500 15.500 20 20",
 } as const;
 
 export type IconName = keyof typeof PATHS;
