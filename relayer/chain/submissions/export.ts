@@ -4,6 +4,7 @@ import { KeywrightError } from "../../../protocol/errors";
 import { parseTimeCursor, timeCursor, type ExportRow } from "../../../protocol/exports";
 import type { AccountId } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
+import { viewOf } from "./rows";
 
 /** @throws KeywrightError `invalid_value` for a cursor of something else. */
 export async function exportWrites(
@@ -12,14 +13,15 @@ export async function exportWrites(
   after: string | undefined,
   rows: number,
 ): Promise<ExportRow[]> {
-  const micros = sql<string>`(extract(epoch from created_at) * 1000000)::int8::text`;
   let query = db
-    .selectFrom("submissions")
-    .select(["id", "kind", "state", "transaction_hash", "block_number", "error", "charged", "created_at", "updated_at"])
-    .select(micros.as("micros"))
-    .where("account_id", "=", accountId)
-    .orderBy("created_at", "desc")
-    .orderBy("id")
+    .selectFrom("writes")
+    .innerJoin("transactions", "transactions.id", "writes.transaction_id")
+    .selectAll("writes")
+    .select(["transactions.state as carrier_state", "hash", "block_number", "block_hash"])
+    .select(sql<string>`(extract(epoch from writes.created_at) * 1000000)::int8::text`.as("micros"))
+    .where("writes.account_id", "=", accountId)
+    .orderBy("writes.created_at", "desc")
+    .orderBy("writes.id")
     .limit(rows);
   if (after !== undefined) {
     const cursor = parseTimeCursor(after);
@@ -27,19 +29,23 @@ export async function exportWrites(
       throw new KeywrightError("invalid_value", "cursor: is not one of a row of this kind of export.");
     const time = sql<Date>`(to_timestamp(0) + ${cursor.micros}::int8 * interval '1 microsecond')`;
     query = query
-      .where("created_at", "<=", time)
-      .where((where) => where.or([where("created_at", "<", time), where("id", ">", cursor.id)]));
+      .where("writes.created_at", "<=", time)
+      .where((where) => where.or([where("writes.created_at", "<", time), where("writes.id", ">", cursor.id)]));
   }
-  return (await query.execute()).map((row) => ({
-    cursor: timeCursor(row.micros, row.id),
-    id: row.id,
-    kind: row.kind,
-    state: row.state,
-    transaction_hash: row.transaction_hash,
-    block_number: row.block_number,
-    error_code: row.error?.code ?? null,
-    charged: row.charged,
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
-  }));
+  return (await query.execute()).map((row) => {
+    const { carrier_state: state, hash, block_number, block_hash, micros } = row;
+    const view = viewOf({ ...row, transaction: { state, hash, block_number, block_hash } });
+    return {
+      cursor: timeCursor(micros, row.id),
+      id: row.id,
+      kind: row.kind,
+      state: view.state,
+      transaction_hash: hash,
+      block_number,
+      error_code: row.error?.code ?? null,
+      charged: row.charged,
+      created_at: row.created_at.toISOString(),
+      updated_at: row.updated_at.toISOString(),
+    };
+  });
 }
