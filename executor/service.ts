@@ -37,6 +37,7 @@ import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
 import { servedPackages } from "./tee/packages";
+import { Webhooks } from "./webhooks";
 import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
@@ -140,6 +141,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       callers,
       mint: new Mint(keyring, domain),
       publicKeys,
+      webhooks: new Webhooks(statementKey, fetcher),
       writes,
       forwards: openForwards(config, keyring, callers, writes, chain),
       gas,
@@ -236,6 +238,7 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
       gateways: config.IPFS_GATEWAYS,
       kuboRpcUrl: config.KUBO_RPC_URL,
       allowHosts: config.FETCH_ALLOW_HOSTS,
+      webhookAllowHosts: config.WEBHOOK_ALLOW_HOSTS,
       ports: config.FETCH_PORTS,
       dnsServers: config.DNS_SERVERS,
     }),

@@ -84,6 +84,7 @@ export const ERRORS = {
   unknown_usage_key: { status: 404, title: "No such usage key" },
   not_in_group: { status: 404, title: "Not a member of this group" },
   payment_intent_not_found: { status: 404, title: "No such payment intent" },
+  webhook_not_found: { status: 404, title: "No such webhook" },
   submission_not_found: { status: 404, title: "No such submission" },
   code_not_found: { status: 404, title: "No code was found for this CID" },
   evidence_not_found: { status: 404, title: "No such evidence file" },
@@ -99,6 +100,7 @@ export const ERRORS = {
   idempotency_conflict: { status: 409, title: "The idempotency key was used with another body" },
   idempotency_in_progress: { status: 409, title: "A request with this idempotency key is still running" },
   already_ran: { status: 409, title: "A run with this idempotency key has already been made" },
+  too_many_webhooks: { status: 409, title: "The account has as many webhooks as it may" },
   write_reverted: { status: 409, title: "The write reverted when it was mined" },
   forward_nonce_used: { status: 409, title: "The forward request's nonce is not the signer's next" },
   // 413, 415, 422

@@ -7,7 +7,9 @@ import { z } from "zod";
 import { RUN_ERROR_CODES } from "./errors";
 import type { KeyState } from "./keyState";
 import { publicKeysSchema } from "./publicKeys";
+import { WEBHOOK_LIMITS } from "./limits";
 import { receiptText } from "./receipt";
+import { WEBHOOK_MESSAGE_ID } from "./webhooks";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
 const hash32 = hex(64);
@@ -155,6 +157,25 @@ const attempt = z.strictObject({
 
 const mintedWallet = z.strictObject({ walletAddress: address, derivationPath: hash32 });
 
+/** A message to a webhook; the executor composes and signs the body (`webhookBody`). */
+const webhookMessage = z.strictObject({
+  id: z.string().regex(WEBHOOK_MESSAGE_ID),
+  type: z.string().regex(/^[a-z_]{1,64}\.[a-z_]{1,64}$/),
+  /** When it happened, in ISO 8601. */
+  timestamp: z.iso.datetime(),
+  accountId: hash32,
+  data: z.record(z.string(), z.unknown()),
+});
+export type WebhookMessage = z.infer<typeof webhookMessage>;
+
+const signedWebhook = z.strictObject({
+  /** Unix seconds of the signature: the executor's clock. */
+  timestamp: z.number().int(),
+  body: z.string(),
+  signature: z.string(),
+});
+export type SignedWebhook = z.infer<typeof signedWebhook>;
+
 /** Every call: path, request and answer. */
 export const EXECUTOR_CALLS = {
   run: { path: "/run", request: runRequest, answer: runAnswer },
@@ -195,6 +216,29 @@ export const EXECUTOR_CALLS = {
     path: "/public-keys",
     request: z.strictObject({ accountId: hash32, pkpId: address, derivationPath: hash32 }),
     answer: publicKeysSchema,
+  },
+  signWebhooks: {
+    path: "/webhooks/sign",
+    request: z.strictObject({ messages: z.array(webhookMessage).min(1).max(WEBHOOK_LIMITS.receivedAtOnce) }),
+    answer: z.strictObject({ messages: z.array(signedWebhook) }),
+  },
+  /** Signs and sends one message. A receiver that cannot be reached, or may not be, is an answer with `failure`. */
+  sendWebhook: {
+    path: "/webhooks/send",
+    request: z.strictObject({ url: z.string(), message: webhookMessage }),
+    answer: z.strictObject({
+      durationMs: z.number().nonnegative(),
+      status: z.number().int().optional(),
+      /** The beginning of the receiver's answer. */
+      answer: z.string().optional(),
+      failure: z.string().optional(),
+    }),
+  },
+  /** Whether messages may be sent there: a public address at a permitted port. */
+  checkWebhook: {
+    path: "/webhooks/check",
+    request: z.strictObject({ url: z.string() }),
+    answer: z.strictObject({ problem: z.string().optional() }),
   },
   ownerWallet: {
     path: "/owner-wallet",

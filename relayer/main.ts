@@ -36,6 +36,7 @@ import { QUEUE_OF_RUN_ENDS } from "./store/vacuum";
 import { openDocs } from "./site/docs";
 import { openPackages } from "./site/packages";
 import { openViewer } from "./site/viewer";
+import { lateness, startWebhooks, Webhooks } from "./webhooks";
 
 const API_VERSION = "1.0.0";
 /** The longest a write may take to be answered, plus a margin. */
@@ -94,6 +95,8 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }),
   );
   running.add("chain", () => chain.close());
+  running.add("webhooks", startWebhookWork(log, { store, executor, chain, metrics }));
+  metrics.watchWebhooks(() => lateness(store.db));
   metrics.watchChain(chain);
   metrics.watchEndpoints(chain);
   metrics.watchLedger(startAudit(log, store, running));
@@ -177,6 +180,19 @@ function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFi
   return () => audit.figures;
 }
 
+function startWebhookWork(
+  log: Logger,
+  { store, executor, chain, metrics }: Pick<HandlerNeeds, "store" | "executor" | "chain" | "metrics">,
+): () => Promise<void> {
+  return startWebhooks({
+    db: store.db,
+    executor,
+    chain,
+    onAttempt: (isDelivered) => metrics.countWebhook(isDelivered),
+    onError: (error) => log.warn({ err: error }, "webhooks"),
+  });
+}
+
 /** Retries storing the ends of operations at short intervals: repeated requests wait for it. */
 function startIdempotencyStore(log: Logger, { db }: Store, instanceId: string, running: Running): IdempotencyStore {
   const onError = (error: unknown): void =>
@@ -247,6 +263,7 @@ function handlerDeps(
     chain,
     credits,
     executor,
+    webhooks: new Webhooks({ db: store.db, executor, httpsOnly: config.production }),
     executorInfo: cachedInfo(executor),
     // A list without a CID is a small loss; a confirmed write must not be answered as failed.
     cids: {

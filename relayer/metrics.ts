@@ -48,6 +48,12 @@ export class Metrics {
     buckets: SECONDS,
     registers: [this.#registry],
   });
+  readonly #webhookAttempts = new Counter({
+    name: "relayer_webhook_attempts_total",
+    help: "Attempts to deliver messages to webhooks, by whether the receiver took them",
+    labelNames: ["outcome"],
+    registers: [this.#registry],
+  });
   readonly #rpcSeconds = new Histogram({
     name: "relayer_rpc_seconds",
     help: "Exchanges with each RPC endpoint, by its index in RPC_URLS: ok, or what counts against the endpoint",
@@ -74,6 +80,10 @@ export class Metrics {
     if (serviceFault) this.#unpaidRuns.inc();
     this.#runs.inc({ outcome: error ?? "ok" });
     this.#runSeconds.observe(seconds);
+  }
+
+  countWebhook(isDelivered: boolean): void {
+    this.#webhookAttempts.inc({ outcome: isDelivered ? "delivered" : "failed" });
   }
 
   countExchange({ endpoint, seconds, failure }: ExchangeFacts): void {
@@ -190,6 +200,15 @@ export class Metrics {
       wrong.set(figures.wrong);
       finished.set(figures.finishedAt.getTime() / 1000);
     });
+  }
+
+  /** By how many seconds messages to receivers that work are late. */
+  watchWebhooks(lateness: () => Promise<number>): void {
+    const late = this.#gauge(
+      "relayer_webhook_lateness_seconds",
+      "For how long the most overdue message to a receiver that works has been due",
+    );
+    this.#watch("webhooks", async () => late.set(await lateness()));
   }
 
   /** The store's connections: in use, idle, and requests waiting for one. */

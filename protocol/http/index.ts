@@ -16,6 +16,7 @@ import { serviceRoutes } from "./service";
 import { signatureRoutes } from "./signatures";
 import { usageKeyRoutes } from "./usageKeys";
 import { walletRoutes } from "./wallets";
+import { webhookRoutes } from "./webhooks";
 
 export const ROUTES = {
   ...accountRoutes,
@@ -29,6 +30,7 @@ export const ROUTES = {
   ...configurationRoutes,
   ...billingRoutes,
   ...historyRoutes,
+  ...webhookRoutes,
   ...serviceRoutes,
 };
 export type RouteName = keyof typeof ROUTES;

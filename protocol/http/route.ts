@@ -50,6 +50,7 @@ export type Tag =
   | "Configuration"
   | "Billing"
   | "History"
+  | "Webhooks"
   | "Service";
 
 export interface Alias {

@@ -7,6 +7,7 @@ import type { TypedDataDomain } from "../../protocol/typedData";
 import type { Chain } from "../chain/types";
 import type { Credits } from "../credits";
 import type { Executor } from "../executor/client";
+import type { Webhooks } from "../webhooks";
 import type { Logger } from "../../protocol/log";
 
 /** CIDs seen so far, so that lists can show them beside their hashes. */
@@ -30,6 +31,7 @@ export interface RouteDeps {
   readonly chain: Chain;
   readonly credits: Credits;
   readonly executor: Executor;
+  readonly webhooks: Webhooks;
   /** The executor's info, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;
   readonly cids: CidLookup;

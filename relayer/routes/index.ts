@@ -15,6 +15,7 @@ import { signatureRoutes } from "./signatures";
 import { transparencyRoutes, type TransparencyDeps } from "./transparency";
 import { usageKeyRoutes } from "./usageKeys";
 import { walletRoutes } from "./wallets";
+import { webhookRoutes } from "./webhooks";
 import { Writes } from "./writes";
 
 export type HandlerDeps = RouteDeps & TransparencyDeps & ServiceDeps;
@@ -33,6 +34,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...relayRoutes(deps, writes),
     ...configurationRoutes(deps),
     ...historyRoutes(deps),
+    ...webhookRoutes(deps),
     ...billingRoutes(deps),
     ...transparencyRoutes(deps),
     ...serviceRoutes(deps),

@@ -227,6 +227,8 @@ function serviceEnvironments(
       TEE: "simulated",
       DSTACK_ENDPOINT: facts.guestAgentSocket,
       DATA_DIR: join(facts.dataDir, "executor"),
+      // Receivers of webhooks on this machine; their redirects are not followed.
+      WEBHOOK_ALLOW_HOSTS: "127.0.0.1,localhost,[::1]",
       ...options.env,
     },
     relayer: {
