@@ -17,5 +17,6 @@ export type { CallOptions, TransportOptions } from "./transport";
 export type { OwnerProvider, OwnerSigner, Receipt, ReceiptLog } from "./ownerSigner";
 export { signEnvelope, type SendTransaction, type SignedEnvelope, type WriteEstimate } from "./wallet";
 export { createWalletAuth, ownedAccount, type WalletAuth } from "./walletAuth";
+export { verifyWebhook, type VerifyWebhookOptions, type WebhookHeaders, type WebhookMessage } from "./webhook";
 export type { Answer, Body, Input, Item, Query } from "./wire";
 export type { MintedUsageKey, MintedWallet, OwnerWrite, OwnerWrites, Sent, UsageKeyPermissions } from "./writes";

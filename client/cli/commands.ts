@@ -26,6 +26,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   key: "usage keys and their scopes",
   runs: "what was run",
   billing: "credit and payments",
+  webhooks: "signed messages about the account",
   service: "the service itself",
   api: "operations without a command of their own",
 };
