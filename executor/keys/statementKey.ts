@@ -1,6 +1,6 @@
 /**
  * The keyholder's Ed25519 key for its own statements: public keys, receipts, messages to webhooks. What is signed
- * begins differently for each kind (docs/adr/0814-signed-webhooks.md), so that none can be read as another. OpenSSL keeps it for the life of the
+ * begins differently for each kind (docs/adr/0414-signed-webhooks.md), so that none can be read as another. OpenSSL keeps it for the life of the
  * process, as the keyring keeps the root key: importing it for each signature would take ten times as long.
  */
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
