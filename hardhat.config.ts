@@ -44,7 +44,6 @@ subtask(
 const TYPED = [
   "contracts/AccountManager.sol/AccountManager",
   "contracts/ApplicationAllowlist.sol/ApplicationAllowlist",
-  "contracts/interfaces/IAccountManager.sol/IAccountManager",
   "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol/ERC2771Forwarder",
 ];
 subtask("typechain:generate-types", async (_, { config }) => {

@@ -45,6 +45,12 @@ export interface Ops {
   }): Promise<string>;
   /** Signs 32 bytes as they are. The signature, 65 bytes of hex. */
   signDigest(args: { pkpId: string; digest: string }): Promise<string>;
+  /** Encrypts a text for the account and the PKP. */
+  Encrypt(args: { pkpId: string; message: string }): Promise<string>;
+  /** Decrypts what was encrypted for the account and the PKP. */
+  Decrypt(args: { pkpId: string; ciphertext: string }): Promise<string>;
+  /** The key itself, where the deployment allows it. Prefer the signing functions. */
+  getPrivateKey(args: { pkpId: string }): Promise<string>;
   /** Ed25519 over a text or bytes. */
   signEd25519(args: { pkpId: string; message: string | Uint8Array }): Promise<string>;
   /** BIP-340 over 32 bytes, with the taproot tweak when a merkle root is given. */
@@ -53,12 +59,6 @@ export interface Ops {
   signP256(args: { pkpId: string; digest?: string; message?: string | Uint8Array }): Promise<string>;
   /** The PKP's public key on a curve. */
   getPublicKey(args: { pkpId: string; curve: "secp256k1" | "ed25519" | "bip340" | "p256" }): Promise<string>;
-  /** Encrypts a text for the account and the PKP. */
-  Encrypt(args: { pkpId: string; message: string }): Promise<string>;
-  /** Decrypts what was encrypted for the account and the PKP. */
-  Decrypt(args: { pkpId: string; ciphertext: string }): Promise<string>;
-  /** The key itself, where the deployment allows it. Prefer the signing functions. */
-  getPrivateKey(args: { pkpId: string }): Promise<string>;
   /** A key bound to the CID of the running code. */
   getActionPrivateKey(args?: Record<string, never>): Promise<string>;
   /** Ed25519 with the action's own key. */

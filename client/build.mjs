@@ -1,7 +1,20 @@
 // Bundles the SDK for browsers: one ES module with everything it needs, a second one for the CID of code, and one each
 // for programs that bring ethers or viem.
 import { build } from "esbuild";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+
+/** The contract's code is for deploying it: bundles leave it out. */
+export const FACTORY = /AccountManager__factory\.ts$/;
+export const withoutBytecode = (source) => source.replace(/"0x[0-9a-f]{1000,}"/, '"0x"');
+const noBytecode = {
+  name: "no-bytecode",
+  setup: ({ onLoad }) =>
+    void onLoad({ filter: FACTORY }, ({ path }) => ({
+      contents: withoutBytecode(readFileSync(path, "utf8")),
+      loader: "ts",
+    })),
+};
 
 const options = {
   bundle: true,
@@ -11,6 +24,7 @@ const options = {
   minify: true,
   sourcemap: "linked",
   logLevel: "warning",
+  plugins: [noBytecode],
 };
 
 export default async function bundleForBrowsers({ root, outdir }) {
@@ -22,7 +36,7 @@ export default async function bundleForBrowsers({ root, outdir }) {
       ...output,
       entryPoints: { ethers: "client/ethers.ts", viem: "client/viem.ts" },
       external: PEERS,
-      plugins: [sharedErrors("./keywright.mjs")],
+      plugins: [noBytecode, sharedErrors("./keywright.mjs")],
     }),
   ]);
 }

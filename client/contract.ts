@@ -3,11 +3,11 @@ import { isCallException } from "ethers";
 import { codeOfSolidityError, type ErrorCode } from "../protocol/errors";
 import type { AccountId, Address } from "../protocol/ids";
 import { hash32FromUint } from "../protocol/ids";
-import { IAccountManager__factory } from "../typechain-types/factories/contracts/interfaces/IAccountManager__factory";
+import { AccountManager__factory } from "../typechain-types/factories/contracts/AccountManager__factory";
 import { ClientError } from "./errors";
 import type { ReceiptLog } from "./ownerSigner";
 
-export const contractInterface = IAccountManager__factory.createInterface();
+export const contractInterface = AccountManager__factory.createInterface();
 
 export const encodeMulticall = (calls: readonly string[]): string =>
   contractInterface.encodeFunctionData("multicall", [[...calls]]);

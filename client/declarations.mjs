@@ -17,7 +17,7 @@ const COMPUTED = {
   "protocol/receipt": "ReceiptClaims",
 };
 /** The contract as ethers sees it: the SDK's own business, and an opaque type to callers. */
-const CONTRACT = "typechain-types/contracts/interfaces/IAccountManager";
+const CONTRACT = "typechain-types/contracts/AccountManager";
 /** What declarations may refer to: the program's own packages, where it uses the entries over them. */
 const ALLOWED = /^(\.|node:|(ethers|viem)(\/|$))/;
 
@@ -71,7 +71,7 @@ function emit(root, outDir) {
     );
   writeFileSync(
     join(outDir, `${CONTRACT}.d.ts`),
-    "export interface IAccountManager {}\nexport interface IAccountManagerInterface {}\n",
+    "export interface AccountManager {}\nexport interface AccountManagerInterface {}\n",
   );
   for (const [source, alias] of Object.entries(COMPUTED)) {
     const text = writtenOut(program, join(root, `${source}.ts`), alias);

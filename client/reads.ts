@@ -3,10 +3,10 @@
  * trust the service. Absent, since not on chain: what a key has spent, and the CID behind an action's hash.
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
-import { opNames } from "../protocol/pkpOps";
+import { opNames } from "../protocol/ops";
 import type { ContractRunner } from "ethers";
-import type { IAccountManager } from "../typechain-types/contracts/interfaces/IAccountManager";
-import { IAccountManager__factory } from "../typechain-types/factories/contracts/interfaces/IAccountManager__factory";
+import type { AccountManager } from "../typechain-types/contracts/AccountManager";
+import { AccountManager__factory } from "../typechain-types/factories/contracts/AccountManager__factory";
 import { toActionHash, toAddress, toGroupId, toKeyId } from "./fields";
 import type { Page } from "./operations";
 import type { OwnerProvider } from "./ownerSigner";
@@ -33,10 +33,10 @@ export interface OwnerReads {
 }
 
 /** Reads from the contract; a revert is thrown under the API's code. */
-export type AskContract = <T>(question: (contract: IAccountManager) => Promise<T>) => Promise<T>;
+export type AskContract = <T>(question: (contract: AccountManager) => Promise<T>) => Promise<T>;
 
 export function contractReader(contractAddress: string, provider: OwnerProvider): AskContract {
-  const contract = IAccountManager__factory.connect(contractAddress, provider as unknown as ContractRunner);
+  const contract = AccountManager__factory.connect(contractAddress, provider as unknown as ContractRunner);
   return (question) =>
     question(contract).catch((cause: unknown) => {
       throw walletErrorOf(cause);
@@ -92,10 +92,10 @@ function pageOf<From, One>(
 const ids = (list: readonly bigint[]): string[] => list.map(String);
 
 type Found<List extends "listGroups" | "listActions" | "listPkps" | "listUsageApiKeys"> = Awaited<
-  ReturnType<IAccountManager[List]>
+  ReturnType<AccountManager[List]>
 >["items"][number];
 
-function accountOf(found: Awaited<ReturnType<IAccountManager["getAccount"]>>): Answer<"account"> {
+function accountOf(found: Awaited<ReturnType<AccountManager["getAccount"]>>): Answer<"account"> {
   return {
     id: hash32FromUint(found.id),
     name: found.name,

@@ -5,7 +5,7 @@
  */
 import type { SimpleWrite } from "../protocol/executor";
 import { hash32FromUint, packedAccountId, type AccountId, type Address } from "../protocol/ids";
-import { opBits, PKP_OP_NAMES, type PkpOp } from "../protocol/pkpOps";
+import { opBits, PKP_OP_NAMES, type PkpOp } from "../protocol/ops";
 import { groupUpdate, NEVER_AND_NO_CAP, usageKeySet, usageKeyUpdate, type UsageKeyFields } from "../protocol/updates";
 import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";

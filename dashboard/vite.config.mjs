@@ -1,6 +1,7 @@
 // How Vite bundles the dashboard. Called by build.mjs; no configuration file is looked up.
 import react from "@vitejs/plugin-react";
 import { join } from "node:path";
+import { FACTORY, withoutBytecode } from "../client/build.mjs";
 
 /** Placeholder that the server replaces with a nonce in every page it serves. */
 export const NONCE_PLACEHOLDER = "__NONCE__";
@@ -25,6 +26,11 @@ function verifierInBrowser(root) {
   };
 }
 
+const noBytecode = {
+  name: "no-bytecode",
+  transform: (source, id) => (FACTORY.test(id) ? withoutBytecode(source) : undefined),
+};
+
 /** Code that the first screen does not need is a separate chunk, loaded when its screen is opened. */
 export default function configuration({ root, outdir }) {
   return {
@@ -33,7 +39,7 @@ export default function configuration({ root, outdir }) {
     cacheDir: join(root, "cache", "vite"),
     logLevel: "warn",
     publicDir: false,
-    plugins: [react(), verifierInBrowser(root)],
+    plugins: [react(), verifierInBrowser(root), noBytecode],
     html: { cspNonce: NONCE_PLACEHOLDER },
     build: {
       outDir: outdir,

@@ -3,7 +3,7 @@
  * about another PKP that the run is likely to use. All are read in one `multicall`, so that they are answered at the
  * same block. Encoded and decoded by hand, like `decision.ts`.
  */
-import { IAccountManager__factory } from "../typechain-types";
+import { AccountManager__factory } from "../typechain-types";
 import { DECISION_WORDS, NotTheContract, decisionOf, encodeQuestion, wordsOf, type Decision } from "./decision";
 import type { AccountId, ActionHash, KeyId, PkpId } from "./ids";
 import { KEY_WORDS, keyQuestion, keyStateOf, type KeyState } from "./keyState";
@@ -16,7 +16,7 @@ export interface Admission {
   readonly ahead?: Decision;
 }
 
-const MULTICALL = IAccountManager__factory.createInterface().getFunction("multicall").selector;
+const MULTICALL = AccountManager__factory.createInterface().getFunction("multicall").selector;
 const WORD_BYTES = 32;
 
 const word = (value: number): string => value.toString(16).padStart(2 * WORD_BYTES, "0");
@@ -40,7 +40,7 @@ function listOf(elements: readonly string[]): string {
   return words(WORD_BYTES, elements.length, ...offsets) + elements.join("");
 }
 
-/** Where the words of each answer are in the list of answers, and the words around them, which are always the same. */
+/** Where each result starts in the encoded array, and the offset and length words between them, which are constant. */
 interface Layout {
   readonly total: number;
   readonly starts: readonly number[];

@@ -2,7 +2,7 @@
  * Encodes and decodes `explainExecution`, the one contract call of the hot path, by hand: three words out, eight words
  * back. A general ABI coder takes longer than all other preparation of a run; tests compare the two.
  */
-import { IAccountManager__factory } from "../typechain-types";
+import { AccountManager__factory } from "../typechain-types";
 import type { AccountId, ActionHash, Address, DerivationPath, Hash32, KeyId, PkpId } from "./ids";
 
 /** The contract cannot have given this answer. */
@@ -38,11 +38,11 @@ export interface Decision {
   readonly derivationPath: DerivationPath | undefined;
   readonly blockNumber: bigint;
   readonly blockTimestamp: bigint;
-  /** Ops that are denied with the PKP: bits of `PKP_OPS`. */
+  /** Ops that are denied with the PKP: see `PKP_OP_NAMES`. */
   readonly deniedOps: bigint;
 }
 
-const CONTRACT = IAccountManager__factory.createInterface();
+const CONTRACT = AccountManager__factory.createInterface();
 const EXPLAIN = CONTRACT.getFunction("explainExecution").selector;
 export const TRUSTED_FORWARDER_CALL = CONTRACT.getFunction("trustedForwarder").selector;
 export const KEY_NAMESPACE_CALL = CONTRACT.getFunction("keyNamespace").selector;

@@ -4,7 +4,7 @@
  */
 import { AbiCoder, type Interface, Signature, TypedDataEncoder, recoverAddress, type Result } from "ethers";
 import { z } from "zod";
-import { ERC2771Forwarder__factory, IAccountManager__factory } from "../typechain-types";
+import { ERC2771Forwarder__factory, AccountManager__factory } from "../typechain-types";
 import { KeywrightError } from "./errors";
 import { FORWARD_TYPES, type ForwardDomain, type ForwardRequest, type SignedForwardRequest } from "./forwardShape";
 import { hash32FromUint, packedAccountId, parseAddress, type AccountId, type Address, type Hash32 } from "./ids";
@@ -30,7 +30,7 @@ export const signedForwardRequest = z.strictObject({
   signature: z.string(),
 });
 
-const CONTRACT: Interface = IAccountManager__factory.createInterface();
+const CONTRACT: Interface = AccountManager__factory.createInterface();
 const FORWARDER = ERC2771Forwarder__factory.createInterface();
 
 /** Upper limits of forwarded requests: a larger call must be the owner's own transaction. */

@@ -2,7 +2,7 @@
  * Encodes and decodes `getKey`, the contract call of every request, by hand: one word out, eight back. A test compares
  * it with the ABI.
  */
-import { IAccountManager__factory } from "../typechain-types";
+import { AccountManager__factory } from "../typechain-types";
 import { flagOf, wordsOf } from "./decision";
 import type { AccountId, KeyId } from "./ids";
 
@@ -22,7 +22,7 @@ export interface KeyState {
   readonly capCents: bigint;
 }
 
-const GET_KEY = IAccountManager__factory.createInterface().getFunction("getKey").selector;
+const GET_KEY = AccountManager__factory.createInterface().getFunction("getKey").selector;
 export const KEY_WORDS = 8;
 
 export const keyQuestion = (id: KeyId | AccountId): string => GET_KEY + id.slice(2);

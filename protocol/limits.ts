@@ -21,10 +21,7 @@ export const RUN_LIMITS = {
   fetchTimeoutMs: 30_000,
   fetchBytes: 10 * MIB,
   keyOps: 100,
-  /**
-   * JSON size of the arguments of signMessage, signTransaction, signEd25519 or signP256: hashing blocks the ops of all
-   * runs.
-   */
+  /** JSON size of the arguments of an op that hashes them (`protocol/ops.ts`): hashing blocks the ops of all runs. */
   signBytes: 64 * KIB,
   /** JSON size of the arguments of signTypedData. */
   typedDataBytes: 16 * KIB,

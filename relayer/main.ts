@@ -48,7 +48,7 @@ const HOUSEKEEPING_MS = 60 * 60_000;
 const TRIMMING_MS = 5 * 60_000;
 const VACUUM_MS = 2 * 60_000;
 const QUEUE_VACUUM_MS = 10_000;
-/** On the embedded database, recording more than these takes longer than the executor needs for a short run. */
+/** Runs recorded in one batch: few enough that the embedded database is done before a short run is. */
 const ENDS_PER_BATCH = 8;
 
 /** Readiness is withdrawn first: load balancers stop sending while everything is still served. */

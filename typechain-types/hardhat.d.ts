@@ -22,10 +22,6 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ApplicationAllowlist__factory>;
     getContractFactory(
-      name: "IAccountManager",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.IAccountManager__factory>;
-    getContractFactory(
       name: "ERC2771Forwarder",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ERC2771Forwarder__factory>;
@@ -41,11 +37,6 @@ declare module "hardhat/types/runtime" {
       signer?: ethers.Signer
     ): Promise<Contracts.ApplicationAllowlist>;
     getContractAt(
-      name: "IAccountManager",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.IAccountManager>;
-    getContractAt(
       name: "ERC2771Forwarder",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
@@ -59,10 +50,6 @@ declare module "hardhat/types/runtime" {
       name: "ApplicationAllowlist",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
-    deployContract(
-      name: "IAccountManager",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IAccountManager>;
     deployContract(
       name: "ERC2771Forwarder",
       signerOrOptions?: ethers.Signer | DeployContractOptions
@@ -78,11 +65,6 @@ declare module "hardhat/types/runtime" {
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
-    deployContract(
-      name: "IAccountManager",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IAccountManager>;
     deployContract(
       name: "ERC2771Forwarder",
       args: any[],

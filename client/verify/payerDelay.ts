@@ -12,7 +12,7 @@ export interface PayerDelay {
   readonly warning?: string;
 }
 
-/** Reads it from the attested contract. Not a step: the delay is informative, it cannot be wrong. */
+/** Reads it from the attested contract. Reported, not checked: any delay is valid. */
 export async function payerDelayOf(
   material: Material,
   rpcUrl: string | undefined,

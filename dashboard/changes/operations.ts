@@ -1,5 +1,5 @@
 /** Everything an account's owner can change, each in both modes. The fields are those of the HTTP interface. */
-import type { PkpOp } from "../../protocol/pkpOps";
+import type { PkpOp } from "../../protocol/ops";
 import type { Body, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
 import { plural, quoted, short } from "../parts/text";
 import type { Change } from "./change";

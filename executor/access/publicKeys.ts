@@ -7,7 +7,7 @@ import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import { parseAddress, type AccountId, type DerivationPath, type Hash32, type PkpId } from "../../protocol/ids";
 import { statementBytes } from "../../protocol/publicKeys";
 import type { Keyring } from "../keys/keyring";
-import { publicKeyEntry } from "../keys/publicKeys";
+import { publicKeyEntry } from "../keys/curves";
 import type { StatementKey } from "../keys/statementKey";
 
 export class PublicKeys {

@@ -6,6 +6,7 @@
  */
 import { hkdfSync } from "node:crypto";
 import type { Curve } from "../../protocol/curves";
+import { orderMinusOneOf } from "./curves";
 import { ORDERS_MINUS_ONE, reduceToSecret } from "./scalar";
 
 /** Curves of the keys that a PKP or an action has besides secp256k1. */
@@ -40,13 +41,16 @@ function deriveMaterial(root: Buffer, namespace: Buffer, kind: KeyKind, name: Ke
   return Buffer.from(hkdfSync("sha256", root, NO_SALT, info, OKM_BYTES));
 }
 
-/**
- * A secret scalar of 32 bytes, 1 + (okm mod (n − 1)), with n the order of P-256 for its kinds and of secp256k1 for all
- * others. The caller zero-fills it.
- */
-export function deriveSecret(root: Buffer, namespace: Buffer, kind: KeyKind, name: KeyName): Buffer {
+/** A secret scalar of 32 bytes, 1 + (okm mod (n − 1)), with n the order of the curve. The caller zero-fills it. */
+export function deriveSecret(
+  root: Buffer,
+  namespace: Buffer,
+  kind: KeyKind,
+  name: KeyName,
+  orderMinusOne: Uint32Array = ORDERS_MINUS_ONE.secp256k1,
+): Buffer {
   const material = deriveMaterial(root, namespace, kind, name);
-  const secret = reduceToSecret(material, kind.endsWith("/p256") ? ORDERS_MINUS_ONE.p256 : ORDERS_MINUS_ONE.secp256k1);
+  const secret = reduceToSecret(material, orderMinusOne);
   material.fill(0);
   return secret;
 }
@@ -73,8 +77,11 @@ export function deriveForCurve(
   curve: Curve,
   name: KeyName,
 ): Buffer {
-  const derive = curve === "ed25519" ? deriveSymmetric : deriveSecret;
-  return derive(root, namespace, kindOf(owner, curve), name);
+  const kind = kindOf(owner, curve);
+  const orderMinusOne = orderMinusOneOf(curve);
+  return orderMinusOne === undefined
+    ? deriveSymmetric(root, namespace, kind, name)
+    : deriveSecret(root, namespace, kind, name, orderMinusOne);
 }
 
 /** u16 big-endian length, then the bytes, so that different lists of parts never encode the same. */

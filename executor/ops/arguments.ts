@@ -4,6 +4,7 @@ import { z } from "zod";
 import { parseCid } from "../../protocol/cid";
 import { CURVES } from "../../protocol/curves";
 import { parseAddress, type Address, type Cid, type PkpId } from "../../protocol/ids";
+import type { OpName } from "../../protocol/ops";
 
 const PUBLIC_KEY = /^0x(04[0-9a-fA-F]{128}|0[23][0-9a-fA-F]{64})$/;
 /** Older programs name a PKP by its public key. */
@@ -152,8 +153,7 @@ export const OP_ARGUMENTS = {
   signP256AsAction: z.strictObject(p256Input).refine(oneOfBoth, ONE_OF_BOTH),
   getActionPublicKey: z.strictObject({ ipfsId, curve: curve.default("secp256k1") }),
   getActionWalletAddress: z.strictObject({ ipfsId }),
-};
-export type OpName = keyof typeof OP_ARGUMENTS;
+} satisfies Record<OpName, z.ZodType>;
 export type OpArguments<N extends OpName> = z.output<(typeof OP_ARGUMENTS)[N]>;
 
 /** Paths contain names chosen by the action. */

@@ -3,7 +3,7 @@
  * a PKP, and the contract is asked about that PKP at its first use; the decision holds until the run ends.
  */
 import { KeywrightError } from "../../protocol/errors";
-import { isDenied, type PkpOp } from "../../protocol/pkpOps";
+import { isDenied, isOpName, opRow, type OpName, type PkpOp } from "../../protocol/ops";
 import type { AccountId, Cid, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, type Authorization } from "../access/authorize";
@@ -11,11 +11,11 @@ import type { Chain } from "../chain/chain";
 import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
 import type { Curve } from "../../protocol/curves";
-import { publicKeyOn } from "../keys/publicKeys";
+import { publicKeyOn } from "../keys/curves";
 import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
 import { inTurn } from "../loop";
-import { OP_ARGUMENTS, whatIsWrong, type OpArguments, type OpName } from "./arguments";
+import { OP_ARGUMENTS, whatIsWrong, type OpArguments } from "./arguments";
 import { ed25519Signature, p256Signature, schnorrSignature } from "./curves";
 import { decrypt, encrypt } from "./encryption";
 import { OpRefusal } from "./refusal";
@@ -46,19 +46,6 @@ export function createOps(
   return (call) => ops.answer(call);
 }
 
-/** Ops that hash their arguments. */
-const HASHED: ReadonlySet<OpName> = new Set<OpName>([
-  "signMessage",
-  "signTypedData",
-  "signTransaction",
-  "signEd25519",
-  "signEd25519AsAction",
-  "signP256",
-  "signP256AsAction",
-]);
-
-/** Ops whose arguments may be as large as a child's message: one text that is neither parsed further nor hashed. */
-const ENCRYPTED: ReadonlySet<OpName> = new Set<OpName>(["Encrypt", "Decrypt"]);
 /** More than the arguments of any other op need. */
 const SHORT_ARGUMENTS_BYTES = 4_096;
 /** More fields than any op has. An unknown one is named in the refusal; thousands are not even looked at. */
@@ -148,11 +135,11 @@ class RunOps {
 
   /** Parsing and hashing block the thread shared by all ops, so the size per op is limited. */
   #requireSize(name: OpName, args: string): void {
-    const { signBytes, typedDataBytes } = this.#parts.limits;
-    const isHashed = HASHED.has(name);
-    const most = name === "signTypedData" ? typedDataBytes : isHashed ? signBytes : SHORT_ARGUMENTS_BYTES;
-    if (ENCRYPTED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
-    const advice = isHashed ? "; sign a digest of them instead" : "";
+    const { limit } = opRow(name);
+    if (limit === "none") return;
+    const most = limit === undefined ? SHORT_ARGUMENTS_BYTES : this.#parts.limits[limit];
+    if (Buffer.byteLength(args, "utf8") <= most) return;
+    const advice = limit === undefined ? "" : "; sign a digest of them instead";
     throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes${advice}`);
   }
 
@@ -234,8 +221,4 @@ function fieldsOf(args: string): unknown {
   if (typeof fields === "object" && fields !== null && Object.keys(fields).length > MOST_FIELDS)
     throw new OpRefusal("invalid_arguments", `the arguments have more than ${MOST_FIELDS} fields`);
   return fields;
-}
-
-function isOpName(name: string): name is OpName {
-  return Object.hasOwn(OP_ARGUMENTS, name);
 }

@@ -150,7 +150,7 @@ export class Guest {
     this.#deliver("answer", call, ok, text, bytes);
   }
 
-  /** Calls what every run calls, so that later isolates find it compiled; this one serves no run afterwards. */
+  /** Runs a dummy action, so that V8 caches the compiled prelude; this isolate is then discarded. */
   warmUp(): void {
     const setting: Setting = { params: {}, imports: [], paramsAsGlobals: [], responseBytes: 64, logsBytes: 64 };
     const main = this.#isolate.compileScriptSync(WARM_UP, ORIGIN).runSync(this.#context, { reference: true });

@@ -12,17 +12,18 @@ import { residentCapBytes } from "./launch";
 import type { FromChild } from "./messages";
 import { ServiceTime } from "./serviceTime";
 import { Tripwire } from "./tripwire";
-import { keyOps, privateKeyReads, RunCancelled, type RunError, type RunJob, type RunOutcome } from "./types";
+import { RunCancelled, type RunError, type RunJob, type RunOutcome } from "./types";
 import type { Worker, WorkerExit } from "./worker";
 import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
+import { isOpName, opRow } from "../../protocol/ops";
 
 function isObjectText(text: string): boolean {
   const value = parseJson(text);
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Third time limit: how long after its limit a run that the child has not ended is ended from outside. */
+/** Third time limit: the grace period before the keyholder kills a child whose run exceeded its limit. */
 const GRACE_MS = 250;
 const MEMORY_CHECK_MS = 50;
 const ZERO_COUNTS = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
@@ -187,8 +188,7 @@ export class RunSession {
 
   async #onOp(op: Op, payload: Buffer): Promise<void> {
     this.#parts.onWaits();
-    const isKeyOp = (keyOps as readonly string[]).includes(op.name);
-    const onServed = isKeyOp ? this.#serviceTime.begin() : undefined;
+    const onServed = isOpName(op.name) ? this.#serviceTime.begin() : undefined;
     try {
       const deliver = (answer: Answer): Promise<void> => this.#deliver(op, answer);
       if (op.name === "fetch") await this.#serveFetch(op, payload, deliver);
@@ -234,10 +234,9 @@ export class RunSession {
   async #serve(op: Op): Promise<Answer> {
     requireSmall(op);
     if (op.name === "import") return this.#serveImport(op.args);
-    if (!(keyOps as readonly string[]).includes(op.name))
-      return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
+    if (!isOpName(op.name)) return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
     this.#count("keyOps", "key and signature operations");
-    if ((privateKeyReads as readonly string[]).includes(op.name)) this.#count("privateKeyReads", "private key reads");
+    if (opRow(op.name).exposesKey) this.#count("privateKeyReads", "private key reads");
     const answer = await this.#job.ops({ name: op.name, args: op.args, over: this.#stopped.signal });
     if (!answer.ok) return answer;
     for (const key of answer.exposes ?? []) this.#tripwire.watch(key);

@@ -43,35 +43,10 @@ export type OpAnswer =
     };
 
 /**
- * Serves `keyOps`. The pool checks the limits of key operations and private key reads before it calls. A rejected
- * promise counts as the service's fault.
+ * Serves the ops of the table. The pool checks the limits of key operations and private key reads before it calls. A
+ * rejected promise counts as the service's fault.
  */
 export type OpHandler = (call: OpCall) => Promise<OpAnswer>;
-
-/** Every op the keyholder serves, by its name on the channel. */
-export const keyOps = [
-  "signMessage",
-  "signTypedData",
-  "signTransaction",
-  "signDigest",
-  "signEd25519",
-  "signSchnorr",
-  "signP256",
-  "getPublicKey",
-  "Encrypt",
-  "Decrypt",
-  "getPrivateKey",
-  "getActionPrivateKey",
-  "signEd25519AsAction",
-  "signSchnorrAsAction",
-  "signP256AsAction",
-  "getActionPublicKey",
-  "getActionWalletAddress",
-] as const;
-export type KeyOp = (typeof keyOps)[number];
-
-/** Ops that return a private key to the guest; also counted against `privateKeyReads`. */
-export const privateKeyReads: readonly KeyOp[] = ["getPrivateKey", "getActionPrivateKey"];
 
 export interface RunJob {
   /** Opaque id of the account, for fair shares and child affinity. */

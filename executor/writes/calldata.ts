@@ -1,11 +1,11 @@
 /** Encodes contract writes as calldata. The rules read its words, so they check the bytes to be signed. */
 import { getAddress, type Interface } from "ethers";
-import { IAccountManager__factory } from "../../typechain-types";
+import { AccountManager__factory } from "../../typechain-types";
 import { KeywrightError } from "../../protocol/errors";
 import type { SimpleWrite } from "../../protocol/executor";
 import type { Address, Hash32 } from "../../protocol/ids";
 
-const CONTRACT: Interface = IAccountManager__factory.createInterface();
+const CONTRACT: Interface = AccountManager__factory.createInterface();
 
 /** A function with the calldata that the contract will decode. */
 export interface EncodedWrite {

@@ -2,10 +2,10 @@
  * Calldata of `tryMulticall(bytes[])`. Written out because ethers takes two milliseconds for a batch, most of them for
  * turning bytes into text and back.
  */
-import { IAccountManager__factory } from "../../typechain-types";
+import { AccountManager__factory } from "../../typechain-types";
 
 const SELECTOR = Buffer.from(
-  IAccountManager__factory.createInterface().getFunction("tryMulticall").selector.slice(2),
+  AccountManager__factory.createInterface().getFunction("tryMulticall").selector.slice(2),
   "hex",
 );
 const WORD = 32;

@@ -1,6 +1,6 @@
 /** PKPs, the account's wallets. Source: docs/conformance.md §2, §4. */
 import { z } from "zod";
-import { PKP_OP_NAMES } from "../pkpOps";
+import { PKP_OP_NAMES } from "../ops";
 import { publicKeysSchema } from "../publicKeys";
 import {
   descriptionText,

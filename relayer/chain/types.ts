@@ -80,7 +80,7 @@ export interface PkpView {
   readonly derivationPath: DerivationPath;
   readonly name: string;
   readonly description: string;
-  /** Bits of `PKP_OPS`; 0 = none denied. */
+  /** The bits of denied ops; 0 = none denied. */
   readonly deniedOps: bigint;
 }
 

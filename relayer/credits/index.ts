@@ -71,8 +71,8 @@ export class Credits {
   }
 
   /**
-   * Records runs that have ended, if they are enough for a batch. To be called when this process has to wait for its
-   * executor: a response is later for it only when the executor is quicker.
+   * Records runs that have ended, if they are enough for a batch. Call it while waiting for the executor: it delays the
+   * response only if the executor answers first.
    */
   recordMeanwhile(): void {
     if (this.#runEnds < this.#endsPerBatch) return;

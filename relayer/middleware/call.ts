@@ -51,7 +51,7 @@ export interface Call<N extends RouteName> {
    * before changing anything; for all others it has settled already.
    */
   readonly confirmed: Promise<void>;
-  /** For runs, whose caller is confirmed by the executor; until then `caller` is what the key was last known as. */
+  /** For runs. Until the executor has confirmed it, `caller` is the cached caller. */
   readonly deciding: N extends "runAction" ? Deciding : undefined;
   /** The credentials as sent: the well-formed key of `account_exists`, the token of `new_account`. */
   readonly presented: Presented;

@@ -2,7 +2,7 @@
 import type { Answer } from "../middleware/call";
 import type { Page as PageQuery } from "../../protocol/http";
 import { ZERO_ADDRESS, ZERO_HASH, type ActionHash, type Cid } from "../../protocol/ids";
-import { opNames } from "../../protocol/pkpOps";
+import { opNames } from "../../protocol/ops";
 import type { ActionView, PageRequest, PkpView } from "../chain/types";
 import type { Page as StorePage } from "../credits/types";
 import { defined } from "../../protocol/defined";

@@ -2,7 +2,7 @@
 import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite } from "../../protocol/executor";
 import { ZERO_HASH, type ActionHash, type KeyId } from "../../protocol/ids";
-import { opBits } from "../../protocol/pkpOps";
+import { opBits } from "../../protocol/ops";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { pageOf, walletItem } from "./pages";

@@ -29,10 +29,7 @@ export interface WriteOptions {
   readonly convert?: CredentialWrite["convert"];
   /** Added to a minting route's 504: identifies the secret that will not be returned. */
   readonly pendingFacts?: Readonly<Record<string, unknown>>;
-  /**
-   * From 2 on where a request may make several writes, each after the previous one failed: a repeated request makes
-   * them in the same order.
-   */
+  /** Which of the request's writes this is, from 1; the same when the request is repeated. */
   readonly attempt?: number;
 }
 

@@ -35,8 +35,8 @@ export interface Known {
 }
 
 /**
- * How an operation ended: `nothing` as if it had never been requested; `unknown` to be resumed by the next request of
- * this name.
+ * How an operation ended. `nothing`: without effect, its row is deleted. `unknown`: the next request with this name
+ * resumes it.
  */
 export type KeptEnd =
   | { readonly end: "nothing" }

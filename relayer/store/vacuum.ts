@@ -1,11 +1,10 @@
 /**
- * The embedded database has no autovacuum: without this, every search of an index passes the remains of all rows that
- * ever were in it, and costs more each minute.
+ * The embedded database has no autovacuum: dead index entries accumulate, and every search gets slower.
  */
 import { sql } from "kysely";
 import type { Db } from "./database";
 
-/** Without an index, so every statement on it passes what earlier rows left: vacuumed more often than all others. */
+/** Has no index, so dead rows slow every statement: vacuumed most often. */
 export const QUEUE_OF_RUN_ENDS = "run_ends";
 
 /** All tables, or only the given ones. One at a time, so that other statements get the connection in between. */

@@ -4,6 +4,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { MAX_WALL_MS, RUN_LIMITS } from "../../protocol/limits";
+import { OP_NAMES, opRow } from "../../protocol/ops";
 
 const MARKERS = /<!-- limits -->[\s\S]*<!-- \/limits -->/;
 const KIB = 1024;
@@ -27,8 +28,9 @@ const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number)
   fetchBytes: ["body of one fetch, each way, decompressed", bytes, "the fetch fails, with the code `limit_exceeded`"],
   keyOps: ["key and signature operations", String, "`limit_exceeded`"],
   signBytes: [
-    "arguments of one `signMessage`, `signTransaction`, `signEd25519` or `signP256`, as JSON (sign a digest of " +
-      "what is longer)",
+    `arguments of one ${OP_NAMES.filter((name) => opRow(name).limit === "signBytes")
+      .map((name) => `\`${name}\``)
+      .join(", ")}, as JSON (sign a digest of what is longer)`,
     bytes,
     "`limit_exceeded`",
   ],

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { OP_ARGUMENTS } from "../../executor/ops/arguments";
-import { keyOps } from "../../executor/sandbox/types";
+import { OP_NAMES, OPS, opRow, type OpName } from "../../protocol/ops";
 
 const FILE = join(__dirname, "..", "..", "client", "action.ts");
 const MARKERS = /\/\/ ops\n[\s\S]*\/\/ end\n/;
@@ -59,33 +59,15 @@ function objectOf({ properties = {}, required = [] }: Schema): string {
   return members.length === 0 ? "Record<string, never>" : `{ ${members.join("; ")} }`;
 }
 
-/** A description of each op, for the editor. */
-const PURPOSE: Record<keyof typeof OP_ARGUMENTS, string> = {
-  signMessage: "EIP-191: signs the text's UTF-8 bytes. The signature, 65 bytes of hex.",
-  signTypedData: "EIP-712. The signature, 65 bytes of hex.",
-  signTransaction: "The raw signed transaction, ready to be sent.",
-  signDigest: "Signs 32 bytes as they are. The signature, 65 bytes of hex.",
-  signEd25519: "Ed25519 over a text or bytes.",
-  signSchnorr: "BIP-340 over 32 bytes, with the taproot tweak when a merkle root is given.",
-  signP256: "ECDSA over P-256.",
-  getPublicKey: "The PKP's public key on a curve.",
-  Encrypt: "Encrypts a text for the account and the PKP.",
-  Decrypt: "Decrypts what was encrypted for the account and the PKP.",
-  getPrivateKey: "The key itself, where the deployment allows it. Prefer the signing functions.",
-  getActionPrivateKey: "A key bound to the CID of the running code.",
-  signEd25519AsAction: "Ed25519 with the action's own key.",
-  signSchnorrAsAction: "BIP-340 with the action's own key.",
-  signP256AsAction: "P-256 with the action's own key.",
-  getActionPublicKey: "The public key of any action.",
-  getActionWalletAddress: "The address of any action.",
-};
+const schemaOf = (name: OpName): Schema =>
+  z.toJSONSchema(OP_ARGUMENTS[name], { io: "input", unrepresentable: "any" }) as Schema;
 
 function ops(): string {
-  const methods = (Object.keys(OP_ARGUMENTS) as (keyof typeof OP_ARGUMENTS)[]).map((name) => {
-    const schema = z.toJSONSchema(OP_ARGUMENTS[name], { io: "input", unrepresentable: "any" }) as Schema;
+  const methods = OP_NAMES.map((name) => {
+    const schema = schemaOf(name);
     const args = typeOf(schema);
     const optional = (schema.required ?? []).length === 0;
-    return `  /** ${PURPOSE[name]} */\n  ${name}(args${optional ? "?" : ""}: ${args}): Promise<string>;`;
+    return `  /** ${OPS[name].purpose} */\n  ${name}(args${optional ? "?" : ""}: ${args}): Promise<string>;`;
   });
   return (
     `// ops\n/** Written from the op schemas by KEYWRIGHT_UPDATE=1 npx mocha test/client/actionTypes.test.ts; never ` +
@@ -104,7 +86,12 @@ describe("the types of an action", () => {
     else expect(text).to.equal(fresh);
   }).timeout(20_000);
 
-  it("name every op the keyholder serves", () => {
-    expect(Object.keys(OP_ARGUMENTS).sort()).to.deep.equal([...keyOps].sort());
+  it("have the fields that `Actions` passes on", () => {
+    for (const name of OP_NAMES) {
+      const { properties = {}, required = [] } = schemaOf(name);
+      const { required: needed, optional = [] } = opRow(name);
+      expect(Object.keys(properties), name).to.have.members([...needed, ...optional]);
+      expect(required, name).to.have.members(needed);
+    }
   });
 });

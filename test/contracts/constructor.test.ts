@@ -22,7 +22,7 @@ describe("constructor", () => {
       ...(args.toArray() as string[]).map((arg) => arg.toLowerCase()),
     ]);
     expect(shown).to.deep.equal([["AdminChanged", ANY_PKP, FIRST_ADMIN]]);
-    const whole = await ethers.getContractAt("IAccountManager", manager);
+    const whole = await ethers.getContractAt("AccountManager", manager);
     expect((await whole.admin()).toLowerCase()).to.equal(FIRST_ADMIN);
     expect(await whole.payerDelaySeconds()).to.equal(60n);
     expect(await whole.trustedForwarder()).to.equal(
@@ -37,7 +37,7 @@ describe("constructor", () => {
       ["string", "uint256", "address"],
       ["keywright/v1", chainId, await manager.getAddress()],
     );
-    const whole = await ethers.getContractAt("IAccountManager", manager);
+    const whole = await ethers.getContractAt("AccountManager", manager);
     expect(await whole.keyNamespace()).to.equal(ethers.keccak256(encoded));
   });
 

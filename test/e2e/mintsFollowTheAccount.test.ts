@@ -7,7 +7,7 @@ import { TypedDataEncoder, solidityPackedKeccak256, type HDNodeWallet, type Json
 import { convertAccount, createAccount } from "../../client";
 import { buildTypedData, type PrimaryType } from "../../protocol/typedData";
 import type { Address } from "../../protocol/ids";
-import { IAccountManager__factory, type IAccountManager } from "../../typechain-types";
+import { AccountManager__factory, type AccountManager } from "../../typechain-types";
 import { connect, fundedWallet } from "../support/chain";
 import { eventually } from "../support/chainBed";
 import { Api, codeOf, members, type HttpAnswer } from "../support/http";
@@ -35,9 +35,9 @@ describe("mints by signature, without naming an account", function () {
     return new Api(stack().baseUrl).post(path, { typed_data, signature, ...extra });
   }
 
-  async function contractAs(wallet: HDNodeWallet): Promise<IAccountManager> {
+  async function contractAs(wallet: HDNodeWallet): Promise<AccountManager> {
     const { contract_address } = members(await new Api(stack().baseUrl).get("/get_node_chain_config"));
-    return IAccountManager__factory.connect(String(contract_address), wallet);
+    return AccountManager__factory.connect(String(contract_address), wallet);
   }
 
   /** Mints a PKP and registers it on chain under `id`, as a client of the specification does. */

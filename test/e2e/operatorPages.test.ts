@@ -45,6 +45,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "COMPOSE_PROFILES=database docker compose -f rendered.yaml -f database-port.yaml up -d": NO_DOCKER,
   [`DATABASE_URL="${ELSEWHERE_URL}" docker compose -f rendered.yaml up -d`]: NO_DOCKER,
   "npm run operator -- stuck": "needs PostgreSQL: test/system/operator.test.ts",
+  "npm run operator -- rewind <block> <hash>": "needs PostgreSQL: test/system/operator.test.ts",
   "npm run operator -- correct <account> <cents> <reference>": "needs PostgreSQL: test/system/operator.test.ts",
 };
 

@@ -9,7 +9,7 @@ import { Wallet, type HDNodeWallet, type Interface, type JsonRpcProvider } from 
 import { convertAccount, createClient } from "../../client";
 import { packedAccountId, walletAddressOf, type AccountId, type Address, type ApiKey } from "../../protocol/ids";
 import { buildTypedData, type PrimaryType } from "../../protocol/typedData";
-import { AccountManager__factory, IAccountManager__factory } from "../../typechain-types";
+import { AccountManager__factory } from "../../typechain-types";
 import { connect, fundedWallet } from "../support/chain";
 import { eventually } from "../support/chainBed";
 import { signedForward } from "../support/forwards";
@@ -17,7 +17,7 @@ import { Api, codeOf, members, type HttpAnswer } from "../support/http";
 import { makeAccount, refused, type TestAccount } from "../support/journey";
 import { useIdentityProvider, useStack } from "../support/stack";
 
-const ABI: Interface = IAccountManager__factory.createInterface();
+const ABI: Interface = AccountManager__factory.createInterface();
 
 describe("an account that a stranger plants", function () {
   this.timeout(120_000);

@@ -1,13 +1,13 @@
 /** `POST /relay`: owners whose wallets hold no coin, and every misuse by another party. */
 import { expect } from "chai";
 import { Wallet, type Interface, solidityPackedKeccak256, type HDNodeWallet, type JsonRpcProvider } from "ethers";
-import { IAccountManager__factory } from "../../typechain-types";
+import { AccountManager__factory } from "../../typechain-types";
 import { connect } from "../support/chain";
 import { relayNonce, signedForward, type ForwardOverrides } from "../support/forwards";
 import { Api, codeOf, members, type HttpAnswer } from "../support/http";
 import { useStack } from "../support/stack";
 
-const ABI: Interface = IAccountManager__factory.createInterface();
+const ABI: Interface = AccountManager__factory.createInterface();
 
 describe("calls signed by an owner and sent by the service", function () {
   this.timeout(60_000);
@@ -51,7 +51,7 @@ describe("calls signed by an owner and sent by the service", function () {
     return wallet;
   }
   const accountOf = async (id: string): Promise<string> => {
-    const contract = IAccountManager__factory.connect(String(config["contract_address"]), provider);
+    const contract = AccountManager__factory.connect(String(config["contract_address"]), provider);
     return String((await contract.getAccount(id)).name);
   };
 

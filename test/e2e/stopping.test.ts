@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
 import { createChainSecuredClient, createClient, type ChainSecuredClient, type Client } from "../../client";
-import { PKP_OP_NAMES } from "../../protocol/pkpOps";
+import { PKP_OP_NAMES } from "../../protocol/ops";
 import { AccountManager__factory } from "../../typechain-types";
 import { connect, fundedWallet } from "../support/chain";
 import {

@@ -14,7 +14,7 @@ import {
   type KeyId,
   type PkpId,
 } from "../../protocol/ids";
-import { IAccountManager__factory } from "../../typechain-types";
+import { AccountManager__factory } from "../../typechain-types";
 import { Chain, WrongChain, type ChainOptions } from "../../executor/chain/chain";
 import { decodeAdmission, encodeAdmission } from "../../protocol/admission";
 import { DENIAL_REASONS, NotTheContract, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
@@ -201,7 +201,7 @@ describe("reading the chain", () => {
   });
 
   it("encodes its question and decodes the answer exactly as the contract's ABI does", () => {
-    const abi: Interface = IAccountManager__factory.createInterface();
+    const abi: Interface = AccountManager__factory.createInterface();
     fc.assert(
       fc.property(
         word,
@@ -244,7 +244,7 @@ describe("reading the chain", () => {
   });
 
   it("asks about run and key in one call, as the contract's ABI defines it", () => {
-    const abi: Interface = IAccountManager__factory.createInterface();
+    const abi: Interface = AccountManager__factory.createInterface();
     fc.assert(
       fc.property(word, word, pkp, fc.boolean(), fc.boolean(), word, (key, action, pkpId, allowed, live, cap) => {
         const keyId = hash32FromUint(key) as KeyId;
@@ -275,7 +275,7 @@ describe("reading the chain", () => {
   });
 
   it("asks in the same call about a PKP that the run is likely to use", () => {
-    const abi: Interface = IAccountManager__factory.createInterface();
+    const abi: Interface = AccountManager__factory.createInterface();
     fc.assert(
       fc.property(word, word, pkp, pkp, fc.boolean(), word, (key, action, pkpId, named, allowed, other) => {
         const keyId = hash32FromUint(key) as KeyId;

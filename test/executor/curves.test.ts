@@ -13,7 +13,7 @@ import { deriveForCurve, kindOf } from "../../executor/keys/derive";
 import { ed25519PublicKey, signEd25519 } from "../../executor/keys/ed25519";
 import { Keyring } from "../../executor/keys/keyring";
 import { p256Digest, p256PublicKey, signP256 } from "../../executor/keys/p256";
-import { publicKeyEntry, publicKeyOn } from "../../executor/keys/publicKeys";
+import { publicKeyEntry, publicKeyOn } from "../../executor/keys/curves";
 import { ORDERS_MINUS_ONE, reduceToSecret } from "../../executor/keys/scalar";
 import { CURVES, type Curve } from "../../protocol/curves";
 import type { AccountId, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";

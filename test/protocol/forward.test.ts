@@ -12,12 +12,12 @@ import {
 } from "../../protocol/forward";
 import type { ForwardDomain, ForwardRequest, Forwarded, SignedForwardRequest } from "../../protocol/forward";
 import { packedAccountId, type Address } from "../../protocol/ids";
-import { ERC2771Forwarder__factory, IAccountManager__factory } from "../../typechain-types";
+import { ERC2771Forwarder__factory, AccountManager__factory } from "../../typechain-types";
 import { FORWARD_DOMAIN as DOMAIN, FORWARDER } from "../support/forwards";
 
 const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
 const NOW = 1_800_000_000;
-const ABI: Interface = IAccountManager__factory.createInterface();
+const ABI: Interface = AccountManager__factory.createInterface();
 const owner = Wallet.createRandom();
 const FROM = owner.address as Address;
 const ID = packedAccountId(FROM);

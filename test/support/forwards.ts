@@ -3,7 +3,7 @@ import type { HDNodeWallet, Interface, Wallet } from "ethers";
 import type { ForwardDomain } from "../../protocol/forward";
 import { FORWARD_TYPES } from "../../protocol/forwardShape";
 import type { Address } from "../../protocol/ids";
-import { IAccountManager__factory } from "../../typechain-types";
+import { AccountManager__factory } from "../../typechain-types";
 import { members, type Api } from "./http";
 
 const FORWARDER_NAME = "Keywright Forwarder";
@@ -16,7 +16,7 @@ export const FORWARD_DOMAIN: ForwardDomain = {
   verifyingContract: FORWARDER,
 };
 
-const ABI: Interface = IAccountManager__factory.createInterface();
+const ABI: Interface = AccountManager__factory.createInterface();
 
 export type ForwardOverrides = Partial<Record<"from" | "to" | "value" | "gas" | "nonce" | "deadline" | "data", string>>;
 

@@ -3,9 +3,9 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Interface } from "ethers";
 import { ZERO_ADDRESS } from "../../protocol/ids";
-import { IAccountManager__factory } from "../../typechain-types";
+import { AccountManager__factory } from "../../typechain-types";
 
-const ABI: Interface = IAccountManager__factory.createInterface();
+const ABI: Interface = AccountManager__factory.createInterface();
 
 export interface World {
   chainId: bigint;

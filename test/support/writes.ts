@@ -8,13 +8,13 @@ import { Writes, type WriteToAuthorize } from "../../executor/writes/writes";
 import { KeywrightError, type ErrorCode } from "../../protocol/errors";
 import type { Credential, TaggedCall } from "../../protocol/executor";
 import type { Address, ApiKey, Hash32 } from "../../protocol/ids";
-import { IAccountManager__factory } from "../../typechain-types";
+import { AccountManager__factory } from "../../typechain-types";
 import { DOMAIN } from "./typedData";
 
 const NAMESPACE = `0x${"5a".repeat(32)}` as Hash32;
 export const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
 export const NOW = 1_800_000_000;
-export const ABI: Interface = IAccountManager__factory.createInterface();
+export const ABI: Interface = AccountManager__factory.createInterface();
 export const HOLDER = { issuer: "https://identity.example", subject: "holder" };
 export const TOKEN = "a verified token";
 

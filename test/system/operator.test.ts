@@ -74,6 +74,20 @@ describe("operator commands on PostgreSQL", function () {
     expect(await bed.groupCount(id)).to.equal(1);
   });
 
+  it("rewind: take back what is above a block, and follow the chain from there again", async () => {
+    const id = freshAccountId();
+    const fork = await bed.provider.getBlock("latest");
+    await relayer.chain.submit(newAccount(id));
+    const names = async (): Promise<string[]> =>
+      (await relayer.chain.events(id, undefined, 10)).events.map(({ name }) => name);
+    await eventually("it is followed", async () => (await names()).length === 1);
+    expect(operator("rewind", String(fork?.number), "0x12").status).to.equal(2);
+    expect(operator("rewind", String(fork?.number), String(fork?.hash)).status).to.equal(0);
+    // The event, its retraction, and the event again.
+    await eventually("it is followed again", async () => (await names()).length === 3);
+    await relayer.chain.submit(addGroup(id, "after"));
+  });
+
   it(
     "correct an account's credit by a further entry, once for each reference, which its owner " +
       "sees and the ledger check accepts",

@@ -1,6 +1,6 @@
 /** Describes a contract event in words, using the names that its owner gave. */
 import type { Answer, DecodedCall } from "../../../client";
-import { opNames } from "../../../protocol/pkpOps";
+import { opNames } from "../../../protocol/ops";
 import { day, dollars, listed, short } from "../../parts/text";
 import type { Names } from "./names";
 

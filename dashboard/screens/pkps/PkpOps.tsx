@@ -1,5 +1,5 @@
 import { useState, type ReactNode } from "react";
-import { PKP_OP_NAMES, type PkpOp } from "../../../protocol/pkpOps";
+import { OPS, PKP_OP_NAMES, type PkpOp } from "../../../protocol/ops";
 import type { Pkp } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { setPkpOps } from "../../changes/operations";
@@ -8,19 +8,6 @@ import { FormDialog } from "../../parts/Dialog";
 import { Badge } from "../../parts/elements";
 import { Check } from "../../parts/Field";
 import { useSession } from "../../session/context";
-
-const MEANINGS: Readonly<Record<PkpOp, string>> = {
-  signMessage: "Sign messages",
-  signTypedData: "Sign typed data (EIP-712)",
-  signTransaction: "Sign transactions",
-  signDigest: "Sign 32 bytes whose meaning cannot be checked",
-  Encrypt: "Encrypt",
-  Decrypt: "Decrypt",
-  getPrivateKey: "Read the private key itself",
-  signEd25519: "Sign with Ed25519 (Solana and others)",
-  signSchnorr: "Sign with Schnorr (Bitcoin Taproot)",
-  signP256: "Sign with P-256",
-};
 
 /** The operations allowed with the PKP, whatever groups and code allow. */
 export function PkpOps({ pkp }: { readonly pkp: Pkp }): ReactNode {
@@ -75,7 +62,7 @@ function EditOps({ pkp, onClose }: { readonly pkp: Pkp; readonly onClose: () => 
         {PKP_OP_NAMES.map((op) => (
           <Check
             key={op}
-            label={MEANINGS[op]}
+            label={OPS[op].denial.label}
             hint={op}
             checked={!denied.includes(op)}
             onChange={(on) => allow(op, on)}

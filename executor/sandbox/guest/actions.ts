@@ -2,6 +2,7 @@
  * `Actions`: the operations the keyholder serves. Each call names a PKP or a CID; the keyholder decides whether it is
  * allowed.
  */
+import { opRow, OPS, type OpName } from "../../../protocol/ops";
 import type { Bridge } from "./bridge";
 import { olderFunctions, type OldSignature, type Ops } from "./older";
 
@@ -13,53 +14,25 @@ export interface ImportDetail {
   bytes: number;
 }
 
-/**
- * Ops, and the required and optional fields of their argument. Lists, like the ones below, because an isolate makes
- * them faster than objects with many fields.
- */
-const OPS: readonly Op[] = [
-  ["signMessage", ["pkpId", "message"]],
-  ["signTypedData", ["pkpId", "domain", "types", "message"], ["primaryType"]],
-  ["signTransaction", ["pkpId", "transaction"]],
-  ["signDigest", ["pkpId", "digest"]],
-  ["signEd25519", ["pkpId", "message"]],
-  ["signSchnorr", ["pkpId", "digest"], ["merkleRoot"]],
-  ["signP256", ["pkpId"], ["digest", "message"]],
-  ["getPublicKey", ["pkpId", "curve"]],
-  ["Encrypt", ["pkpId", "message"]],
-  ["Decrypt", ["pkpId", "ciphertext"]],
-  ["getPrivateKey", ["pkpId"]],
-  ["getActionPrivateKey", []],
-  ["signEd25519AsAction", ["message"]],
-  ["signSchnorrAsAction", ["digest"], ["merkleRoot"]],
-  ["signP256AsAction", [], ["digest", "message"]],
-  ["getActionPublicKey", ["ipfsId"], ["curve"]],
-  ["getActionWalletAddress", ["ipfsId"]],
-];
-
-type Op = readonly [name: string, required: readonly string[], optional?: readonly string[]];
-
-/** Fields that must be text. */
-const TEXTS: Record<string, string | undefined> = { signMessage: "message", Encrypt: "message", Decrypt: "ciphertext" };
-
-/** Ops whose message may be text or bytes; the keyholder receives which. */
-const BYTES_OR_TEXT = ["signEd25519", "signEd25519AsAction", "signP256", "signP256AsAction"];
-
 const ALIASES: readonly (readonly [alias: string, name: string])[] = [
   ["getLitActionPrivateKey", "getActionPrivateKey"],
   ["getLitActionWalletAddress", "getActionWalletAddress"],
 ];
 
-const SIGN = "Actions.signMessage, signTypedData, signTransaction, signDigest, signEd25519, signSchnorr or signP256";
-/** Functions of older systems, and their replacement. */
-const REPLACED: readonly (readonly [name: string, instead: string])[] = [
-  ["signAndCombine", `${SIGN}; each returns the whole signature`],
+const namesLike = (pattern: RegExp): string =>
+  Object.keys(OPS)
+    .filter((name) => pattern.test(name))
+    .join(", ");
+const signing = (): string => `one of Actions.${namesLike(/^sign(?!.*AsAction)/)}; each returns the whole signature`;
+
+/** Functions of older systems, and their replacement. Lists: an isolate makes them faster than objects. */
+const REPLACED: readonly (readonly [name: string, instead: string | (() => string)])[] = [
+  ["signAndCombine", signing],
   [
     "signAsAction",
-    "Actions.signEd25519AsAction, signSchnorrAsAction or signP256AsAction, or an ethers.Wallet over " +
-      "Actions.getActionPrivateKey()",
+    () => `one of Actions.${namesLike(/^sign.*AsAction/)}, or an ethers.Wallet over Actions.getActionPrivateKey()`,
   ],
-  ["sign", SIGN],
+  ["sign", signing],
   ["encrypt", "Actions.Encrypt({ pkpId, message })"],
   ["decrypt", "Actions.Decrypt({ pkpId, ciphertext })"],
   ["decryptAndCombine", "Actions.Decrypt({ pkpId, ciphertext })"],
@@ -97,17 +70,16 @@ export interface ActionsParts {
 export function createActions({ bridge, setResponse, keepSignature, imports, log }: ActionsParts): object {
   const { parse } = JSON;
   const actions: Record<string, unknown> = {};
-  for (const op of OPS) {
-    const [name] = op;
+  for (const name in OPS) {
     actions[name] = async (args?: unknown): Promise<unknown> => {
-      const { value } = await bridge.call(name, checked(op, args));
+      const { value } = await bridge.call(name, checked(name as OpName, args));
       return parse(value) as unknown;
     };
   }
   for (const [alias, name] of ALIASES) actions[alias] = actions[name];
   for (const [name, instead] of REPLACED) {
     actions[name] = () => {
-      throw new Error(`Actions.${name} does not exist here. Use ${instead}.`);
+      throw new Error(`Actions.${name} does not exist here. Use ${typeof instead === "string" ? instead : instead()}.`);
     };
   }
   for (const [name, call] of olderFunctions(actions as unknown as Ops, keepSignature)) actions[name] = call;
@@ -138,7 +110,8 @@ const compressedKey = (key: string): string =>
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
 /** A plain copy with only the known fields; errors name missing and unknown ones. */
-function checked([name, required, optional = []]: Op, args: unknown): Record<string, unknown> {
+function checked(name: OpName, args: unknown): Record<string, unknown> {
+  const { required, optional = [], text, bytesOrText } = opRow(name);
   const fields = [...required, ...optional];
   const usage = `Actions.${name}(${fields.length > 0 ? `{ ${fields.join(", ")} }` : ""})`;
   if (args === undefined && required.length === 0) return {};
@@ -146,14 +119,11 @@ function checked([name, required, optional = []]: Op, args: unknown): Record<str
   for (const field of required) if (args[field] === undefined) throw new TypeError(`${usage}: ${field} is missing`);
   for (const field of Object.keys(args))
     if (!fields.includes(field)) throw new TypeError(`${usage}: unknown field ${field}`);
-  // Bytes would be converted to the text of their hex, and something unintended would be signed.
-  const text = TEXTS[name];
   if (text !== undefined && typeof args[text] !== "string") throw new TypeError(`${usage}: ${text} must be a string`);
-  const mixed = BYTES_OR_TEXT.includes(name);
   return Object.fromEntries(
     fields
       .filter((field) => args[field] !== undefined)
-      .map((field) => [field, mixed && field === "message" ? messageOf(usage, args[field]) : portable(args[field])]),
+      .map((field) => [field, field === bytesOrText ? messageOf(usage, args[field]) : portable(args[field])]),
   );
 }
 

@@ -1,10 +1,10 @@
 /** The contract's ABI: encodes calldata; decodes results, events and errors. */
 import type { Interface } from "ethers";
-import { IAccountManager__factory } from "../../../typechain-types";
+import { AccountManager__factory } from "../../../typechain-types";
 import type { ContractWrite } from "../../../protocol/executor";
 
 /** Untyped by function name: writes arrive as data. */
-export const CONTRACT: Interface = IAccountManager__factory.createInterface();
+export const CONTRACT: Interface = AccountManager__factory.createInterface();
 
 export function encodeWrite(write: ContractWrite): string {
   if (!("calls" in write)) return CONTRACT.encodeFunctionData(write.functionName, write.args);

@@ -225,8 +225,8 @@ export class Follower {
   }
 
   /**
-   * Compares from the newest block on, in growing steps. Whether older blocks can be read does not matter: among dozens
-   * of them a weak endpoint fails for one nearly every time.
+   * Compares from the newest block on, in growing steps: reading dozens of blocks at once would fail nearly every time
+   * on an unreliable endpoint.
    */
   async #newestCommon(
     known: readonly Block[],

@@ -11,7 +11,7 @@ import type {
   GroupInfoStructOutput as GroupInfo,
   PkpInfoStructOutput as PkpInfo,
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
-} from "../../../typechain-types/contracts/interfaces/IAccountManager";
+} from "../../../typechain-types/contracts/AccountManager";
 import { keyAnswer, keyQuestion, type KeyState } from "../../../protocol/keyState";
 import type { RpcCall } from "../../../protocol/rpc/endpoint";
 import { namedError } from "../abi/reverts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { OP_ARGUMENTS } from "../../../executor/ops/arguments";
+import { OP_NAMES } from "../../../protocol/ops";
 import { SEED, count } from "../../support/counts";
 import { opsBed } from "../../support/ops";
 
@@ -135,9 +135,7 @@ describe("attack: runs that are free because a value throws in the keyholder", (
       getActionWalletAddress: fc.record({ ipfsId: value }),
     };
     const anyCall = fc.oneof(
-      ...Object.keys(OP_ARGUMENTS).map((name) =>
-        fc.tuple(fc.constant(name), fc.oneof(shaped[name] ?? fc.object(), fc.object())),
-      ),
+      ...OP_NAMES.map((name) => fc.tuple(fc.constant(name), fc.oneof(shaped[name] ?? fc.object(), fc.object()))),
     );
     await fc.assert(
       fc.asyncProperty(anyCall, fc.boolean(), async ([name, args], withPkp) => {

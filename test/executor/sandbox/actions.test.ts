@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { keyOps, type OpCall } from "../../../executor/sandbox/types";
+import type { OpCall } from "../../../executor/sandbox/types";
+import { OP_NAMES } from "../../../protocol/ops";
 import { run, valueOf } from "../../support/sandbox";
 
 describe("the Actions SDK", () => {
@@ -13,7 +14,7 @@ describe("the Actions SDK", () => {
 
   it("has every op the keyholder serves", async () => {
     expect(
-      await valueOf(`${JSON.stringify(keyOps)}.filter((name) => typeof Actions[name] !== "function")`),
+      await valueOf(`${JSON.stringify(OP_NAMES)}.filter((name) => typeof Actions[name] !== "function")`),
     ).to.deep.equal([]);
   });
 

@@ -10,7 +10,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { keyOps } from "../../../executor/sandbox/types";
+import { OP_NAMES } from "../../../protocol/ops";
 import { withLimits } from "../../../scripts/action/limitsTable";
 import { createLocalRunner, type LocalRun, type LocalRunner } from "../../../scripts/action/localRun";
 
@@ -73,7 +73,7 @@ describe("docs/actions.md and examples/", function () {
 
   it("shows every global in a snippet that is run, and names it", () => {
     const code = [...page.matchAll(SNIPPET)].map(([, snippet]) => snippet).join("\n");
-    for (const name of [...keyOps, "setResponse", "showImportDetails"]) expect(code).to.contain(`Actions.${name}(`);
+    for (const name of [...OP_NAMES, "setResponse", "showImportDetails"]) expect(code).to.contain(`Actions.${name}(`);
     const globals = [
       ...["ethers", "fetch", "Headers", "Request", "Response", "AbortController", "URL", "URLSearchParams"],
       ...["TextEncoder", "TextDecoder", "atob", "btoa", "structuredClone", "setTimeout", "crypto", "console"],

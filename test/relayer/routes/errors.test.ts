@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { ERRORS, RUN_ERROR_CODES, codeOfSolidityError, type ErrorCode } from "../../../protocol/errors";
 import { ROUTE_NAMES, errorsOf, problemType, routeOf } from "../../../protocol/http";
-import { IAccountManager__factory } from "../../../typechain-types";
+import { AccountManager__factory } from "../../../typechain-types";
 
 const docs = readFileSync(join(__dirname, "../../../docs/errors.md"), "utf8");
 const sections = new Map(
@@ -48,7 +48,7 @@ describe("error codes", () => {
   });
 
   it("include every error the contract can throw", () => {
-    const solidity = IAccountManager__factory.abi.flatMap((item) => (item.type === "error" ? [item.name] : []));
+    const solidity = AccountManager__factory.abi.flatMap((item) => (item.type === "error" ? [item.name] : []));
     expect(solidity).to.have.length.above(20);
     for (const name of solidity) expect(ERRORS, name).to.have.property(codeOfSolidityError(name));
   });

@@ -5,13 +5,13 @@ import { Wallet, type HDNodeWallet } from "ethers";
 import { KeywrightError } from "../../../protocol/errors";
 import type { SignedForwardRequest } from "../../../protocol/forwardShape";
 import { packedAccountId, type AccountId, type Address } from "../../../protocol/ids";
-import { ERC2771Forwarder__factory, IAccountManager__factory } from "../../../typechain-types";
+import { ERC2771Forwarder__factory, AccountManager__factory } from "../../../typechain-types";
 import { ChainBed } from "../../support/chainBed";
 import { signedForward, type ForwardOverrides } from "../../support/forwards";
 import { Api, codeOf, type HttpAnswer } from "../../support/http";
 import { startRelayerBed, UNLIMITED, type RelayerBed } from "../../support/relayerBed";
 
-const ABI = IAccountManager__factory.createInterface();
+const ABI = AccountManager__factory.createInterface();
 const RIVAL = 8;
 const FREE_WRITES_PER_DAY = 3;
 

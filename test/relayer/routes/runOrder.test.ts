@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { freePort } from "../../../scripts/dev/ports";
 import { startStack, type Stack } from "../../../scripts/dev/stack";
-import { IAccountManager__factory } from "../../../typechain-types";
+import { AccountManager__factory } from "../../../typechain-types";
 import {
   NO_PERMISSIONS,
   codeOf,
@@ -19,7 +19,7 @@ import { RpcProxy } from "../../support/rpcProxy";
 const HELLO = "async function main() { return 'hello'; }";
 const OTHER = "async function main() { return 'another'; }";
 const UNLISTED = "async function main() { return 'in no group'; }";
-const ABI = IAccountManager__factory.createInterface();
+const ABI = AccountManager__factory.createInterface();
 const MULTICALL = ABI.getFunction("multicall").selector;
 const ABOUT_KEYS: readonly string[] = [
   MULTICALL,
