@@ -10,6 +10,7 @@ const PATHS = {
   runner: "M7 5v14l11-7z",
   activity: "M3 12h4l3-8 4 16 3-8h4",
   credit: "M3 7h18v11H3zM3 11h18M7 15h3",
+  webhooks: "M4 12a8 8 0 0 1 8-8M4 12a8 8 0 0 0 8 8M8 12a4 4 0 0 1 4-4M8 12a4 4 0 0 0 4 4M12 12h9M18 9l3 3-3 3",
   trust: "M12 3a4 4 0 0 1 4 4v3M8 10V7a4 4 0 0 1 4-4M6 10h12v10H6zM12 14v2.500",
   account: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM5 20c.6-3.500 3.400-5.500 7-5.500s6.400 2 7 5.500",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
