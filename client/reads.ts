@@ -3,31 +3,41 @@
  * trust the service. Absent, since not on chain: what a key has spent, and the CID behind an action's hash.
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
+import { DENIALS } from "../protocol/denials";
 import { opNames } from "../protocol/ops";
 import type { ContractRunner } from "ethers";
 import type { AccountManager } from "../typechain-types/contracts/AccountManager";
 import { AccountManager__factory } from "../typechain-types/factories/contracts/AccountManager__factory";
+import { groupsFound, isPlain } from "./groupReads";
 import { toActionHash, toAddress, toGroupId, toKeyId } from "./fields";
 import type { Page } from "./operations";
 import type { OwnerProvider } from "./ownerSigner";
 import { walletErrorOf } from "./wallet";
 import type { Answer, Item, Query } from "./wire";
 
-type PageQuery = Query<"listGroups">;
+type PageQuery = Pick<Query<"listGroups">, "page_number" | "page_size">;
 type ListedUsageKey = Omit<
   Item<"listApiKeys">,
-  "spent_cents" | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`
+  | "spent_cents"
+  | "last_used_at"
+  | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`
 >;
 type ListedAction = Omit<Item<"listActions">, "action_ipfs_cid">;
 
 export interface OwnerReads {
   account(): Promise<Answer<"account">>;
-  listGroups(query?: PageQuery): Promise<Page<Item<"listGroups">>>;
+  listGroups(query?: Query<"listGroups">): Promise<Page<Item<"listGroups">>>;
   listActions(query?: Query<"listActions">): Promise<Page<ListedAction>>;
   listWallets(query?: PageQuery): Promise<Page<Item<"listWallets">>>;
   listWalletsInGroup(query: Query<"listWalletsInGroup">): Promise<Page<Item<"listWallets">>>;
   /** At most 200 items per page. */
   listApiKeys(query?: PageQuery): Promise<Page<ListedUsageKey>>;
+  /** The contract's decision about a run, with its reason. */
+  explainExecution(query: {
+    api_key_hash: string;
+    hashed_cid: string;
+    pkp_id?: string;
+  }): Promise<Pick<Answer<"explainExecution">, "allowed" | "reason">>;
   /** Whether this key may run this action, with this PKP if one is given. `usage_api_key` is the key or its hash. */
   mayRun(question: { usage_api_key: string; hashed_cid: string; pkp_id?: string }): Promise<boolean>;
 }
@@ -47,7 +57,9 @@ export function ownerReads(accountId: AccountId, ask: AskContract): OwnerReads {
   return {
     account: async () => accountOf(await ask((contract) => contract.getAccount(accountId))),
     listGroups: async (query) =>
-      pageOf(await ask((contract) => contract.listGroups(accountId, ...range(query))), groupItem),
+      isPlain(query)
+        ? groupPage(accountId, ask, query)
+        : groupsFound(accountId, ask, await everyGroup(accountId, ask), query ?? {}),
     listActions: async (query = {}) => {
       const { group_id: group } = query;
       const page = await ask((contract) =>
@@ -66,6 +78,15 @@ export function ownerReads(accountId: AccountId, ask: AskContract): OwnerReads {
       ),
     listApiKeys: async (query) =>
       pageOf(await ask((contract) => contract.listUsageApiKeys(accountId, ...range(query))), usageKeyItem),
+    explainExecution: async ({ api_key_hash, hashed_cid, pkp_id }) => {
+      const question = [
+        toKeyId(api_key_hash),
+        toActionHash(hashed_cid, "hashed_cid"),
+        pkp_id === undefined ? ZERO_ADDRESS : toAddress(pkp_id, "pkp_id"),
+      ] as const;
+      const { allowed, reason } = await ask((contract) => contract.explainExecution(...question));
+      return { allowed, reason: DENIALS[Number(reason)] ?? "none" };
+    },
     mayRun: async ({ usage_api_key, hashed_cid, pkp_id }) => {
       const key = toKeyId(usage_api_key);
       const action = toActionHash(hashed_cid, "hashed_cid");
@@ -77,6 +98,19 @@ export function ownerReads(accountId: AccountId, ask: AskContract): OwnerReads {
 }
 
 const PAGE_SIZE = 50;
+const LARGE_PAGE = 200;
+
+const groupPage = async (id: AccountId, ask: AskContract, query: PageQuery = {}): Promise<Page<Item<"listGroups">>> =>
+  pageOf(await ask((contract) => contract.listGroups(id, ...range(query))), groupItem);
+
+async function everyGroup(id: AccountId, ask: AskContract): Promise<Item<"listGroups">[]> {
+  const all: Item<"listGroups">[] = [];
+  for (let page = 0; ; page += 1) {
+    const { items, total } = await groupPage(id, ask, { page_number: page, page_size: LARGE_PAGE });
+    all.push(...items);
+    if (items.length === 0 || all.length >= total) return all;
+  }
+}
 
 function range({ page_number = 0, page_size = PAGE_SIZE }: PageQuery = {}): [offset: bigint, limit: bigint] {
   return [BigInt(page_number) * BigInt(page_size), BigInt(page_size)];

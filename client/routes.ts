@@ -50,6 +50,7 @@ export const CLIENT_ROUTES = {
   listActions: { method: "GET", path: "/core/v1/list_actions", paged: true },
   getActionIpfsId: { method: "POST", path: "/core/v1/get_lit_action_ipfs_id" },
   runAction: { method: "POST", path: "/core/v1/run_action", effect: true },
+  explainExecution: { method: "GET", path: "/core/v1/explain_execution" },
   listRuns: { method: "GET", path: "/core/v1/list_runs", paged: true },
   usage: { method: "GET", path: "/core/v1/usage", paged: true },
   createWalletWithSignature: { method: "POST", path: "/core/v1/create_wallet_with_signature", effect: true },

@@ -1,10 +1,8 @@
 /** Limits of runs on this deployment: the defaults, which the operator may change within what the executor supports. */
-import { MAX_WALL_MS, RUN_LIMITS, type RunLimits } from "../protocol/limits";
+import { MIB, MAX_WALL_MS, RUN_LIMITS, type RunLimits } from "../protocol/limits";
 
 export type LimitName = keyof typeof RUN_LIMITS;
 export const LIMIT_NAMES = Object.keys(RUN_LIMITS) as LimitName[];
-
-const MIB = 2 ** 20;
 
 /**
  * The highest values an operator may set: above them the channel between the processes or a child's memory would not

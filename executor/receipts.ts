@@ -9,6 +9,7 @@ import type { Decision } from "../protocol/decision";
 import type { Chain } from "./chain/chain";
 import type { StatementKey } from "./keys/statementKey";
 import type { RunOutcome } from "./sandbox/types";
+import { within } from "../protocol/within";
 
 export interface ReceiptParts {
   readonly chain: Pick<Chain, "blockHash">;
@@ -107,10 +108,4 @@ export class Receipts {
 const base64url = (text: string): string => Buffer.from(text, "utf8").toString("base64url");
 const sha256 = (text: string): string => createHash("sha256").update(text, "utf8").digest("hex");
 
-async function inTime<T>(value: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), BLOCK_HASH_WAIT_MS);
-  });
-  return Promise.race([value, late]).finally(() => clearTimeout(timer));
-}
+const inTime = <T>(value: Promise<T>): Promise<T | undefined> => within(BLOCK_HASH_WAIT_MS, value, () => undefined);

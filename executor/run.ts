@@ -29,6 +29,7 @@ import {
 } from "./sandbox/types";
 import type { CallContext } from "./server";
 import { defined } from "../protocol/defined";
+import { within } from "../protocol/within";
 
 export interface RunnerParts extends OpsParts {
   readonly callers: Callers;
@@ -258,16 +259,10 @@ async function confirmedMs(key: RunKey, { rest, hasRest, permit }: CallContext):
   return limitMs;
 }
 
-async function withinPaymentWait<T>(second: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => reject(new KeywrightError("timed_out", "The run was not paid for in time.")),
-      PAYMENT_WAIT_MS,
-    );
+const withinPaymentWait = <T>(second: Promise<T>): Promise<T> =>
+  within(PAYMENT_WAIT_MS, second, () => {
+    throw new KeywrightError("timed_out", "The run was not paid for in time.");
   });
-  return Promise.race([second, late]).finally(() => clearTimeout(timer));
-}
 
 function answerOf(
   outcome: RunOutcome,

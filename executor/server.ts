@@ -17,7 +17,7 @@ import {
   type RunPermission,
 } from "../protocol/executor";
 import { Crowded, FairShare, inScope } from "../protocol/fairShare";
-import { RUN_LIMITS, SHARED_LIMITS } from "../protocol/limits";
+import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../protocol/limits";
 import { RunDenied } from "./access/authorize";
 
 export interface CallContext {
@@ -58,7 +58,6 @@ export interface ServerOptions {
   readonly logger: Logger;
 }
 
-const MIB = 2 ** 20;
 /**
  * Code is at most 16 MiB. JSON escapes may be longer, but then they were in the client's request too, which the relayer
  * limits to 17 MiB.

@@ -42,8 +42,8 @@ import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
 import { defined } from "../protocol/defined";
+import { MIB } from "../protocol/limits";
 
-const MIB = 2 ** 20;
 const POOL_DRAIN_MS = 500;
 const CHAIN_WAIT_MS = 30_000;
 const CHAIN_RETRY_MS = 500;

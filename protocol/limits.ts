@@ -3,8 +3,8 @@
  * the docs are checked against them.
  * Source: docs/conformance.md §8.
  */
-const KIB = 1024;
-const MIB = 1024 * KIB;
+export const KIB = 1024;
+export const MIB = 1024 * KIB;
 
 /** Limits of one run, enforced by the executor. */
 export const RUN_LIMITS = {
@@ -92,6 +92,11 @@ export const WIRE_LIMITS = {
   descriptionBytes: 1024,
   pageSizeDefault: 50,
   pageSizeMax: 1000,
+  /** Groups a page whose members are shown as well. */
+  membersPageMax: 200,
+  /** Records that a search or filter visits. */
+  searchedRecords: 10_000,
+  searchBytes: 128,
   eventsPageMax: 1000,
   membersPerRequest: 256,
   scopeListItems: 1000,

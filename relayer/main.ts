@@ -32,7 +32,6 @@ import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
 import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
 import { SharedCodeStore } from "./store/sharedCode";
-import { QUEUE_OF_RUN_ENDS } from "./store/vacuum";
 import { openDocs } from "./site/docs";
 import { openPackages } from "./site/packages";
 import { openViewer } from "./site/viewer";
@@ -46,10 +45,7 @@ const CATCH_UP_MS = 500;
 const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
 const TRIMMING_MS = 5 * 60_000;
-const VACUUM_MS = 2 * 60_000;
-const QUEUE_VACUUM_MS = 10_000;
-/** Runs recorded in one batch: few enough that the embedded database is done before a short run is. */
-const ENDS_PER_BATCH = 8;
+const VACUUM_MS = 30_000;
 
 /** Readiness is withdrawn first: load balancers stop sending while everything is still served. */
 const drain = { isOn: false };
@@ -154,7 +150,6 @@ function startCredits(config: Config, log: Logger, store: Store, instanceId: str
       ? { secretKey: new Secret(secretKey), publishableKey, webhookSecret: new Secret(webhookSecret), apiBase }
       : undefined,
     deployment: `${config.chainId}:${config.contractAddress}`,
-    endsPerBatch: store.kind === "pglite" ? ENDS_PER_BATCH : undefined,
     onError: (error) => log.error({ err: error }, "credits"),
     onProcessorWrong: (found) => log.error(found, "the ledger and the payment processor differ"),
   });
@@ -305,12 +300,9 @@ function startHousekeeping(
   deletion.start();
   running.add("housekeeping", () => deletion.stop());
   if (vacuum === undefined) return;
-  const vacuuming = [
-    new Repeating(() => vacuum(), VACUUM_MS, onError),
-    new Repeating(() => vacuum([QUEUE_OF_RUN_ENDS]), QUEUE_VACUUM_MS, onError),
-  ];
-  for (const work of vacuuming) work.start();
-  running.add("vacuum", () => Promise.all(vacuuming.map((work) => work.stop())));
+  const vacuuming = new Repeating(() => vacuum(), VACUUM_MS, onError);
+  vacuuming.start();
+  running.add("vacuum", () => vacuuming.stop());
 }
 
 function startTrimming(sharedCode: SharedCodeStore, log: Logger): () => Promise<void> {

@@ -8,6 +8,7 @@ import type { RunFacts } from "./routes/deps";
 import type { AuditFigures } from "./credits/audit";
 import type { ProcessorFigures } from "./credits/payments/check";
 import type { PoolFigures } from "./store/pool";
+import { within } from "../protocol/within";
 
 /** A timer of this interval; each wake-up of an idle process costs a tenth of a millisecond. */
 const LOOP_PRECISION_MS = 50;
@@ -227,7 +228,11 @@ export class Metrics {
   async text(): Promise<string> {
     await Promise.all(
       this.#sources.map(async ({ name, read }) => {
-        const isUp = await within(SOURCE_DEADLINE_MS, read()).catch(() => false);
+        const isUp = await within(
+          SOURCE_DEADLINE_MS,
+          read().then(() => true),
+          () => false,
+        ).catch(() => false);
         this.#sourceUp.set({ source: name }, isUp ? 1 : 0);
       }),
     );
@@ -255,11 +260,4 @@ export class Metrics {
 
 function showEach(gauge: Gauge, label: string, values: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(values)) gauge.set({ [label]: name }, value);
-}
-
-/** True when `work` finished in time. */
-async function within(ms: number, work: Promise<void>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), ms)));
-  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer));
 }

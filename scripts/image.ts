@@ -8,9 +8,9 @@ import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { buildImages, IMAGE_NAMES, readDigests, writeDigests } from "./image/build";
 import { newestPackages } from "./image/debian";
+import { MIB } from "../protocol/limits";
 
 const ROOT = resolve(__dirname, "..", "..");
-const MIB = 2 ** 20;
 
 interface Options {
   output: string;

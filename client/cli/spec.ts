@@ -84,6 +84,7 @@ const WORDS: Readonly<Record<string, string>> = {
   listActions: "action list",
   publicKeys: "pkp public-keys",
   listRuns: "runs list",
+  explainExecution: "runs explain",
   usage: "billing usage",
   events: "logs",
   balance: "billing balance",

@@ -9,8 +9,8 @@ import { certificateFiles, MAX_EVIDENCE_BYTES, parseChecksums } from "./files";
 import { get, type Got } from "./http";
 import { Malformed } from "./types";
 import { defined } from "../../protocol/defined";
+import { MIB } from "../../protocol/limits";
 
-const MIB = 1024 * 1024;
 const MAX_FILES = 32;
 const MAX_PACKAGES = 8;
 

@@ -11,6 +11,7 @@ import { constants, getCollateral, PHALA_PCCS_URL, Quote, QuoteVerifier, utils }
 import { z } from "zod";
 import { type QuoteFacts } from "./quote";
 import { Malformed } from "./types";
+import { within } from "../../protocol/within";
 
 const MAX_COLLATERAL_TEXT = 1024 * 1024;
 const text = z.string().max(MAX_COLLATERAL_TEXT);
@@ -82,23 +83,16 @@ function chainIn(quote: Buffer): string {
 }
 
 async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureOptions): Promise<Collateral> {
-  const deadline = new AbortController();
-  const late = new Promise<never>((_, reject) => {
-    const timer = setTimeout(
-      () => reject(new NoCollateral(`the collateral service did not answer within ${timeoutMs} ms`)),
-      timeoutMs,
-    );
-    deadline.signal.addEventListener("abort", () => clearTimeout(timer));
-  });
   try {
-    return collateralSchema.parse(await Promise.race([getCollateral(pccsUrl ?? PHALA_PCCS_URL, quote), late]));
+    const collateral = await within(timeoutMs, getCollateral(pccsUrl ?? PHALA_PCCS_URL, quote), () => {
+      throw new NoCollateral(`the collateral service did not answer within ${timeoutMs} ms`);
+    });
+    return collateralSchema.parse(collateral);
   } catch (error) {
     if (error instanceof NoCollateral) throw error;
     throw new NoCollateral(
       `the collateral could not be fetched (${error instanceof Error ? error.message : "unknown reason"})`,
     );
-  } finally {
-    deadline.abort();
   }
 }
 

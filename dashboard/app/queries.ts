@@ -4,9 +4,9 @@
  */
 import {
   useInfiniteQuery,
-  useQueries,
   useQuery,
   type InvalidateQueryFilters,
+  type Query,
   type QueryClient,
 } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
@@ -21,15 +21,28 @@ export type Pkp = ItemOf<"listWallets">;
 /** A key's spending is not on chain: absent when a wallet reads. */
 export type UsageKey = Omit<
   ItemOf<"listApiKeys">,
-  "spent_cents" | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`
+  | "spent_cents"
+  | "last_used_at"
+  | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`
 > & {
   readonly spent_cents?: number;
+  readonly last_used_at?: number | undefined;
 };
 
 /** Refetches the page's queries. Cancels a read in flight, which may have been answered before the change. */
 export async function readAgain(queries: QueryClient, filters: InvalidateQueryFilters): Promise<void> {
   await queries.cancelQueries(filters);
   await queries.invalidateQueries(filters);
+}
+
+/** What a change makes old. */
+export type Touched = "account" | "pkps" | "groups" | "actions" | "keys" | "members";
+
+/** Whether a query shows something of what is touched; those a wallet signs for are read on demand only. */
+export function isTouched({ queryKey: [kind, name] }: Query, touched: readonly Touched[], isKey: boolean): boolean {
+  if (kind === "list" || kind === "account") return touched.includes((name ?? kind) as Touched);
+  if (kind === "members" || kind === "listing") return touched.includes("members");
+  return kind === "signed" && isKey;
 }
 
 type PageQuery = { page_number: number; page_size: number };
@@ -46,11 +59,16 @@ export interface Listed<Item> {
 export const readerOf = (session: Session) => (session.kind === "key" ? session.client : session.owner);
 
 const PAGE = 1_000;
-const CHAIN_PAGE = 200;
+const CHAIN_PAGE = 500;
+const CHAIN_KEYS = 200;
 
 /** Loads all pages of a list in sequence; the first shows while the rest load. */
-function useList<Item>(name: string, read: (query: PageQuery) => Promise<Page<Item>>): Listed<Item> {
-  const size = useSession().kind === "key" ? PAGE : CHAIN_PAGE;
+function useList<Item>(
+  name: Touched,
+  read: (query: PageQuery) => Promise<Page<Item>>,
+  chainPage = CHAIN_PAGE,
+): Listed<Item> {
+  const size = useSession().kind === "key" ? PAGE : chainPage;
   const { data, hasNextPage, isFetchingNextPage, fetchNextPage, isLoading, error } = useInfiniteQuery({
     queryKey: ["list", name],
     initialPageParam: 0,
@@ -88,7 +106,7 @@ export function usePkps(): Listed<Pkp> {
 }
 export function useUsageKeys(): Listed<UsageKey> {
   const session = useSession();
-  return useList<UsageKey>("keys", (query) => readerOf(session).listApiKeys(query));
+  return useList<UsageKey>("keys", (query) => readerOf(session).listApiKeys(query), CHAIN_KEYS);
 }
 
 export interface Members {
@@ -126,14 +144,36 @@ export function useMembers(groupId: string) {
   return useQuery(membersQuery(session, groupId));
 }
 
-/** Members of every group; undefined for those not loaded yet. */
-export function useAllMembers(groups: readonly Group[]): ReadonlyMap<string, Members> {
+/** What groups are asked for by. */
+export interface Listing {
+  readonly pkp_id?: string;
+  readonly hashed_cid?: string;
+}
+export type ListingGroup = Group & Required<Pick<Group, "pkp_ids_permitted" | "cid_hashes_permitted">>;
+
+const LISTING_PAGE = 200;
+
+/** The groups that list a PKP or an action, by name or because they list any, with the first members of each. */
+export function useListing(asked: Listing) {
   const session = useSession();
-  return useQueries({
-    queries: groups.map(({ id }) => membersQuery(session, id)),
-    combine: (results) =>
-      new Map(results.flatMap(({ data }, at) => (data === undefined ? [] : [[groups[at]?.id ?? "", data] as const]))),
+  return useQuery({
+    queryKey: ["listing", asked],
+    queryFn: async (): Promise<readonly ListingGroup[]> => {
+      const { listGroups } = readerOf(session);
+      const query = { ...asked, members: "true" } as const;
+      return (await everyPage(LISTING_PAGE, (page) => listGroups({ ...query, ...page }))) as ListingGroup[];
+    },
   });
+}
+
+/** The first of the groups that list a PKP or an action, and how many there are. */
+export function useFirstListing(asked: Listing): Page<Group> {
+  const session = useSession();
+  const { data } = useQuery({
+    queryKey: ["listing", "first", asked],
+    queryFn: () => readerOf(session).listGroups({ ...asked, page_size: 4 }),
+  });
+  return data ?? { items: [], total: 0 };
 }
 
 export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, string> =>

@@ -4,7 +4,7 @@
  */
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { readAgain } from "../app/queries";
+import { isTouched, readAgain, type Touched } from "../app/queries";
 import { ClientError } from "../../client";
 import { useMessages } from "../parts/Messages";
 import { useSession } from "../session/context";
@@ -50,7 +50,7 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   const settle = (outcome: Outcome<object>): void => {
     asked?.answer(outcome);
     setAsked(undefined);
-    if (outcome.state === "done") void refresh();
+    if (outcome.state === "done") void refresh(asked?.change.touches);
   };
   const value = useMemo(() => ({ perform }), [perform]);
   return (
@@ -121,7 +121,7 @@ function useApi(session: Session): <R extends object>(change: Change<R>) => Prom
         const result = await change.viaApi(session.client, { idempotencyKey });
         if (secret === undefined) endAttempt(name);
         say(`Done: ${change.title}.`);
-        await refresh();
+        await refresh(change.touches);
         return { state: "done", result };
       } catch (error) {
         if (!(error instanceof ClientError) || !error.retryable) endAttempt(name);
@@ -135,11 +135,16 @@ function useApi(session: Session): <R extends object>(change: Change<R>) => Prom
   );
 }
 
-/** Refetches the page's queries, except those that a wallet would have to sign for. */
-function useRefresh(session: Session): () => Promise<void> {
+/** Refetches what was touched, or else everything, except what a wallet would have to sign for. */
+function useRefresh(session: Session): (touched?: readonly Touched[]) => Promise<void> {
   const queries = useQueryClient();
+  const isKey = session.kind === "key";
   return useCallback(
-    () => readAgain(queries, { predicate: ({ queryKey }) => session.kind === "key" || queryKey[0] !== "signed" }),
-    [queries, session.kind],
+    (touched) =>
+      readAgain(queries, {
+        predicate: (query) =>
+          touched === undefined ? isKey || query.queryKey[0] !== "signed" : isTouched(query, touched, isKey),
+      }),
+    [queries, isKey],
   );
 }

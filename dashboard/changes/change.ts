@@ -1,3 +1,4 @@
+import type { Touched } from "../app/queries";
 import type { CallOptions, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
 
 /** A change of the account, described in words, for both modes. Has no effect until performed. */
@@ -6,6 +7,8 @@ export interface Change<R extends object = object> {
   readonly title: string;
   /** Its arguments, human-readable. */
   readonly words: readonly (readonly [label: string, value: string])[];
+  /** What it makes old; left out: everything. */
+  readonly touches?: readonly Touched[];
   /** API mode: the service submits it. */
   readonly viaApi: (client: Client, options: CallOptions) => Promise<R>;
   /** ChainSecured: prepared for the owner to sign. */

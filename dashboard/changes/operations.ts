@@ -2,6 +2,7 @@
 import type { PkpOp } from "../../protocol/ops";
 import type { Body, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
 import { plural, quoted, short } from "../parts/text";
+import type { Touched } from "../app/queries";
 import type { Change } from "./change";
 import { scopeSentences, type GroupNames } from "./scopes";
 
@@ -18,6 +19,7 @@ function shared<Name extends Shared>(
   return {
     title,
     words,
+    touches: TOUCHES[name] ?? ["account"],
     viaApi: (client, options) =>
       (client[name] as (input: unknown, options: unknown) => Promise<object>)(input, options),
     viaChain: async ({ prepare }) => ({
@@ -25,6 +27,22 @@ function shared<Name extends Shared>(
     }),
   };
 }
+
+const TOUCHES: Partial<Record<Shared, readonly Touched[]>> = {
+  updateGroup: ["groups", "members"],
+  removeGroup: ["groups", "members", "keys", "account"],
+  changeGroupPkps: ["groups", "members"],
+  addActionToGroup: ["groups", "members", "actions", "account"],
+  removeActionFromGroup: ["groups", "members"],
+  removePkpFromGroup: ["groups", "members"],
+  addAction: ["actions", "members", "account"],
+  updateActionMetadata: ["actions", "members"],
+  deleteAction: ["actions", "groups", "members", "account"],
+  updateUsageApiKey: ["keys"],
+  removeUsageApiKey: ["keys", "account"],
+  revokeAllUsageApiKeys: ["keys", "account"],
+  setWalletOps: ["pkps"],
+};
 
 interface Strings {
   readonly name: string;
@@ -43,6 +61,7 @@ export function createPkp(fields: Strings): Change<MadePkp> {
   return {
     title: `Create the PKP ${quoted(fields.name, "without a name")}`,
     words: strings(fields),
+    touches: ["pkps", "account"],
     signedFirst:
       "First your wallet signs a request for a new key. That costs nothing, and the key belongs to no account until " +
       "you send the transaction that registers it.",
@@ -64,6 +83,7 @@ export function createGroup(fields: Strings, pkps: readonly string[], actions: r
   return {
     title: `Create the group ${quoted(fields.name, "without a name")}`,
     words: [...strings(fields), ["PKPs", names(pkps)], ["Actions", names(actions)]],
+    touches: ["groups", "members", "actions", "account"],
     viaApi: (client, options) => client.addGroup(body, options),
     viaChain: async ({ prepare }) => ({ write: await prepare.addGroup(body) }),
   };
@@ -134,6 +154,7 @@ export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNa
       "First your wallet signs a request for a new secret. That costs nothing, and the secret opens nothing until " +
       "you send the transaction that attaches it.",
     secretBody: permissions,
+    touches: ["keys", "account"],
     viaApi: (client, options) => client.addUsageApiKey(permissions, options),
     viaChain: async (owner) => {
       const { usage_api_key, minted } = await owner.mintUsageKey();
@@ -169,6 +190,7 @@ export const renameAccount = (fields: Strings): Change =>
 export const renamePkp = (address: string, name: string, fields: Strings): Change => ({
   title: `Rename the PKP ${quoted(name, short(address))}`,
   words: strings(fields),
+  touches: ["pkps", "members"],
   viaApi: (client, options) => client.updateWallet({ pkp_id: address, ...fields }, options),
   viaChain: async ({ prepare }) => ({ write: await prepare.updatePkp({ pkp_id: address, ...fields }) }),
 });

@@ -11,6 +11,7 @@ import { inTurn } from "../loop";
 import type { ServiceTime } from "./serviceTime";
 import type { Tripwire } from "./tripwire";
 import type { RunJob } from "./types";
+import { within } from "../../protocol/within";
 
 /** What all runs' fetches and ops share. */
 export class RunShares {
@@ -136,17 +137,14 @@ export class RunFetches {
   /** Waits for its place and for room for the body, no longer than a fetch may take. */
   async #admit(body: Buffer, scope: Scope): Promise<void> {
     const { open, bodies } = this.#parts.shares;
-    const within = async (): Promise<void> => {
+    const admitted = async (): Promise<void> => {
       await scope.take(open);
       if (body.length > 0) await scope.take(bodies, body.length);
     };
     const { fetchTimeoutMs } = this.#job.limits;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      const failed = new FetchFailed("timed_out", `it could not begin within ${fetchTimeoutMs} ms`);
-      timer = setTimeout(() => reject(failed), fetchTimeoutMs);
+    await within(fetchTimeoutMs, admitted(), () => {
+      throw new FetchFailed("timed_out", `it could not begin within ${fetchTimeoutMs} ms`);
     });
-    await Promise.race([within(), late]).finally(() => clearTimeout(timer));
   }
 
   async #requireNoKey(parts: readonly (string | Buffer)[]): Promise<void> {

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { built } from "../built";
 import { GUEST_PRIORITY } from "../confinement/priority";
 import type { Starter, StartedProcess } from "../confinement/starter";
+import { MIB } from "../../protocol/limits";
 
 /** First of the children's user ids. Each child has its own, so that a compromised one cannot touch another. */
 export const DEFAULT_FIRST_UID = 61_200;
@@ -29,7 +30,6 @@ const NODE_OPTIONS = [
   "--max-old-space-size=256",
   ...SHORT_LIVES,
 ];
-const MIB = 2 ** 20;
 
 export interface LaunchOptions {
   heapMiB: number;

@@ -4,8 +4,8 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import { totalmem } from "node:os";
+import { MIB } from "../../protocol/limits";
 
-const MIB = 2 ** 20;
 const PAGE_BYTES = 4_096;
 /** The rest is for keyholder, fetcher and all other processes of the machine or container. */
 const SHARE_OF_CHILDREN = 0.5;

@@ -8,7 +8,7 @@ import type { Fetcher } from "../fetcher/types";
 import { detectConfinement } from "../confinement/confine";
 import { Starter } from "../confinement/starter";
 import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
-import { SHARED_LIMITS } from "../../protocol/limits";
+import { MIB, SHARED_LIMITS } from "../../protocol/limits";
 import { RunShares } from "./fetches";
 import { ModuleCache } from "./imports";
 import { DEFAULT_FIRST_UID, residentCapBytes } from "./launch";
@@ -62,7 +62,6 @@ const CHECK_MS = 100;
 const UNUSED_CHILDREN = 2;
 const START_ATTEMPTS = 3;
 const DRAIN_MS = 8_000;
-const MIB = 2 ** 20;
 /** A run that has computed for this long no longer keeps others from starting. */
 const LONGEST_START_MS = 10;
 /** A run that is ended costs its child: starting new ones must not take the cores from everybody. */

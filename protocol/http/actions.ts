@@ -11,6 +11,7 @@ import {
   outHash,
   pageQuery,
   reject,
+  search,
   writeAnswer,
 } from "./fields";
 import { defineRoute } from "./route";
@@ -78,7 +79,7 @@ const listActions = defineRoute({
   summary: "The account's actions, or those a group lists. The wildcard shows the zero hash and the name Any.",
   auth: "anyKey",
   body: "none",
-  request: { query: pageQuery.extend({ group_id: groupId.optional() }) },
+  request: { query: pageQuery.extend({ group_id: groupId.optional(), search }) },
   response: z.array(
     z.strictObject({
       id: outHash,

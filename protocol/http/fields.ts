@@ -216,6 +216,13 @@ export const pageQuery = z.object({
 });
 export type Page = z.output<typeof pageQuery>;
 
+/** For lists that can be searched. */
+export const search = boundedText(
+  WIRE_LIMITS.searchBytes,
+  "Only items whose name, description or id contains this text, in any case; of the account's first " +
+    `${WIRE_LIMITS.searchedRecords.toLocaleString("en-US")} records.`,
+).optional();
+
 // Fields of answers, each in one canonical form.
 const out = (pattern: RegExp, description: string, example: string, format: { format?: string } = {}) =>
   z

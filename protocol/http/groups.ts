@@ -1,7 +1,9 @@
 /** Groups: which actions may use which PKPs. Source: docs/conformance.md §2, §4. */
 import { z } from "zod";
+import { WIRE_LIMITS } from "../limits";
 import {
   actionHash,
+  address,
   cid,
   count,
   descriptionText,
@@ -14,6 +16,7 @@ import {
   pageQuery,
   pkpReference,
   reject,
+  search,
   writeAnswer,
 } from "./fields";
 import { defineRoute } from "./route";
@@ -127,16 +130,40 @@ const group = defineRoute({
   effect: false,
 });
 
+const groupsQuery = pageQuery
+  .extend({
+    search,
+    pkp_id: address.optional().meta({ description: "Only groups that list this PKP; zero: that list any PKP." }),
+    hashed_cid: actionHash.optional().meta({ description: "Only groups that list this action; zero: any action." }),
+    members: z.enum(["true", "false"]).default("false").meta({ description: "`true` shows each group's members." }),
+  })
+  .check((ctx) => {
+    if (ctx.value.members !== "true" || ctx.value.page_size <= WIRE_LIMITS.membersPageMax) return;
+    reject(ctx as Parameters<typeof reject>[0], `page_size: must be 1 to ${WIRE_LIMITS.membersPageMax} with members`, {
+      code: "page_too_large",
+    });
+  });
+
 const listGroups = defineRoute({
   method: "GET",
   path: "/list_groups",
   tag: "Groups",
-  summary: "The account's groups.",
+  summary:
+    "The account's groups, or those that list a PKP or an action: by name, or because they list any. " +
+    `At most ${WIRE_LIMITS.membersPageMax} a page with members.`,
   auth: "anyKey",
   body: "none",
-  request: { query: pageQuery },
+  request: { query: groupsQuery },
   response: z.array(
-    z.strictObject({ id: outId, name: z.string(), description: z.string(), pkp_count: count, action_count: count }),
+    z.strictObject({
+      id: outId,
+      name: z.string(),
+      description: z.string(),
+      pkp_count: count,
+      action_count: count,
+      pkp_ids_permitted: z.array(outAddress).optional().meta({ description: "With `members`: the first 100." }),
+      cid_hashes_permitted: z.array(outHash).optional().meta({ description: "With `members`: the first 100." }),
+    }),
   ),
   errors: [],
   example: { response: [{ id: "1", name: "treasury", description: "", pkp_count: 1, action_count: 1 }] },

@@ -1,11 +1,13 @@
 /** Running an action. Source: docs/conformance.md §1, §4. */
 import { z } from "zod";
+import { DENIALS } from "../denials";
 import { RUN_ERROR_CODES } from "../errors";
 import { MAX_WALL_MS, RUN_LIMITS } from "../limits";
 import { receiptText } from "../receipt";
 import { codeText } from "./actions";
 import {
   accountId,
+  address,
   actionHash,
   boundedNumber,
   cents,
@@ -138,6 +140,8 @@ const runAction = defineRoute({
   effect: true,
 });
 
+const keyHash = accountId.meta({ description: "A usage key's hash, or the account's own id for runs by its owner." });
+
 /** The outcome of a run, as recorded. */
 export const RUN_OUTCOMES = ["succeeded", ...RUN_ERROR_CODES] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
@@ -152,7 +156,54 @@ const recorded = {
   effect: false,
   paged: true,
 } as const;
-const keyHash = accountId.meta({ description: "A usage key's hash, or the account's own id for runs by its owner." });
+
+const explainExecution = defineRoute({
+  method: "GET",
+  path: "/explain_execution",
+  tag: "Actions",
+  summary:
+    "Whether the contract permits a key to run an action, with a PKP if one is given, and why not: the decision of a " +
+    "run at this moment. Nothing runs.",
+  auth: "anyKey",
+  body: "none",
+  request: {
+    query: z
+      .object({
+        api_key_hash: keyHash,
+        hashed_cid: actionHash.optional(),
+        action_ipfs_cid: cid.optional(),
+        pkp_id: address.optional().meta({ description: "A PKP's address; left out: key and action only." }),
+      })
+      .check((ctx) => {
+        if ((ctx.value.hashed_cid === undefined) !== (ctx.value.action_ipfs_cid === undefined)) return;
+        reject(ctx as Parameters<typeof reject>[0], "give hashed_cid or action_ipfs_cid: one of them");
+      }),
+  },
+  response: z.strictObject({
+    allowed: z.boolean(),
+    reason: z.enum(DENIALS).meta({ description: "The first rule that fails; `none` if it is allowed." }),
+    detail: z.string(),
+    action_by_name: z
+      .boolean()
+      .meta({ description: "A group that allows it lists the action itself, not any action." }),
+    denied_ops: z.array(z.string()).meta({ description: "What no action may ask for with the PKP." }),
+    block_number: count,
+  }),
+  errors: ["invalid_cid", "unknown_usage_key"],
+  example: {
+    query: { api_key_hash: `0x${"6f".repeat(32)}`, hashed_cid: `0x${"a1".repeat(32)}` },
+    response: {
+      allowed: false,
+      reason: "action_not_permitted",
+      detail: "No group in which the key may run lists this action.",
+      action_by_name: false,
+      denied_ops: [],
+      block_number: 12,
+    },
+  },
+  price: "free",
+  effect: false,
+});
 
 const listRuns = defineRoute({
   ...recorded,
@@ -172,6 +223,7 @@ const listRuns = defineRoute({
           MAX_UNIX_SECONDS,
           "Unix seconds: only runs started in this second or before.",
         ).optional(),
+        from: boundedNumber(0, MAX_UNIX_SECONDS, "Unix seconds: only runs started in this second or later.").optional(),
       })
       .check((ctx) => {
         if (ctx.value.hashed_cid === undefined || ctx.value.action_ipfs_cid === undefined) return;
@@ -218,7 +270,7 @@ const day = z.iso
 const usage = defineRoute({
   ...recorded,
   path: "/usage",
-  summary: "Runs, failures, price and time by day (UTC) and key, newest day first.",
+  summary: "Runs, failures, changes, prices and time by day (UTC) and key, newest day first.",
   request: {
     query: pageQuery.extend({
       from: day.optional().meta({ description: "First day, YYYY-MM-DD in UTC; left out: 29 days before `to`." }),
@@ -231,7 +283,9 @@ const usage = defineRoute({
       api_key_hash: outHash,
       runs: count,
       failed: count.meta({ description: "Of them: those whose outcome is not `succeeded`." }),
-      cost_cents: cents,
+      changes: count.meta({ description: "Charged writes: by the owner under the account's id." }),
+      changes_cents: cents,
+      cost_cents: cents.meta({ description: "US cents that the runs cost.", example: 1 }),
       duration_ms: z.number().nonnegative(),
     }),
   ),
@@ -242,6 +296,8 @@ const usage = defineRoute({
         api_key_hash: `0x${"6f".repeat(32)}`,
         runs: 12,
         failed: 1,
+        changes: 2,
+        changes_cents: 2,
         cost_cents: 13,
         duration_ms: 530.2,
       },
@@ -249,4 +305,4 @@ const usage = defineRoute({
   },
 });
 
-export const runRoutes = { runAction, listRuns, usage };
+export const runRoutes = { runAction, explainExecution, listRuns, usage };

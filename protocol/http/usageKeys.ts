@@ -4,6 +4,7 @@ import { MAX_U64 } from "../ids";
 import { WIRE_LIMITS } from "../limits";
 import {
   cents,
+  count,
   descriptionText,
   keyReference,
   members,
@@ -14,6 +15,7 @@ import {
   outNumeral,
   pageQuery,
   scopeGroupId,
+  search,
   wholeNumber,
   writeAnswer,
 } from "./fields";
@@ -167,6 +169,7 @@ export const usageKeyItem = z.strictObject({
   expiration: outNumeral.meta({ description: "Unix seconds; 0 = never." }),
   balance: outNumeral.meta({ description: "Spending cap in US cents; 0 = none." }),
   spent_cents: cents,
+  last_used_at: count.optional().meta({ description: "Unix seconds: its newest run of those on record." }),
   can_create_groups: z.boolean(),
   can_delete_groups: z.boolean(),
   can_create_pkps: z.boolean(),
@@ -189,7 +192,7 @@ const listApiKeys = defineRoute({
     "are for older clients.",
   auth: "anyKey",
   body: "none",
-  request: { query: pageQuery },
+  request: { query: pageQuery.extend({ search }) },
   response: z.array(usageKeyItem),
   errors: [],
   example: {
@@ -200,6 +203,7 @@ const listApiKeys = defineRoute({
         expiration: "0",
         balance: "0",
         spent_cents: 3,
+        last_used_at: 1_700_000_000,
         ...examplePermissions,
         can_manage_ipfs_ids_in_groups: [],
         can_add_pkp_to_groups: [],

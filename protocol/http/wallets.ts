@@ -11,6 +11,7 @@ import {
   outId,
   pageQuery,
   pkpReference,
+  search,
   writeAnswer,
 } from "./fields";
 import { defineRoute } from "./route";
@@ -119,7 +120,7 @@ const listWallets = defineRoute({
   summary: "The account's PKPs. Wallets of usage keys are no PKPs and are not listed.",
   auth: "anyKey",
   body: "none",
-  request: { query: pageQuery },
+  request: { query: pageQuery.extend({ search }) },
   response: z.array(walletItem),
   errors: [],
   example: { response: [exampleItem] },

@@ -1,12 +1,13 @@
 /** Assembles the chain module. */
 import { Repeating } from "../background";
 import { KeywrightError } from "../../protocol/errors";
-import type { AccountId, Address } from "../../protocol/ids";
+import type { AccountId, ActionHash, Address, PkpId } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
 import { encodeWrite } from "./abi/contract";
 import { TransactionMonitor } from "./submissions/transactionMonitor";
 import { Leases } from "./leases";
 import { Events } from "./events/events";
+import { Members } from "./events/members";
 import { FeeOracle } from "./payers/fees";
 import { Follower } from "./events/follower";
 import { Head } from "./rpc/head";
@@ -32,6 +33,7 @@ import type {
   ChainStats,
   EventOrder,
   EventPage,
+  GroupMembers,
   NetworkFacts,
   OwnedAccount,
   Registration,
@@ -41,6 +43,7 @@ import type {
   SubmitAnswer,
   SubmitRequest,
 } from "./types";
+import { within } from "../../protocol/within";
 
 const OTHER_CHAIN =
   "Every RPC endpoint that answers is on another chain, or its chain has dropped blocks that were final: nothing is " +
@@ -96,6 +99,7 @@ class ChainModule extends Reads implements Chain {
   readonly #follower: Follower;
   readonly #lastWrite: () => Promise<number>;
   readonly #events: Events;
+  readonly #members: Members;
   readonly #work: readonly Repeating[];
   readonly #given: ChainOptions;
 
@@ -165,6 +169,7 @@ class ChainModule extends Reads implements Chain {
     });
     this.#follower = followerOf(given, tuning, rpc, () => lastWrites.forget());
     this.#events = new Events(db);
+    this.#members = new Members(db);
     this.#work = this.#backgroundWork(tuning);
   }
 
@@ -236,6 +241,16 @@ class ChainModule extends Reads implements Chain {
     return this.#events.page(id, after, limit, order);
   }
 
+  async groupsListing(id: AccountId, members: readonly (PkpId | ActionHash)[]): Promise<ReadonlySet<string>> {
+    await this.#untilFollowed(await this.#lastWrite());
+    return this.#members.groupsListing(id, members);
+  }
+
+  async membersOf(id: AccountId, groups: readonly string[]): Promise<ReadonlyMap<string, GroupMembers>> {
+    await this.#untilFollowed(await this.#lastWrite());
+    return this.#members.of(id, groups);
+  }
+
   /**
    * From the indexed events, once they include the last answered write; the present owner of each candidate is then
    * read from the contract.
@@ -279,10 +294,8 @@ class ChainModule extends Reads implements Chain {
 
   /** True while the price is unknown: an unresponsive chain is reported as a problem of its own. */
   async #canPayForWrites(): Promise<boolean> {
-    const fees = await Promise.race([
-      this.#fees.now().catch(() => undefined),
-      new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), PRICE_WITHIN_MS)),
-    ]);
+    const asked = this.#fees.now().catch(() => undefined);
+    const fees = await within(PRICE_WITHIN_MS, asked, () => undefined);
     return fees === undefined || this.#lanes.canPay(USUAL_WRITE_GAS * fees.maxFeePerGas);
   }
 

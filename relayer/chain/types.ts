@@ -319,6 +319,11 @@ export interface Chain {
   submission(id: SubmissionId): Promise<SubmissionView | undefined>;
   submissionByIdempotencyKey(key: string): Promise<SubmissionView | undefined>;
 
+  /** The ids of groups that list one of these PKPs or actions, removed groups possibly among them. */
+  groupsListing(id: AccountId, members: readonly (PkpId | ActionHash)[]): Promise<ReadonlySet<string>>;
+  /** The members of each of these groups, the first 100 of each kind, in the order in which they were added. */
+  membersOf(id: AccountId, groups: readonly string[]): Promise<ReadonlyMap<string, GroupMembers>>;
+
   /**
    * Events of one account after a cursor (from the beginning without one), at most `limit`. Throws `invalid_value` for
    * an invalid cursor.
@@ -336,6 +341,11 @@ export interface Chain {
   stats(): Promise<ChainStats>;
   /** Accepts no new writes, releases open submissions to other instances, stops every timer. */
   close(): Promise<void>;
+}
+
+export interface GroupMembers {
+  readonly pkps: readonly PkpId[];
+  readonly actions: readonly ActionHash[];
 }
 
 export interface LaneStats {

@@ -28,8 +28,6 @@ export interface CreditsOptions {
   readonly onError: (error: unknown) => void;
   readonly sweepMs?: number | undefined;
   readonly recordMs?: number | undefined;
-  /** With this many ends, `recordMeanwhile` begins a turn of recording; default: turns begin by time only. */
-  readonly endsPerBatch?: number | undefined;
   readonly reconcileMs?: number | undefined;
   /** Receives each payment on which the processor and the ledger differ. */
   readonly onProcessorWrong?: ((found: PaymentDiscrepancy) => void) | undefined;
@@ -48,37 +46,20 @@ export class Credits {
   /** The running comparison with the payment processor; undefined where no payment keys are configured. */
   readonly processorCheck: ProcessorCheck | undefined;
   readonly #payments: Payments | undefined;
-  readonly #recording: Repeating;
   readonly #background: readonly Repeating[];
-  readonly #endsPerBatch: number;
-  #runEnds = 0;
 
   constructor(options: CreditsOptions) {
     const { db, payments, deployment, onError } = options;
     this.accounts = new CreditAccounts(db, options.signup);
-    this.#recording = new Repeating(() => recordEnds(db), options.recordMs ?? RECORD_MS, onError);
-    this.#endsPerBatch = options.endsPerBatch ?? Infinity;
-    const onRunEnd = (): void => void (this.#runEnds += 1);
-    this.reservations = new Reservations({ ...options, accounts: this.accounts, onRunEnd });
+    this.reservations = new Reservations({ ...options, accounts: this.accounts });
     this.runs = new RunRecords(db);
     this.#payments = payments && new Payments(db, payments, deployment);
     this.processorCheck = this.#payments?.check(options.onProcessorWrong ?? (() => undefined));
     this.#background = [
       new Repeating(() => this.reservations.sweep(), options.sweepMs ?? SWEEP_MS, onError),
-      this.#recording,
+      new Repeating(() => recordEnds(db), options.recordMs ?? RECORD_MS, onError),
       ...(this.#payments === undefined ? [] : this.#withProcessor(this.#payments, options)),
     ];
-  }
-
-  /**
-   * Records runs that have ended, if they are enough for a batch. Call it while waiting for the executor: it delays the
-   * response only if the executor answers first.
-   */
-  recordMeanwhile(): void {
-    if (this.#runEnds < this.#endsPerBatch) return;
-    this.#runEnds = 0;
-    // What the executor waits for is sent first.
-    setImmediate(() => this.#recording.hurry());
   }
 
   #withProcessor(payments: Payments, { reconcileMs, checkMs, onError }: CreditsOptions): readonly Repeating[] {

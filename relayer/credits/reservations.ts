@@ -19,8 +19,6 @@ export interface ReservationsOptions {
   readonly accounts: Pick<CreditAccounts, "ensureSpender">;
   /** Called when the end of a run could not be stored; storing it is retried until it succeeds. */
   readonly onError: (error: unknown) => void;
-  /** Called when the end of a run was stored. */
-  readonly onRunEnd?: () => void;
 }
 
 const ORPHANS_PER_SWEEP = 200;
@@ -213,7 +211,6 @@ export class Reservations {
     const cost =
       (await close(db, closing)) ?? (closing.state === "settled" ? await settleLate(db, closing) : undefined);
     this.#inUse.delete(closing.id);
-    if (closing.record !== undefined) this.#options.onRunEnd?.();
     return cost ?? (await this.#costOf(closing.id, db));
   }
 

@@ -107,7 +107,7 @@ export class RunRecords {
 
   /**
    * Recorded runs of the account, newest first, for as many days as records are kept. `total` does not consider
-   * `until`.
+   * `from` and `until`.
    * @throws KeywrightError `invalid_value` for a page too far from the newest run.
    */
   async list(
@@ -122,6 +122,8 @@ export class RunRecords {
     if (filter.outcome !== undefined) matching = matching.where("outcome", "=", filter.outcome);
     if (filter.until !== undefined)
       matching = matching.where("started_at", "<", sql<Date>`to_timestamp(${filter.until + 1}::float8)`);
+    if (filter.from !== undefined)
+      matching = matching.where("started_at", ">=", sql<Date>`to_timestamp(${filter.from}::float8)`);
     const count = await this.#db
       .selectFrom("run_counts")
       .select("runs")
@@ -143,21 +145,42 @@ export class RunRecords {
     return { runs: rows.map(viewOf), total };
   }
 
-  /** Sums of the account's runs by day and key, newest day first. */
+  /** The newest run of each of these keys of the account, of those on record. */
+  async lastUses(accountId: AccountId, keyIds: readonly Hash32[]): Promise<ReadonlyMap<string, Date>> {
+    const { rows } = await sql<{ key: string; at: Date | null }>`
+      select key, (
+        select started_at from run_records where account_id = ${accountId} and key_id = key
+        order by started_at desc limit 1
+      ) as at from unnest(${keyIds}::text[]) key`.execute(this.#db);
+    return new Map(rows.flatMap(({ key, at }) => (at === null ? [] : [[key, at] as const])));
+  }
+
+  /** Sums of the account's runs and writes by day and key, newest day first. */
   async usage(
     accountId: AccountId,
     { from, to }: DaySpan,
     page: Page,
   ): Promise<{ readonly days: readonly DayUsage[]; readonly total: number }> {
     await recordEnds(this.#db);
-    const { rows } = await sql<DayUsage & { total: number }>`
-      select to_char(day, 'YYYY-MM-DD') as day, key_id as "keyId", runs, failed, cost_cents as "costCents",
-        duration_ms as "durationMs"
-      from run_days where account_id = ${accountId} and day between ${from}::date and ${to}::date
-      order by run_days.day desc, key_id limit ${page.size} offset ${page.number * page.size}`.execute(this.#db);
-    const { rows: counted } = await sql<{ total: number }>`
-      select count(*) as total from run_days where account_id = ${accountId} and day between ${from}::date
-        and ${to}::date`.execute(this.#db);
+    const days = sql`with ran as (
+        select day, key_id, runs, failed, cost_cents, duration_ms from run_days
+        where account_id = ${accountId} and day between ${from}::date and ${to}::date
+      ), changed as (
+        select (created_at at time zone 'UTC')::date as day, coalesce(key_id, account_id) as key_id,
+          count(*) as changes, -sum(amount_cents)::int8 as changes_cents
+        from ledger_entries
+        where account_id = ${accountId} and kind = 'write' and created_at >= ${from}::date::timestamp at time zone 'UTC'
+          and created_at < (${to}::date + 1)::timestamp at time zone 'UTC'
+        group by 1, 2
+      ), days as (select * from ran full join changed using (day, key_id))`;
+    const { rows } = await sql<DayUsage>`${days}
+      select to_char(day, 'YYYY-MM-DD') as day, key_id as "keyId", coalesce(runs, 0) as runs,
+        coalesce(failed, 0) as failed, coalesce(changes, 0) as changes, coalesce(changes_cents, 0) as "changesCents",
+        coalesce(cost_cents, 0) as "costCents", coalesce(duration_ms, 0) as "durationMs"
+      from days order by days.day desc, key_id limit ${page.size} offset ${page.number * page.size}`.execute(this.#db);
+    const { rows: counted } = await sql<{ total: number }>`${days} select count(*) as total from days`.execute(
+      this.#db,
+    );
     return { days: rows, total: counted[0]?.total ?? 0 };
   }
 }

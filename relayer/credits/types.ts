@@ -84,6 +84,8 @@ export interface RunFilter {
   readonly keyId?: Hash32 | undefined;
   readonly actionHash?: ActionHash | undefined;
   readonly outcome?: RunOutcome | undefined;
+  /** Unix seconds: runs started in this second or later. */
+  readonly from?: number | undefined;
 }
 
 /** Days as `YYYY-MM-DD` in UTC, both included. */
@@ -98,6 +100,9 @@ export interface DayUsage {
   readonly keyId: Hash32;
   readonly runs: number;
   readonly failed: number;
+  /** Charged writes; those by the owner are under the account's id. */
+  readonly changes: number;
+  readonly changesCents: number;
   readonly costCents: number;
   readonly durationMs: number;
 }

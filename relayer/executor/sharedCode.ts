@@ -12,6 +12,7 @@ import type { AskedRun } from "./askedRun";
 import type { RunQuestion } from "./runBody";
 import type { CallContext, Executor } from "./client";
 import type { SharedCodeStore } from "../store/sharedCode";
+import { within } from "../../protocol/within";
 
 type Outcome = ExecutorAnswer<"run">;
 
@@ -130,10 +131,6 @@ async function requireSameAccount(first: AskedRun, second: AskedRun): Promise<vo
   }
 }
 
-async function soon(work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, STORED_WITHIN_MS)));
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
-}
+const soon = (work: Promise<void>): Promise<void> => within(STORED_WITHIN_MS, work, () => undefined);
 
 const hasCode = (error: unknown, code: string): boolean => error instanceof KeywrightError && error.code === code;

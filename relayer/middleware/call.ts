@@ -71,6 +71,7 @@ export interface Call<N extends RouteName> {
   /** Counts a write without credit; call the returned function to refund it. Throws `rate_limited`. */
   countAsFree(accountId: AccountId): Promise<() => Promise<void>>;
   header(name: string): string | undefined;
+  acceptsEncoding(name: string): boolean;
   setHeader(name: string, value: string): void;
   /** The list's total, for `X-Total-Count`. */
   setTotal(total: number): void;

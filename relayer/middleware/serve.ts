@@ -18,6 +18,7 @@ import { idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
 import { permit } from "./permit";
 import type { AccountId } from "../../protocol/ids";
 import type { RequestLimits } from "./rateLimits";
+import { within } from "../../protocol/within";
 
 export interface ServeDeps {
   readonly authentication: Authentication;
@@ -314,6 +315,7 @@ function callOf<N extends RouteName>(
     confirmed,
     requestId: ctx.state.requestId,
     header: (name: string) => ctx.get(name) || undefined,
+    acceptsEncoding: (name: string) => ctx.acceptsEncodings(name) === name,
     setHeader: (name: string, value: string) => void (headers[name] = value),
     setTotal: (total: number) => void (headers["X-Total-Count"] = String(total)),
     ...rest,
@@ -331,22 +333,15 @@ async function withDeadline<T>(
   const deadlineMs = name === "runAction" ? RUN_DEADLINE_MS : REQUEST_DEADLINE_MS;
   const onClose = (): void => gone.abort();
   ctx.res.once("close", onClose);
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      gone.abort();
-      reject(
-        new KeywrightError(
-          "timed_out",
-          "The service took too long; ask again with the same Idempotency-Key to learn what became of it.",
-        ),
-      );
-    }, deadlineMs);
-  });
   try {
-    return await Promise.race([work(gone.signal), late]);
+    return await within(deadlineMs, work(gone.signal), () => {
+      gone.abort();
+      throw new KeywrightError(
+        "timed_out",
+        "The service took too long; ask again with the same Idempotency-Key to learn what became of it.",
+      );
+    });
   } finally {
-    clearTimeout(timer);
     ctx.res.off("close", onClose);
   }
 }

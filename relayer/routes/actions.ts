@@ -2,6 +2,8 @@
 import { actionHashOf } from "../../protocol/ids";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import type { ActionView, Page, PageRequest } from "../chain/types";
+import { foundPage, matcher } from "./found";
 import { actionItem, pageOf } from "./pages";
 import { done, write, type Writes } from "./writes";
 
@@ -30,12 +32,13 @@ export function actionRoutes({ chain, cids, cidOf }: RouteDeps, writes: Writes):
     },
 
     listActions: async ({ caller, query, setTotal }) => {
-      const page = pageOf(query);
-      const listed =
-        query.group_id === undefined
+      const { group_id: groupId, search } = query;
+      const read = (page: PageRequest): Promise<Page<ActionView>> =>
+        groupId === undefined
           ? chain.actions(caller.accountId, page)
-          : chain.actionsInGroup(caller.accountId, query.group_id, page);
-      const { items, total } = await listed;
+          : chain.actionsInGroup(caller.accountId, groupId, page);
+      const isFound = matcher(search, ({ name, description, hash }: ActionView) => [name, description, hash]);
+      const { items, total } = await foundPage(read, pageOf(query), isFound);
       setTotal(total);
       const known = await cids.lookUp(items.map(({ hash }) => hash));
       return items.map((action) => actionItem(action, known));

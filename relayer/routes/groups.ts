@@ -1,9 +1,12 @@
 /** Group routes: groups and their members. */
-import { actionHashOf } from "../../protocol/ids";
+import { actionHashOf, ZERO_ADDRESS, ZERO_HASH, type ActionHash, type PkpId } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
 import { WIRE_LIMITS } from "../../protocol/limits";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import type { GroupView } from "../chain/types";
+import { defined } from "../../protocol/defined";
+import { foundPage, matcher } from "./found";
 import { groupUpdate } from "./groupUpdate";
 import { pageOf } from "./pages";
 import { writeWithPkps } from "./references";
@@ -23,7 +26,7 @@ type GroupRoute =
   | "changeGroupPkps";
 
 export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRoute> {
-  const { chain, cids } = deps;
+  const { cids } = deps;
   return {
     addGroup: (call) => addGroup(deps, writes, call),
     removeGroup: async (call) =>
@@ -31,17 +34,7 @@ export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRo
     updateGroup: async (call) => done(await writes.send(call, () => groupUpdate(deps, call))),
     group: (call) => group(deps, call),
 
-    listGroups: async (call) => {
-      const { items, total } = await chain.groups(call.caller.accountId, pageOf(call.query));
-      call.setTotal(total);
-      return items.map(({ id, name, description, pkpCount, actionCount }) => ({
-        id: String(id),
-        name,
-        description,
-        pkp_count: pkpCount,
-        action_count: actionCount,
-      }));
-    },
+    listGroups: (call) => listGroups(deps, call),
 
     addActionToGroup: async (call) => {
       const { group_id: groupId, action_ipfs_cid: cid } = call.body;
@@ -64,6 +57,36 @@ export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRo
     changeGroupActions: (call) => changeActions(deps, writes, call),
     changeGroupPkps: (call) => changePkps(deps, writes, call),
   };
+}
+
+async function listGroups({ chain }: RouteDeps, call: Call<"listGroups">): Promise<Answer<"listGroups">> {
+  const { accountId } = call.caller;
+  const isFound = await groupFilter(chain, call);
+  const { items, total } = await foundPage((page) => chain.groups(accountId, page), pageOf(call.query), isFound);
+  call.setTotal(total);
+  const ids = items.map(({ id }) => String(id));
+  const members = call.query.members === "true" ? await chain.membersOf(accountId, ids) : undefined;
+  return items.map(({ id, name, description, pkpCount, actionCount }) => {
+    const { pkps, actions } = members?.get(String(id)) ?? {};
+    const counts = { pkp_count: pkpCount, action_count: actionCount };
+    const listed = defined({ pkp_ids_permitted: pkps && [...pkps], cid_hashes_permitted: actions && [...actions] });
+    return { id: String(id), name, description, ...counts, ...listed };
+  });
+}
+
+/** Undefined when every group is wanted. */
+async function groupFilter(
+  chain: RouteDeps["chain"],
+  { caller, query }: Call<"listGroups">,
+): Promise<((group: GroupView) => boolean) | undefined> {
+  const { pkp_id: pkp, hashed_cid: action, search } = query;
+  const matches = matcher(search, ({ name, description, id }: GroupView) => [name, description, String(id)]);
+  const asked = [pkp && [pkp as PkpId, ZERO_ADDRESS as PkpId], action && [action, ZERO_HASH as ActionHash]];
+  const listing = await Promise.all(
+    asked.flatMap((members) => (members === undefined ? [] : [chain.groupsListing(caller.accountId, members)])),
+  );
+  if (matches === undefined && listing.length === 0) return undefined;
+  return (group) => listing.every((ids) => ids.has(String(group.id))) && matches?.(group) !== false;
 }
 
 async function addGroup({ chain }: RouteDeps, writes: Writes, call: Call<"addGroup">): Promise<Answer<"addGroup">> {

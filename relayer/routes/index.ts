@@ -5,6 +5,7 @@ import { actionRoutes } from "./actions";
 import { billingRoutes } from "./billing";
 import { configurationRoutes } from "./configuration";
 import type { RouteDeps } from "./deps";
+import { explainRoutes } from "./explain";
 import { groupRoutes } from "./groups";
 import { historyRoutes } from "./history";
 import { relayRoutes } from "./relay";
@@ -30,6 +31,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...actionRoutes(deps, writes),
     ...runRoutes(deps),
     ...runRecordRoutes(deps),
+    ...explainRoutes(deps),
     ...signatureRoutes(deps),
     ...relayRoutes(deps, writes),
     ...configurationRoutes(deps),

@@ -11,11 +11,11 @@ const DAYS_UNASKED = 29;
 export function runRecordRoutes({ credits }: Pick<RouteDeps, "credits">): HandlersOf<"listRuns" | "usage"> {
   return {
     listRuns: async ({ caller, query, setTotal }) => {
-      const { api_key_hash: keyId, hashed_cid, action_ipfs_cid: cid, outcome, until } = query;
+      const { api_key_hash: keyId, hashed_cid, action_ipfs_cid: cid, outcome, until, from } = query;
       const actionHash = cid === undefined ? hashed_cid : actionHashOf(cid);
       const { runs, total } = await credits.runs.list(
         caller.accountId,
-        { keyId, actionHash, outcome, until },
+        { keyId, actionHash, outcome, until, from },
         storePageOf(query),
       );
       setTotal(total);
@@ -58,12 +58,15 @@ function runItem({
   };
 }
 
-function dayItem({ day, keyId, runs, failed, costCents, durationMs }: DayUsage): Answer<"usage">[number] {
+function dayItem(usage: DayUsage): Answer<"usage">[number] {
+  const { day, keyId, runs, failed, changes, changesCents, costCents, durationMs } = usage;
   return {
     day,
     api_key_hash: keyId,
     runs,
     failed,
+    changes,
+    changes_cents: changesCents,
     cost_cents: costCents,
     duration_ms: Math.round(durationMs * 1000) / 1000,
   };

@@ -163,7 +163,6 @@ async function paidRun(
   const leave = (): void => asked.leave();
   if (call.signal.aborted) leave();
   call.signal.addEventListener("abort", leave, { once: true });
-  deps.credits.recordMeanwhile();
   const ran = await outcome.catch(async (error: unknown) => {
     // Every attempt reserves under the act's id, which succeeds once: no other attempt has run or will run.
     if (!asked.mayHaveRun) call.act?.cameToNothing();

@@ -67,8 +67,8 @@ export function serviceRoutes({
       return { contentType: HTML, content: "", status: 302 };
     },
 
-    dashboardFile: async ({ params, header, setHeader }) => {
-      const file = dashboard.file(params.file, header("Accept-Encoding"));
+    dashboardFile: async ({ params, acceptsEncoding, setHeader }) => {
+      const file = dashboard.file(params.file, acceptsEncoding);
       if (file === undefined) throw new KeywrightError("route_not_found", "The dashboard has no such file.");
       setHeader("Cache-Control", "public, max-age=31536000, immutable");
       setHeader("Vary", "Accept-Encoding");

@@ -6,6 +6,7 @@ import { NEVER_AND_NO_CAP, usageKeySet, usageKeyUpdate as updateCalls } from "..
 import type { UsageKeyView } from "../chain/types";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import { foundPage, matcher } from "./found";
 import { oneWrite } from "./groupUpdate";
 import { pageOf } from "./pages";
 import { usageKeyId } from "./references";
@@ -115,13 +116,16 @@ async function ownKey({ chain }: RouteDeps, accountId: AccountId, keyId: KeyId):
 }
 
 async function listApiKeys({ chain, credits }: RouteDeps, call: Call<"listApiKeys">): Promise<Answer<"listApiKeys">> {
-  const { items, total } = await chain.usageKeys(call.caller.accountId, pageOf(call.query));
-  const spent = await credits.accounts.spentCents(items.map(({ id }) => id));
+  const { accountId } = call.caller;
+  const isFound = matcher(call.query.search, ({ name, description, id }: UsageKeyView) => [name, description, id]);
+  const { items, total } = await foundPage((page) => chain.usageKeys(accountId, page), pageOf(call.query), isFound);
+  const ids = items.map(({ id }) => id);
+  const [spent, used] = await Promise.all([credits.accounts.spentCents(ids), credits.runs.lastUses(accountId, ids)]);
   call.setTotal(total);
-  return items.map((key) => usageKeyItem(key, spent.get(key.id) ?? 0));
+  return items.map((key) => usageKeyItem(key, spent.get(key.id) ?? 0, used.get(key.id)));
 }
 
-function usageKeyItem(key: UsageKeyView, spentCents: number): Answer<"listApiKeys">[number] {
+function usageKeyItem(key: UsageKeyView, spentCents: number, usedAt: Date | undefined): Answer<"listApiKeys">[number] {
   const [manage, add, remove, execute] = [
     key.manageIpfsIdsInGroups,
     key.addPkpToGroups,
@@ -136,6 +140,7 @@ function usageKeyItem(key: UsageKeyView, spentCents: number): Answer<"listApiKey
     expiration: String(key.expiresAtSeconds),
     balance: String(key.capCents),
     spent_cents: spentCents,
+    ...(usedAt === undefined ? {} : { last_used_at: Math.floor(usedAt.getTime() / 1000) }),
     can_create_groups: key.canCreateGroups,
     can_delete_groups: key.canDeleteGroups,
     can_create_pkps: key.canCreatePkps,

@@ -5,6 +5,8 @@ import { ZERO_HASH, type ActionHash, type KeyId } from "../../protocol/ids";
 import { opBits } from "../../protocol/ops";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import type { PkpView } from "../chain/types";
+import { foundPage, matcher } from "./found";
 import { pageOf, walletItem } from "./pages";
 import { pkpAddress, writeWithPkps } from "./references";
 import { done, write, type Writes } from "./writes";
@@ -51,7 +53,12 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
     },
 
     listWallets: async ({ caller, query, setTotal }) => {
-      const { items, total } = await chain.pkps(caller.accountId, pageOf(query));
+      const isFound = matcher(query.search, ({ name, description, walletAddress }: PkpView) => [
+        name,
+        description,
+        walletAddress,
+      ]);
+      const { items, total } = await foundPage((page) => chain.pkps(caller.accountId, page), pageOf(query), isFound);
       setTotal(total);
       return items.map(walletItem);
     },

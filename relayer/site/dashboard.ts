@@ -21,8 +21,8 @@ export interface DashboardFile {
 
 export interface Dashboard {
   page(): { readonly html: string; readonly headers: Readonly<Record<string, string>> };
-  /** The file in the best encoding this `Accept-Encoding` allows; undefined for an unknown name. */
-  file(name: string, acceptEncoding?: string): DashboardFile | undefined;
+  /** The file in the best encoding that the client accepts; undefined for an unknown name. */
+  file(name: string, accepts: (encoding: string) => boolean): DashboardFile | undefined;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -59,13 +59,11 @@ export function openDashboard({ folder, serviceName, cardForm }: DashboardOption
         headers: { "Content-Security-Policy": policy(cardForm, nonce), ...PAGE_HEADERS },
       };
     },
-    file: (name, accept = "") => {
+    file: (name, accepts) => {
       const contentType = TYPES[extname(name)];
       const plain = files.get(name);
       if (contentType === undefined || plain === undefined) return undefined;
-      const encoding = (["br", "gzip"] as const).find(
-        (one) => accepts(accept, one) && files.has(name + ENCODINGS[one]),
-      );
+      const encoding = (["br", "gzip"] as const).find((one) => accepts(one) && files.has(name + ENCODINGS[one]));
       const compressed = encoding && files.get(name + ENCODINGS[encoding]);
       return encoding && compressed ? { contentType, content: compressed, encoding } : { contentType, content: plain };
     },
@@ -82,18 +80,6 @@ function readFiles(folder: string): ReadonlyMap<string, Buffer> {
   if (!existsSync(folder))
     throw new Error(`The dashboard is not built: ${folder} is missing. Run \`node scripts/build.mjs\`.`);
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
-}
-
-/** Listed, or covered by `*`, and not disabled by `q=0`. */
-function accepts(header: string, encoding: string): boolean {
-  const wanted = new Map(header.split(",").map((part) => weighted(part)));
-  return (wanted.get(encoding) ?? wanted.get("*") ?? 0) > 0;
-}
-
-function weighted(part: string): [name: string, weight: number] {
-  const [name = "", ...parameters] = part.split(";").map((piece) => piece.trim().toLowerCase());
-  const weight = parameters.find((parameter) => parameter.startsWith("q="));
-  return [name, weight === undefined ? 1 : Number(weight.slice(2)) || 0];
 }
 
 /**

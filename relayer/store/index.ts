@@ -11,7 +11,6 @@ import { openPglitePool } from "./pglitePool";
 import type { MeasuredPool, PoolFigures } from "./pool";
 import { openPostgresPool } from "./postgresPool";
 import { SessionLock } from "./sessionLock";
-import { vacuumTables } from "./vacuum";
 
 export interface StoreOptions {
   /** A PostgreSQL connection string; without it the embedded database is used. */
@@ -34,8 +33,11 @@ export interface Store {
   readonly kind: "pglite" | "postgres";
   /** A lock that ends with this process; absent on the embedded store, which only one process uses. */
   readonly lockOf: ((name: string, onLost: () => void) => SessionLock) | undefined;
-  /** Frees what updated and deleted rows left; absent on PostgreSQL, which does so by itself. */
-  readonly vacuum: ((only?: readonly string[]) => Promise<void>) | undefined;
+  /**
+   * Frees what updated and deleted rows left: without it, every search of an index passes the remains of all rows that
+   * ever were in it. Absent on PostgreSQL, which does so by itself.
+   */
+  readonly vacuum: (() => Promise<void>) | undefined;
   pool(): PoolFigures;
   close(): Promise<void>;
 }
@@ -56,8 +58,7 @@ export async function openStore(options: StoreOptions = {}): Promise<Store> {
   }
   const { databaseUrl } = options;
   const own = { db, pool: () => pool.figures(), close: () => db.destroy() };
-  if (databaseUrl === undefined)
-    return { ...own, kind: "pglite", lockOf: undefined, vacuum: (only) => vacuumTables(db, only) };
+  if (databaseUrl === undefined) return { ...own, kind: "pglite", lockOf: undefined, vacuum: () => vacuumTables(db) };
   const lockOf = (name: string, onLost: () => void): SessionLock => new SessionLock(databaseUrl, name, onLost);
   return { ...own, kind: "postgres", lockOf, vacuum: undefined };
 }
@@ -93,4 +94,11 @@ async function migrate(db: Kysely<Database>): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve({ ...MIGRATIONS }) } });
   const { error } = await migrator.migrateToLatest();
   if (error !== undefined) throw error;
+}
+
+/** One table at a time, so that other statements get the connection in between. */
+async function vacuumTables(db: Kysely<Database>): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`.execute(db);
+  for (const { name } of rows) await sql`vacuum ${sql.table(name)}`.execute(db);
 }

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql, type RawBuilder } from "kysely";
 import type { Db } from "./database";
 import { isLockFree, type SessionLock } from "./sessionLock";
+import { within } from "../../protocol/within";
 
 export const LEASE_RENEWAL_MS = 1_000;
 export const LEASE_SECONDS = 15;
@@ -80,7 +81,7 @@ export class Instance {
   }
 
   async renew(): Promise<void> {
-    const hasLock = await Promise.race([this.#holdsLock(), sleep(LOCK_WAIT_MS, false, { ref: false })]);
+    const hasLock = await within(LOCK_WAIT_MS, this.#holdsLock(), () => false);
     await this.#options.db
       .insertInto("instances")
       .values({ id: this.id, has_lock: hasLock })

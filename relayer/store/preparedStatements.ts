@@ -3,8 +3,6 @@
  * planning, which is most of what a small statement costs there.
  */
 import { protocol, type messages, type PGlite } from "@electric-sql/pglite";
-import { readAnswer, type StatementAnswer } from "./backendMessages";
-import { executionOf } from "./frontendMessages";
 
 const { serialize } = protocol;
 /** More than the relayer's distinct statements; lists of varying lengths can exceed it, then the oldest is evicted. */
@@ -35,7 +33,10 @@ export class PreparedStatements {
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryAnswer> {
     const statement = this.#statements.get(sql) ?? (await this.#prepare(sql));
     const values = parameters.map((value, index) => this.#serialized(value, statement.parameterTypes[index] ?? 0));
-    return this.#answer(statement, await this.#execute(executionOf(statement.name, values)));
+    return answerOf(
+      await this.#send(serialize.bind({ statement: statement.name, values }), serialize.execute({})),
+      (fields) => this.#row(statement.columns, fields),
+    );
   }
 
   async #prepare(text: string): Promise<Statement> {
@@ -68,27 +69,6 @@ export class PreparedStatements {
     return serializer === undefined ? String(value) : (serializer(value) as string);
   }
 
-  /** One round trip; throws the database's error. */
-  async #execute(execution: Buffer): Promise<StatementAnswer> {
-    const chunks: Buffer[] = [];
-    // `syncToFs` is for virtual file systems; here the database writes to the real one.
-    await this.#lite.execProtocolRawStream(execution, {
-      syncToFs: false,
-      onRawData: (chunk) => void chunks.push(Buffer.from(chunk)),
-    });
-    const [only] = chunks;
-    return readAnswer(only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks));
-  }
-
-  #answer({ columns }: Statement, { tag, rows }: StatementAnswer): QueryAnswer {
-    const words = tag.split(" ");
-    return {
-      command: words[0] ?? "",
-      rowCount: Number(words.at(-1)) || 0,
-      rows: rows.map((fields) => this.#row(columns, fields)),
-    };
-  }
-
   #row(columns: Statement["columns"], fields: readonly (string | null)[]): Record<string, unknown> {
     return Object.fromEntries(
       columns.map(({ name, dataTypeID }, index) => [name, this.#parsed(fields[index] ?? null, dataTypeID)]),
@@ -99,6 +79,20 @@ export class PreparedStatements {
     const parser = this.#lite.parsers[type];
     return text === null || parser === undefined ? text : (parser(text, type) as unknown);
   }
+}
+
+function answerOf(
+  answers: readonly messages.BackendMessage[],
+  rowOf: (fields: readonly (string | null)[]) => Record<string, unknown>,
+): QueryAnswer {
+  const words = find<messages.CommandCompleteMessage>(answers, "commandComplete")?.text.split(" ") ?? [];
+  return {
+    command: words[0] ?? "",
+    rowCount: Number(words.at(-1)) || 0,
+    rows: answers
+      .filter((message): message is messages.DataRowMessage => message.name === "dataRow")
+      .map(({ fields }) => rowOf(fields)),
+  };
 }
 
 function find<T extends messages.BackendMessage>(

@@ -3,12 +3,10 @@
  * writes it.
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import { MAX_WALL_MS, RUN_LIMITS } from "../../protocol/limits";
+import { KIB, MIB, MAX_WALL_MS, RUN_LIMITS } from "../../protocol/limits";
 import { OP_NAMES, opRow } from "../../protocol/ops";
 
 const MARKERS = /<!-- limits -->[\s\S]*<!-- \/limits -->/;
-const KIB = 1024;
-const MIB = KIB * KIB;
 
 const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number) => string, beyond: string]> = {
   wallMs: [

@@ -3,7 +3,7 @@
  * outage of the node, and the costs of one account as it grows. Starts its own stack with raised rate limits. Writes
  * bench/chain.json and bench/chain.md.
  */
-import { rounded } from "./chain/client";
+import { rounded } from "./statistics";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";

@@ -1,33 +1,34 @@
 /**
- * `npm run bench:run`: latency of an action, from a bare isolate to a paid request over HTTP, on one machine, compared
- * with other runtimes. Starts its own stack. `-- --against <folder>` measures another built checkout of this project
- * alternately with it (`--node <program>` runs it where it has no Node of its own); `--without-others` skips workerd
- * and deno. Prints tables, writes bench/run.json, and exits with 1 when a bar is missed.
+ * `npm run bench:run`: latency of an action, from a bare isolate to a paid request over HTTP, on one machine. Starts
+ * its own stack. Prints tables, writes bench/run.json, and exits with 1 when a bar is missed.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { createLocalRunner } from "../action/localRun";
-import { HELLO, SIGN, SIGN_IN_GUEST, SECRET } from "./run/codes";
-import { startBaseline } from "./run/baseline";
-import { compare, measureCpu, type Comparison, type CpuRow, type Side } from "./run/compare";
-import { PARTS } from "./run/cpu";
+import { RAISED_LIMITS } from "./client";
+import { measureCpu, PARTS, type CpuRow } from "./run/cpu";
 import { measureFloor } from "./run/floor";
 import {
+  HELLO,
+  SIGN,
   measureExecutor,
   measureHttp,
   measureThroughput,
   LEAD_IN,
-  STACK_SETTINGS,
   WARM_UP,
   startBed,
   type Bed,
   type Throughput,
 } from "./run/http";
 import { measureOps } from "./run/ops";
-import { installOthers, measureDeno, measureWorkerd, type Contender } from "./run/others";
-import { rounded } from "./statistics";
+import { median, p99, rounded } from "./statistics";
+
+interface Contender {
+  name: string;
+  hello: number[];
+  sign: number[];
+}
 
 const RUNS = 1_000;
 const OP_RUNS = 200;
@@ -42,16 +43,13 @@ const BARS = {
   p99OverMedian: 2.5,
   runsPerSecond: 150,
   opOverSignMessage: 1.5,
-  helloOverBaseline: 0.7,
-  runsOverBaseline: 1.5,
 };
 
-const at = (samples: readonly number[], share: number): number => {
-  const sorted = [...samples].sort((a, b) => a - b);
-  return rounded(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN);
-};
-const median = (samples: readonly number[]): number => at(samples, 0.5);
-const p99 = (samples: readonly number[]): number => at(samples, 0.99);
+/** The same signature made by a library inside the sandbox. */
+const SIGN_IN_GUEST = `async function main({ secret, message }) {
+  return new ethers.Wallet(secret).signMessage(message);
+}`;
+const SECRET = `0x${"11".repeat(32)}`;
 
 /** (b): the sandbox with real ops, no chain, no HTTP. */
 async function measureSandbox(): Promise<Contender[]> {
@@ -110,25 +108,6 @@ async function measureStack(bed: Bed): Promise<HttpFigures> {
   for (const many of [false, true])
     for (const callers of [1, 8, 32]) throughput.push(await measureThroughput(bed, callers, many, THROUGHPUT_MS));
   return { floor, contender, alone, executor, executionMs: median(executions), throughput };
-}
-
-async function measureOthers(): Promise<{ contenders: Contender[]; problems: string[] }> {
-  const folder = mkdtempSync(join(tmpdir(), "bench-others-"));
-  const problems: string[] = [];
-  const contenders: Contender[] = [];
-  try {
-    const problem = installOthers(folder);
-    if (problem) return { contenders, problems: [problem] };
-    for (const measure of [measureWorkerd, measureDeno]) {
-      await measure(folder).then(
-        (measured) => contenders.push(...[measured].flat()),
-        (error: unknown) => problems.push(error instanceof Error ? error.message : String(error)),
-      );
-    }
-    return { contenders, problems };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }
 
 interface Row {
@@ -211,55 +190,6 @@ function barsOf({ floor, contender, alone, throughput }: HttpFigures): Bar[] {
   ];
 }
 
-interface Compared {
-  readonly commit: string;
-  readonly node: string;
-  readonly comparison: Comparison;
-  readonly cpu: readonly CpuRow[];
-}
-
-async function measureAgainst(bed: Bed, folder: string, node: string | undefined): Promise<Compared> {
-  const baseline = await startBaseline(folder, node);
-  try {
-    const comparison = await compare(bed, baseline);
-    return {
-      commit: baseline.commit,
-      node: baseline.node,
-      comparison,
-      cpu: await measureCpu(`baseline ${baseline.commit}`, baseline),
-    };
-  } finally {
-    await baseline.stop();
-  }
-}
-
-const figuresOf = ({ hello, runsPerSecond }: Side) => ({
-  helloMs: median(hello),
-  helloP99Ms: p99(hello),
-  runsPerSecond: median(runsPerSecond),
-});
-
-function baselineBars({ current, baseline }: Comparison): Bar[] {
-  const [time, runs] = [
-    median(current.hello) / median(baseline.hello),
-    median(current.runsPerSecond) / median(baseline.runsPerSecond),
-  ].map(rounded) as [number, number];
-  return [
-    {
-      what: "hello over HTTP / the baseline's",
-      value: time,
-      bar: `≤ ${BARS.helloOverBaseline}`,
-      holds: time <= BARS.helloOverBaseline,
-    },
-    {
-      what: "hello runs a second, 8 callers, one account / the baseline's",
-      value: runs,
-      bar: `≥ ${BARS.runsOverBaseline}`,
-      holds: runs >= BARS.runsOverBaseline,
-    },
-  ];
-}
-
 function printThroughput(
   rows: readonly { callers: number; accounts: number; runsPerSecond: number; medianMs: number; p99Ms: number }[],
 ): void {
@@ -270,18 +200,10 @@ function printThroughput(
   }
 }
 
-function printComparison({ commit, node, comparison }: Compared): void {
-  console.log(`\nhello over HTTP, alternating with the baseline (commit ${commit}, node ${node})`);
-  for (const [who, side] of Object.entries(comparison) as [string, Side][]) {
-    const { helloMs, helloP99Ms, runsPerSecond } = figuresOf(side);
-    console.log(`${who.padEnd(8)} median ${helloMs} ms, p99 ${helloP99Ms} ms; 8 callers ${runsPerSecond} runs/s`);
-  }
-}
-
 function printCpu(rows: readonly CpuRow[]): void {
   console.log(`\nCPU of each process, ms a hello${" ".repeat(13)}${PARTS.map((part) => part.padStart(11)).join("")}`);
-  for (const { who, callers, cpuMs } of rows) {
-    const head = `${who}, ${callers} caller${callers === 1 ? "" : "s"}`;
+  for (const { callers, cpuMs } of rows) {
+    const head = `${callers} caller${callers === 1 ? "" : "s"}`;
     console.log(`${head.padEnd(44)}${PARTS.map((part) => cpuMs[part].toFixed(2).padStart(11)).join("")}`);
   }
 }
@@ -308,36 +230,16 @@ function opBar(rows: ReturnType<typeof opRows>): Bar {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      against: { type: "string" },
-      node: { type: "string" },
-      "without-others": { type: "boolean", default: false },
-    },
-  });
   console.log(
-    `node ${process.version}, ${availableParallelism()} cores; the stack runs with ${Object.entries(STACK_SETTINGS)
+    `node ${process.version}, ${availableParallelism()} cores; the stack runs with ${Object.entries(RAISED_LIMITS)
       .map((pair) => pair.join("="))
       .join(" ")}`,
   );
   const sandbox = await measureSandbox();
   const ops = opRows(await measureOps(OP_RUNS));
   const bed = await startBed();
-  const measured = async () => {
-    const stack = await measureStack(bed);
-    const cpu = await measureCpu("current", bed);
-    return {
-      stack,
-      cpu,
-      compared: values.against === undefined ? undefined : await measureAgainst(bed, values.against, values.node),
-    };
-  };
-  const { stack, cpu, compared } = await measured().finally(() => bed.close());
-  const others = values["without-others"]
-    ? { contenders: [], problems: ["workerd and deno were left out"] }
-    : await measureOthers();
-
-  const results = { sandbox, ops, stack, cpu: [...cpu, ...(compared?.cpu ?? [])], compared, others };
+  const measured = async () => ({ stack: await measureStack(bed), cpu: await measureCpu(bed) });
+  const results = { sandbox, ops, ...(await measured().finally(() => bed.close())) };
   const bars = print(results);
   writeFileSync(join("bench", "run.json"), `${JSON.stringify(reportOf(results, bars), null, 2)}\n`);
   if (bars.some(({ holds }) => !holds)) process.exitCode = 1;
@@ -348,26 +250,22 @@ interface Results {
   readonly ops: ReturnType<typeof opRows>;
   readonly stack: Awaited<ReturnType<typeof measureStack>>;
   readonly cpu: Awaited<ReturnType<typeof measureCpu>>;
-  readonly compared: Awaited<ReturnType<typeof measureAgainst>> | undefined;
-  readonly others: Awaited<ReturnType<typeof measureOthers>>;
 }
 
-const contendersOf = ({ sandbox, stack, others }: Results) => [
+const contendersOf = ({ sandbox, stack }: Results) => [
   stack.floor,
   ...sandbox,
   stack.executor,
   stack.contender,
   stack.alone,
-  ...others.contenders.map((other) => ({ ...other, name: `(d) ${other.name}` })),
 ];
 
 const throughputOf = ({ stack }: Results) =>
   stack.throughput.map(({ latencies, ...row }) => ({ ...row, medianMs: median(latencies), p99Ms: p99(latencies) }));
 
 function print(results: Results): ReturnType<typeof barsOf> {
-  const { stack, ops, cpu, compared, others } = results;
+  const { stack, ops, cpu } = results;
   printTimes(contendersOf(results), stack.floor);
-  for (const problem of others.problems) console.log(problem);
   printThroughput(throughputOf(results));
   console.log("\nwhere the time of one hello over HTTP goes (medians)");
   for (const [part, ms] of breakdown(stack)) console.log(`${ms.toFixed(2).padStart(8)} ms  ${part}`);
@@ -375,36 +273,26 @@ function print(results: Results): ReturnType<typeof barsOf> {
   for (const { op, medianMs, overSignMessage } of ops)
     console.log(`${medianMs.toFixed(2).padStart(8)} ms  ${overSignMessage.toFixed(2)}×  ${op}`);
   printCpu(cpu);
-  if (compared !== undefined) printComparison(compared);
-  const bars = [...barsOf(stack), opBar(ops), ...(compared === undefined ? [] : baselineBars(compared.comparison))];
+  const bars = [...barsOf(stack), opBar(ops)];
   console.log("");
   for (const { what, value, bar, holds } of bars) console.log(`${holds ? "✓" : "✗"} ${what}: ${value} (bar: ${bar})`);
   return bars;
 }
 
 function reportOf(results: Results, bars: ReturnType<typeof barsOf>): object {
-  const { stack, ops, cpu, compared } = results;
+  const { stack, ops, cpu } = results;
   return {
     node: process.version,
     cpus: availableParallelism(),
-    settings: STACK_SETTINGS,
+    settings: RAISED_LIMITS,
     times: contendersOf(results).map(rowOf),
     ops,
     throughput: throughputOf(results),
     breakdownMs: Object.fromEntries(breakdown(stack)),
-    cpuMsPerRun: cpu.map(({ who, callers, cpuMs }) => ({
-      who,
+    cpuMsPerRun: cpu.map(({ callers, cpuMs }) => ({
       callers,
       ...Object.fromEntries(PARTS.map((part) => [part, rounded(cpuMs[part])])),
     })),
-    ...(compared && {
-      baseline: {
-        commit: compared.commit,
-        node: compared.node,
-        current: figuresOf(compared.comparison.current),
-        baseline: figuresOf(compared.comparison.baseline),
-      },
-    }),
     bars,
   };
 }

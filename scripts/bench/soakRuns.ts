@@ -3,15 +3,15 @@
  * keyholder, relayer and fetcher every 5,000 runs and writes bench/soak-runs.json. Exits with 1 when an honest run
  * failed, a process grew, or a child was left.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { startStack, type Stack } from "../dev/stack";
+import type { Stack } from "../dev/stack";
 import { Caller } from "./abuse/callers";
-import { HELLO } from "./run/codes";
+import { benchStack } from "./client";
+import { isRunning, programsBelow, residentMiB } from "./processes";
+import { HELLO } from "./run/http";
 
-const MIB = 2 ** 20;
-const PAGE_BYTES = 4_096;
 const [runs, every] = [numberAfter("--runs", 50_000), numberAfter("--every", 5_000)];
 const CALLERS = 4;
 const HOSTILE_SHARE = 10;
@@ -43,39 +43,6 @@ function numberAfter(flag: string, byDefault: number): number {
   return at < 0 ? byDefault : Number(process.argv[at + 1]);
 }
 
-const parentOf = (pid: string): number =>
-  Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
-
-/** Ids of the descendants of a process whose command line ends in this file. */
-function programsBelow(root: number, file: string): number[] {
-  const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  const isBelow = (pid: string): boolean => {
-    const parent = parentOf(pid);
-    return parent === root || (parent > 1 && isBelow(String(parent)));
-  };
-  return all.filter((pid) => readOr(() => isProgram(pid, file) && isBelow(pid), false)).map(Number);
-}
-
-/** Node itself, not the wrapper it was started through. */
-function isProgram(pid: string, file: string): boolean {
-  const [program = "", ...args] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-  return program.endsWith("/node") && args.some((arg) => arg.endsWith(file));
-}
-
-function readOr<T>(read: () => T, otherwise: T): T {
-  try {
-    return read();
-  } catch {
-    // The process ended meanwhile.
-    return otherwise;
-  }
-}
-
-const residentMiB = (pid: number): number =>
-  Math.round(
-    (readOr(() => Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]), 0) * PAGE_BYTES * 10) / MIB,
-  ) / 10;
-
 function figuresOf(stack: Stack, done: number): Figures {
   const executor = stack.service("executor").child.pid ?? 0;
   const [fetcher = 0] = programsBelow(executor, "fetcher/main.js");
@@ -89,17 +56,12 @@ function figuresOf(stack: Stack, done: number): Figures {
 }
 
 async function main(): Promise<void> {
-  const settings = {
-    SIGNUP_CREDIT_CENTS: "1000000",
-    RATE_LIMIT_KEY_PER_SECOND: "1000000",
-    RATE_LIMIT_MINTS_PER_MINUTE: "1000000",
-  };
-  const stack = await startStack({ env: settings });
+  const stack = await benchStack({});
   const keyholder = stack.service("executor").child.pid ?? 0;
   const failures = new Map<string, number>();
   const rows: Figures[] = [];
   let [next, done] = [0, 0];
-  let children: number[] = [];
+  let children: readonly number[] = [];
   try {
     const caller = new Caller(stack.baseUrl, CALLERS);
     const [honest, hostile] = [await caller.signUp("10.1.0.1"), await caller.signUp("10.1.0.2")];
@@ -121,7 +83,7 @@ async function main(): Promise<void> {
     children = programsBelow(keyholder, "sandbox/child.js");
     await stack.stop();
   }
-  const left = children.filter((pid) => readOr(() => isProgram(String(pid), "sandbox/child.js"), false)).length;
+  const left = children.filter((pid) => isRunning(pid, "sandbox/child.js")).length;
   const problems = [
     ...growth(rows),
     ...[...failures].map(([end, times]) => `${times} honest runs ended as ${end}`),

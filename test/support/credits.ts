@@ -28,7 +28,7 @@ export interface CreditsBench {
   stop(): Promise<void>;
 }
 
-type Adjustable = "signup" | "prices" | "payments" | "deployment" | "recordMs" | "endsPerBatch";
+type Adjustable = "signup" | "prices" | "payments" | "deployment" | "recordMs";
 export interface BenchOptions extends Partial<Pick<CreditsOptions, Adjustable>> {
   readonly db?: Db;
 }

@@ -1,27 +1,19 @@
 /** Items that need the owner's attention, most urgent first; empty when there are none. */
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import {
-  useAccount,
-  useAllMembers,
-  useGroups,
-  useUsageKeys,
-  type Group,
-  type Members,
-  type UsageKey,
-} from "../../app/queries";
+import { useAccount, useFirstListing, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
+import type { Page } from "../../../client";
 import { Notice } from "../../parts/elements";
-import { day, dollars, listed, quoted } from "../../parts/text";
+import { day, dollars, listed, plural, quoted } from "../../parts/text";
 import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
 
 const SOON_SECONDS = 7 * 86_400;
 const LITTLE_CENTS = 100;
-const MAX_GROUPS_READ = 50;
 
 interface Point {
   readonly kind: "bad" | "warn";
   readonly text: string;
-  readonly to: "/account" | "/credit" | "/usage-keys" | "/groups";
+  readonly to: string;
   readonly link: string;
 }
 
@@ -35,13 +27,14 @@ const FROZEN: Point = {
 export function Attention({ balanceCents }: { readonly balanceCents: number | undefined }): ReactNode {
   const { data: account } = useAccount();
   const { items: keys } = useUsageKeys();
-  const groups = useGroups();
-  const members = useAllMembers(groups.items.slice(0, MAX_GROUPS_READ));
+  const anyPkp = useFirstListing({ pkp_id: ANY_PKP });
+  const anyCode = useFirstListing({ hashed_cid: ANY_ACTION });
   const points = [
     ...(account.frozen ? [FROZEN] : []),
     ...aboutCredit(balanceCents),
     ...aboutKeys(keys),
-    ...aboutGroups(groups.items, members),
+    ...aboutGroups(anyPkp, "any PKP"),
+    ...aboutGroups(anyCode, "any code"),
     ...aboutNoGroup(account.group_count, account.wallet_count),
   ];
   if (points.length === 0) return null;
@@ -114,18 +107,12 @@ const named = (keys: readonly UsageKey[]): string =>
   listed(keys.slice(0, 3).map(({ name }) => quoted(name, "a key without a name"))) +
   (keys.length > 3 ? " and others" : "");
 
-function aboutGroups(groups: readonly Group[], members: ReadonlyMap<string, Members>): Point[] {
-  const wide = groups.filter(({ id }) => {
-    const { pkps = [], actions = [] } = members.get(id) ?? {};
-    return (
-      pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) ||
-      actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION)
-    );
-  });
-  return wide.map(({ id, name }) => ({
-    kind: "warn",
-    text: `The group ${quoted(name, id)} lists anything: any code or any PKP.`,
-    to: "/groups",
-    link: "Narrow it",
-  }));
+function aboutGroups({ items, total }: Page<Group>, what: string): Point[] {
+  const [first] = items;
+  if (first === undefined) return [];
+  const names = items.slice(0, 3).map(({ id, name }) => quoted(name, `group ${id}`));
+  const all = total > names.length ? [...names, plural(total - names.length, "more group")] : names;
+  const who = total === 1 ? `The group ${names.join("")} lists` : `${listed(all)} list`;
+  const to = total === 1 ? `/groups/${first.id}` : "/groups";
+  return [{ kind: "warn", text: `${who} anything: ${what}.`, to, link: "Narrow it" }];
 }

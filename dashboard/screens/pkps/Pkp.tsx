@@ -1,16 +1,17 @@
 import { Link, useParams } from "@tanstack/react-router";
-import { useState, type ReactNode } from "react";
-import { useAccount, useAllMembers, useGroups, usePkps, useUsageKeys } from "../../app/queries";
+import { useMemo, useState, type ReactNode } from "react";
+import { useAccount, useActions, useListing, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { useMay } from "../../session/may";
 import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
+import { wordsOf } from "../../parts/failures";
 import { short } from "../../parts/text";
 import { useSession } from "../../session/context";
 import { RevokeKey } from "../usageKeys/RevokeKey";
 import { PkpOps } from "./PkpOps";
 import { RenamePkp } from "./RenamePkp";
-import { ANY_ACTION, groupsListing, usesOf, type Use, type User } from "./uses";
+import { ANY_ACTION, usesOf, type Use, type User } from "./uses";
 
 export function Pkp(): ReactNode {
   const { pkp: address } = useParams({ from: "/pkps/$pkp" });
@@ -56,10 +57,9 @@ export function Pkp(): ReactNode {
 
 /** The groups that name it, or list any PKP. */
 function ListedIn({ address }: { readonly address: string }): ReactNode {
-  const { items } = useGroups();
-  const members = useAllMembers(items);
-  const groups = groupsListing(address, items, members);
-  if (groups.length === 0) return <span className="soft">{members.size < items.length ? "…" : "no group"}</span>;
+  const { data: groups } = useListing({ pkp_id: address });
+  if (groups === undefined || groups.length === 0)
+    return <span className="soft">{groups === undefined ? "…" : "no group"}</span>;
   return (
     <ul className="row" aria-label="Groups that list it">
       {groups.map(({ id, name }) => (
@@ -73,26 +73,33 @@ function ListedIn({ address }: { readonly address: string }): ReactNode {
   );
 }
 
+function useUses(address: string) {
+  const { data: account } = useAccount();
+  const { data: groups = [], error, isSuccess } = useListing({ pkp_id: address });
+  const actions = useActions();
+  const keys = useUsageKeys();
+  const complete = isSuccess && keys.isComplete && actions.isComplete;
+  const accountKey: User | undefined = account.managed ? { id: account.id, name: "the account key" } : undefined;
+  const byHash = useMemo(() => new Map(actions.items.map((one) => [one.hashed_cid, one])), [actions.items]);
+  const uses = usesOf(groups, byHash, keys.items, accountKey);
+  return { groups, uses: complete ? uses : [], complete, error };
+}
+
 function WhoCanUse({ address }: { readonly address: string }): ReactNode {
   const { data: account } = useAccount();
-  const groups = useGroups();
-  const keys = useUsageKeys();
-  const members = useAllMembers(groups.items);
-  const complete = groups.isComplete && keys.isComplete && members.size === groups.items.length;
-  const accountKey: User | undefined = account.managed ? { id: account.id, name: "the account key" } : undefined;
-  const uses = usesOf(address, groups.items, members, keys.items, accountKey);
-  const listedIn = groupsListing(address, groups.items, members);
+  const { groups, uses, complete, error } = useUses(address);
   return (
     <section className="stack" aria-label="Who can use this PKP?">
       <h2>Who can use this PKP?</h2>
       {account.frozen && <Notice kind="warn">The account is frozen: no one can, until the owner unfreezes it.</Notice>}
-      {!complete && <Spinner label="Reading the groups" />}
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {!complete && error === null && <Spinner label="Reading the groups" />}
       {complete && uses.length === 0 && (
         <Empty title="Nobody">
           <p>
-            {listedIn.length === 0
+            {groups.length === 0
               ? "No group lists this PKP, so no code can use it."
-              : `The groups that list it list no action: ${listedIn.map(({ name }) => name).join(", ")}.`}
+              : `The groups that list it list no action: ${groups.map(({ name }) => name).join(", ")}.`}
           </p>
         </Empty>
       )}

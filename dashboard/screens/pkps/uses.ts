@@ -2,7 +2,7 @@
  * Who can use a PKP: every pair of a key and an action for which some group lists the action and the PKP, and in which
  * the key may run.
  */
-import type { Action, Group, Members, UsageKey } from "../../app/queries";
+import type { Action, Group, ListingGroup, UsageKey } from "../../app/queries";
 
 export const ANY_PKP = `0x${"0".repeat(40)}`;
 export const ANY_ACTION = `0x${"0".repeat(64)}`;
@@ -33,28 +33,18 @@ export function usersOf(groupId: string, keys: readonly UsageKey[], accountKey: 
   return accountKey === undefined ? able : [accountKey, ...able];
 }
 
-export function groupsListing(
-  address: string,
-  groups: readonly Group[],
-  members: ReadonlyMap<string, Members>,
-): Group[] {
-  const lists = (pkps: Members["pkps"]): boolean =>
-    pkps.some(({ wallet_address: listed }) => listed === ANY_PKP || listed.toLowerCase() === address.toLowerCase());
-  return groups.filter(({ id }) => lists(members.get(id)?.pkps ?? []));
-}
-
-export function usesOf(
-  address: string,
-  groups: readonly Group[],
-  members: ReadonlyMap<string, Members>,
+/** Every code of these groups, with who may run it there. */
+export const usesOf = (
+  groups: readonly ListingGroup[],
+  actions: ReadonlyMap<string, Action>,
   keys: readonly UsageKey[],
   accountKey: User | undefined,
-): Use[] {
-  return groupsListing(address, groups, members).flatMap((group) =>
-    (members.get(group.id)?.actions ?? []).map((action) => ({
+): Use[] =>
+  groups.flatMap((group) => {
+    const who = usersOf(group.id, keys, accountKey);
+    return group.cid_hashes_permitted.map((hash) => ({
       group,
-      action,
-      who: usersOf(group.id, keys, accountKey),
-    })),
-  );
-}
+      action: actions.get(hash) ?? { id: hash, hashed_cid: hash, name: "", description: "" },
+      who,
+    }));
+  });

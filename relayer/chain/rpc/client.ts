@@ -12,6 +12,7 @@ import {
   RpcError,
   type RpcFailure,
 } from "../../../protocol/rpc/errors";
+import { within } from "../../../protocol/within";
 
 /** One exchange with an endpoint, identified by its index in the list, since its URL may contain a key. */
 export interface ExchangeFacts {
@@ -222,8 +223,7 @@ export class RpcClient {
     return Promise.all(
       this.#members.map(async (member, index): Promise<EndpointHead> => {
         const asked = this.#ask(member, (each) => this.#one(each, "eth_blockNumber", [])).then(Number, () => undefined);
-        const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), withinMs).unref());
-        const head = await Promise.race([asked, late]);
+        const head = await within(withinMs, asked, () => undefined);
         return { endpoint: index + 1, head, isOfOtherChain: member.isOfOtherChain };
       }),
     );

@@ -1,6 +1,7 @@
 /**
  * Hostile actions: what one run can do to the shared processes. Each ends by itself or by a limit, and each is charged.
  */
+import { MIB } from "../../../protocol/limits";
 
 export interface AbuseAttack {
   readonly name: string;
@@ -18,7 +19,6 @@ export interface Surroundings {
   readonly sinkUrl: string;
 }
 
-const MIB = 2 ** 20;
 const LATTICE = `
   const fields = (i) => [1, 2].filter((s) => i + s < 60).map((s) => ({ name: "f" + s, type: "A" + (i + s) }));
   const types = Object.fromEntries(Array.from({ length: 60 }, (_, i) => ["A" + i, fields(i)]));`;

@@ -1,8 +1,8 @@
 /** What an honest account notices of each crowd's attack, whether the crowd paid, and what is left of it afterwards. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { callExecutor } from "../../dev/payers";
-import { HELLO } from "../run/codes";
-import { rounded } from "../statistics";
+import { HELLO } from "../run/http";
+import { median, quantile } from "../statistics";
 import { MEMORY_LIMITS_MIB, type Bed } from "./bed";
 import { Caller, type AbuseAccount, type RunEnd } from "./callers";
 import type { CrowdAttack } from "./crowds";
@@ -93,9 +93,8 @@ const figuresOf = (ends: ReadonlyMap<Act, readonly RunEnd[]>): Figures =>
   Object.fromEntries(
     TIMED.map((name) => {
       const answered = (ends.get(name) ?? []).filter(({ status }) => status !== 0);
-      const sorted = answered.map(({ ms }) => ms).sort((a, b) => a - b);
-      const at = (share: number): number => rounded(sorted[Math.floor(share * sorted.length)] ?? NaN);
-      return [name, { n: sorted.length, median: at(0.5), p90: at(0.9) }];
+      const times = answered.map(({ ms }) => ms);
+      return [name, { n: times.length, median: median(times), p90: quantile(times, 0.9) }];
     }),
   ) as Figures;
 

@@ -7,8 +7,7 @@ import { randomUUID } from "node:crypto";
 import { connect } from "node:net";
 import { Readable } from "node:stream";
 import type { AbuseAccount, Caller, RunEnd } from "./callers";
-
-const MIB = 2 ** 20;
+import { MIB } from "../../../protocol/limits";
 
 export interface Crowd {
   readonly caller: Caller;

@@ -1,37 +1,5 @@
-/** Memory of a process and all it started, as the container's limit counts it. */
-import { readdirSync, readFileSync } from "node:fs";
-
-const KIB = 1_024;
-const MIB = 2 ** 20;
-
-/** Pages that processes share count once, by their proportional share. */
-export function memoryMiB(root: number): number {
-  const children = childrenByParent();
-  const kilobytes = (pid: number): number =>
-    (children.get(pid) ?? []).reduce((sum, child) => sum + kilobytes(child), proportionalKilobytes(pid));
-  return Math.round((kilobytes(root) * KIB) / MIB);
-}
-
-function childrenByParent(): ReadonlyMap<number, number[]> {
-  const children = new Map<number, number[]>();
-  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
-    const parent = Number(read(`/proc/${name}/stat`).split(") ").at(-1)?.split(" ")[1]);
-    if (Number.isInteger(parent)) children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
-  }
-  return children;
-}
-
-const proportionalKilobytes = (pid: number): number =>
-  Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0);
-
-/** Empty when the process has ended. */
-function read(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return "";
-  }
-}
+/** Watches the memory of processes. */
+import { memoryMiB } from "../processes";
 
 /** The most that processes had while it watched. */
 export class MemoryWatch<Name extends string> {

@@ -1,8 +1,8 @@
 /** Servers that attacking and honest actions fetch from. */
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { MIB } from "../../../protocol/limits";
 
-const MIB = 2 ** 20;
 /** Above 256 KiB an answer needs its share of the memory of answers. */
 const BEFORE_PAUSE = Buffer.alloc(300 * 1_024);
 const LARGE = Buffer.alloc(10 * MIB);

@@ -1,8 +1,8 @@
 /** What each attack by one or two accounts does to another account, to the keyholder's loop, and what it costs. */
 import { setTimeout as pause } from "node:timers/promises";
 import { callExecutor } from "../../dev/payers";
-import { HELLO } from "../run/codes";
-import { rounded } from "../statistics";
+import { HELLO } from "../run/http";
+import { median, p99, rounded } from "../statistics";
 import type { AbuseAttack } from "./attacks";
 import type { Bed } from "./bed";
 import { Caller, type RunEnd } from "./callers";
@@ -112,8 +112,8 @@ export async function measureSingle(
   const ran = attacking.filter(({ status }) => !EXPECTED_REFUSALS.has(status));
   const figures = {
     attack: attack?.name ?? "none",
-    hello: { n: honest.hellos.length, median: at(honest.hellos, 0.5), p99: at(honest.hellos, 0.99) },
-    fetchP99: at(honest.fetches, 0.99),
+    hello: { n: honest.hellos.length, median: median(honest.hellos), p99: p99(honest.hellos) },
+    fetchP99: p99(honest.fetches),
     honestFailed: honest.failed.length,
     ...loop,
     attackerRuns: ran.length,
@@ -139,11 +139,6 @@ function problemsOf(row: Omit<SingleRow, "problems">, attack: AbuseAttack | unde
     unexpected.length > 0 ? `attacking runs ended as ${unexpected.join(", ")}` : "",
     row.slowestMs > SINGLE_BARS.endsWithinMs ? `an attacking run took ${row.slowestMs} ms` : "",
   ].filter((problem) => problem !== "");
-}
-
-function at(samples: readonly number[], share: number): number {
-  const sorted = [...samples].sort((a, b) => a - b);
-  return rounded(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN);
 }
 
 export function printSingleRow({

@@ -2,7 +2,7 @@
 import { Interface, JsonRpcProvider } from "ethers";
 import { AccountManager__factory } from "../../../typechain-types";
 import type { Stack } from "../../dev/stack";
-import { median, rounded } from "./client";
+import { median, rounded } from "../statistics";
 
 export interface GasPerWrite {
   readonly alone: number;

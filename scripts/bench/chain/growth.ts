@@ -7,7 +7,7 @@ import { AccountManager__factory, type AccountManager } from "../../../typechain
 import { deployAccountManager } from "../../deployment";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain } from "../../dev/chain";
 import { freePort } from "../../dev/ports";
-import { median, rounded } from "./client";
+import { median, rounded } from "../statistics";
 import { defined } from "../../../protocol/defined";
 
 export interface GrowthRow {

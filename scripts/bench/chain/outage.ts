@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { JsonRpcProvider } from "ethers";
 import { AccountManager__factory } from "../../../typechain-types";
 import { freePort } from "../../dev/ports";
-import { BenchClient, benchStack, type BenchAccount } from "./client";
+import { BenchClient, benchStack, type BenchAccount } from "../client";
 
 export interface OutageResult {
   readonly outageMs: number;

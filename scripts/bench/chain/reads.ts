@@ -1,7 +1,8 @@
 /** A list route against the bare call of the same view. */
 import { AccountManager__factory } from "../../../typechain-types";
 import { Pool } from "undici";
-import { BenchClient, benchStack, median, rounded } from "./client";
+import { BenchClient, benchStack } from "../client";
+import { median, rounded } from "../statistics";
 
 export interface ReadResult {
   readonly items: number;

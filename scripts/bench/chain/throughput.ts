@@ -5,9 +5,10 @@ import { AccountManager__factory } from "../../../typechain-types";
 import { startPostgres, type TestPostgres } from "../../dev/postgres";
 import { DEVELOPMENT_CHAIN_ID, DEVELOPMENT_DEPLOYER_KEY } from "../../dev/chain";
 import type { Stack } from "../../dev/stack";
-import { cpuMs, cpuMsOfFamily } from "../cpu";
+import { cpuMs, cpuMsOfFamily } from "../processes";
 import { gasPerWrite, type GasPerWrite } from "./gas";
-import { BenchClient, benchStack, median, rounded, type BenchAccount } from "./client";
+import { BenchClient, benchStack, type BenchAccount } from "../client";
+import { median, rounded } from "../statistics";
 
 export interface ThroughputRow {
   readonly chain: string;
@@ -76,7 +77,7 @@ export async function throughput(
           chain: chain.name,
           payers,
           accounts: chain.accounts,
-          bare: rounded(bare),
+          bare: rounded(bare, 1),
           ...through,
           ratio: rounded(through.relayer / bare, 2),
         };
@@ -202,9 +203,9 @@ async function relayerRate(
     const perWrite = (name: keyof typeof before): number =>
       rounded((after[name] - before[name]) / (times.length + late), 2);
     return {
-      relayer: rounded(times.length / seconds),
-      medianMs: rounded(median(times)),
-      aloneMs: rounded(median(alone)),
+      relayer: rounded(times.length / seconds, 1),
+      medianMs: rounded(median(times), 1),
+      aloneMs: rounded(median(alone), 1),
       cpu: {
         relayer: perWrite("relayer"),
         executor: perWrite("executor"),

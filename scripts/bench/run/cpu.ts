@@ -1,77 +1,51 @@
-/** CPU time of every process of a stack, from Linux's /proc, to attribute a run's cost. */
-import { readFileSync, readdirSync } from "node:fs";
+/** CPU time of a hello in each process of a stack, for one caller and for many. */
+import { family } from "../processes";
+import { measureThroughput, type Bed } from "./http";
 
 export const PARTS = ["relayer", "keyholder", "sandbox", "chain", "load"] as const;
-export type Part = (typeof PARTS)[number];
-/** Milliseconds. */
-export type CpuTimes = Record<Part, number>;
-/** CPU time of each process so far, by its id. */
-export type CpuUse = ReadonlyMap<number, { readonly part: Part; readonly cpuMs: number }>;
+type Part = (typeof PARTS)[number];
 
-const TICK_MS = 10;
-
-interface Process {
-  readonly pid: number;
-  readonly parent: number;
-  readonly command: string;
-  readonly cpuMs: number;
+export interface CpuRow {
+  readonly callers: number;
+  /** Milliseconds of CPU per run. */
+  readonly cpuMs: Readonly<Record<Part, number>>;
 }
 
-/** CPU time so far of the processes descending from `root` (excluding `root`), and of this process. */
-export function cpuOf(root: number): CpuUse {
-  const use = new Map([[process.pid, { part: "load" as Part, cpuMs: ownCpuMs() }]]);
-  const all = processes();
-  const add = (parent: number, inKeyholder: boolean): void => {
-    for (const one of all.filter((other) => other.parent === parent && !isStackOfItsOwn(other))) {
-      const part = inKeyholder ? "sandbox" : partOf(one);
-      if (part !== undefined) use.set(one.pid, { part, cpuMs: one.cpuMs });
-      add(one.pid, inKeyholder || part === "keyholder");
-    }
-  };
-  add(root, false);
-  return use;
+const MEASURED_MS = 3_000;
+
+export async function measureCpu(bed: Bed): Promise<CpuRow[]> {
+  const rows: CpuRow[] = [];
+  for (const callers of [1, 8]) {
+    const before = cpuNow();
+    const { latencies } = await measureThroughput(bed, callers, false, MEASURED_MS);
+    const [after, runs] = [cpuNow(), latencies.length + callers];
+    const cpuMs = { relayer: 0, keyholder: 0, sandbox: 0, chain: 0, load: 0 };
+    // CPU time of processes that ended meanwhile is unknown and left out.
+    for (const [pid, { part, ms }] of after) cpuMs[part] += (ms - (before.get(pid)?.ms ?? 0)) / runs;
+    rows.push({ callers, cpuMs });
+  }
+  return rows;
 }
 
-/** CPU time of processes that ended meanwhile is unknown and left out. */
-export function perRun(before: CpuUse, after: CpuUse, runs: number): CpuTimes {
-  const times: CpuTimes = { relayer: 0, keyholder: 0, sandbox: 0, chain: 0, load: 0 };
-  for (const [pid, { part, cpuMs }] of after) times[part] += (cpuMs - (before.get(pid)?.cpuMs ?? 0)) / runs;
-  return times;
+/** CPU time so far of this process and of those it has started. */
+function cpuNow(): ReadonlyMap<number, { readonly part: Part; readonly ms: number }> {
+  const all = family(process.pid);
+  const parts = new Map<number, Part>([[process.pid, "load"]]);
+  // Parents come before their children.
+  for (const { pid, parent, command } of all) {
+    const part = ["keyholder", "sandbox"].includes(parts.get(parent) ?? "") ? "sandbox" : partOf(command.join(" "));
+    if (part !== undefined && pid !== process.pid) parts.set(pid, part);
+  }
+  return new Map(
+    all.flatMap(({ pid, cpuMs: ms }) => {
+      const part = parts.get(pid);
+      return part === undefined ? [] : [[pid, { part, ms }] as const];
+    }),
+  );
 }
 
-/** A baseline's stack is also a descendant of this process. */
-const isStackOfItsOwn = ({ command }: Process): boolean => command.includes("scripts/dev.js");
-
-function partOf({ command }: Process): Part | undefined {
+function partOf(command: string): Part | undefined {
   if (command.includes("relayer/main.js")) return "relayer";
   if (command.includes("executor/main.js")) return "keyholder";
   return command.includes("anvil") ? "chain" : undefined;
-}
-
-function ownCpuMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
-}
-
-function processes(): Process[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        const stat = readFileSync(`/proc/${name}/stat`, "utf8");
-        const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-        const command = readFileSync(`/proc/${name}/cmdline`, "utf8");
-        return [
-          {
-            pid: Number(name),
-            parent: Number(fields[1]),
-            command,
-            cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS,
-          },
-        ];
-      } catch {
-        // The process has ended.
-        return [];
-      }
-    });
 }

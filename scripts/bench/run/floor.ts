@@ -1,6 +1,6 @@
 /** The bare floor: in its own process, a fresh isolate and context for each run of the same code, and nothing else. */
 import { execFileSync } from "node:child_process";
-import { HELLO } from "./codes";
+import { HELLO } from "./http";
 
 /** Source text, since only one product file may import the engine, and this is a benchmark. */
 const PROGRAM = `

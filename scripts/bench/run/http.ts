@@ -4,16 +4,13 @@
 import { Agent, Pool } from "undici";
 import { createAccount } from "../../../client";
 import { EXECUTOR_CALLS } from "../../../protocol/executor";
-import { startStack, type Stack } from "../../dev/stack";
-import { HELLO, SIGN } from "./codes";
+import type { Stack } from "../../dev/stack";
+import { benchStack } from "../client";
 
-export const STACK_SETTINGS = {
-  SIGNUP_CREDIT_CENTS: "1000000",
-  RATE_LIMIT_KEY_PER_SECOND: "1000000",
-  RATE_LIMIT_MINTS_PER_MINUTE: "1000000",
-  RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
-};
-export const MANY_ACCOUNTS = 8;
+/** The two actions that are measured. */
+export const HELLO = `async function main({ name }) { return "hello " + name; }`;
+export const SIGN = `async function main({ pkpId, message }) { return Actions.signMessage({ pkpId, message }); }`;
+const MANY_ACCOUNTS = 8;
 /** Uncounted runs at the start of each series. */
 export const LEAD_IN = 20;
 
@@ -23,15 +20,10 @@ export interface BenchAccount {
 }
 
 /** A stack that is measured over HTTP. */
-export interface Target {
+export interface Bed {
+  readonly stack: Stack;
   readonly baseUrl: string;
   readonly accounts: readonly BenchAccount[];
-  /** The ancestor of the stack's processes. */
-  readonly root: number;
-}
-
-export interface Bed extends Target {
-  readonly stack: Stack;
   close(): Promise<void>;
 }
 
@@ -43,14 +35,14 @@ export interface Bed extends Target {
 export const WARM_UP = 12_000;
 
 export async function startBed(): Promise<Bed> {
-  const stack = await startStack({ env: STACK_SETTINGS });
+  const stack = await benchStack({});
   const accounts: BenchAccount[] = [];
   for (let i = 0; i < MANY_ACCOUNTS; i++) accounts.push(await setUpAccount(stack.baseUrl));
-  return { stack, baseUrl: stack.baseUrl, accounts, root: process.pid, close: () => stack.stop() };
+  return { stack, baseUrl: stack.baseUrl, accounts, close: () => stack.stop() };
 }
 
 /** An account whose one group lists both actions and a PKP. */
-export async function setUpAccount(baseUrl: string): Promise<BenchAccount> {
+async function setUpAccount(baseUrl: string): Promise<BenchAccount> {
   const { account, client } = await createAccount({ baseUrl }, { account_name: "bench", account_description: "" });
   const { wallet_address: pkpId } = await client.createWallet({});
   const { group_id } = await client.addGroup({
@@ -137,7 +129,7 @@ export async function measureExecutor(
 }
 
 export async function measureHttp(
-  { baseUrl, accounts: [account] }: Target,
+  { baseUrl, accounts: [account] }: Bed,
   task: Task,
   count: number,
 ): Promise<HttpRun[]> {
@@ -161,7 +153,7 @@ export interface Throughput {
 
 /** Callers that send the next request as soon as they are answered. */
 export async function measureThroughput(
-  { baseUrl, accounts }: Target,
+  { baseUrl, accounts }: Bed,
   callers: number,
   many: boolean,
   durationMs: number,

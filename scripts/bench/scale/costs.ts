@@ -6,9 +6,10 @@ import { Client as Postgres } from "pg";
 import { cidOfCode } from "../../../protocol/cid";
 import { startPostgres, type TestPostgres } from "../../dev/postgres";
 import { startStack, type Stack } from "../../dev/stack";
-import { BenchClient, rounded, type BenchAccount } from "../chain/client";
-import { cpuMs, cpuMsOfFamily } from "../cpu";
-import { HELLO } from "../run/codes";
+import { BenchClient, type BenchAccount } from "../client";
+import { cpuMs, cpuMsOfFamily } from "../processes";
+import { rounded } from "../statistics";
+import { HELLO } from "../run/http";
 import { CallCounter } from "./callCounter";
 
 const KINDS = ["run", "write", "read"] as const;
@@ -143,7 +144,7 @@ async function measure(bed: Bed, seconds: number, work: () => Promise<number>): 
   const per = (name: keyof typeof before, digits: number): number =>
     rounded((after[name] - before[name]) / count, digits);
   return {
-    perSecond: rounded(count / took),
+    perSecond: rounded(count / took, 1),
     cpuMs: {
       relayer: per("relayer", 3),
       executor: per("executor", 3),

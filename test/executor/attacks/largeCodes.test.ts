@@ -4,11 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ExecutorServer, type Handlers } from "../../../executor/server";
-import { SHARED_LIMITS } from "../../../protocol/limits";
+import { MIB, SHARED_LIMITS } from "../../../protocol/limits";
 import { ExecutorClient } from "../../../relayer/executor/client";
 import { silent } from "../../support/sandbox";
 
-const MIB = 2 ** 20;
 const CODE_MIB = 12;
 /** As V8 stores it: one character beyond Latin-1 makes the whole text two bytes a character, and it is kept thrice. */
 const MOST = SHARED_LIMITS.codeMemoryBytes / (CODE_MIB * MIB * 5);

@@ -1,10 +1,9 @@
 import { expect } from "chai";
 import type { Fetcher } from "../../../executor/fetcher/types";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
-import { RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
+import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
 
-const MIB = 2 ** 20;
 const UPLOADS = `async function main() {
   const body = new Uint8Array(${5 * MIB});
   await Promise.all(Array.from({ length: 10 }, () => fetch("http://a.test/", { method: "POST", body })));

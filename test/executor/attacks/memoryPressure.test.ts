@@ -1,9 +1,8 @@
 import { expect } from "chai";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
-import { RUN_LIMITS } from "../../../protocol/limits";
+import { MIB, RUN_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
 
-const MIB = 2 ** 20;
 const GREEDY = `async function main() {
   const kept = [];
   for (let i = 0; i < 100; i++) kept.push(new Uint8Array(${MIB}).fill(i));

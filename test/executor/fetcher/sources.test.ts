@@ -13,8 +13,8 @@ import { FetchFailed, type Fetcher } from "../../../executor/fetcher/types";
 import { cidOfCode } from "../../../protocol/cid";
 import { childrenOf } from "../../support/children";
 import { silent } from "../../support/sandbox";
+import { MIB } from "../../../protocol/limits";
 
-const MIB = 2 ** 20;
 const servers: Server[] = [];
 
 async function serve(answer: RequestListener): Promise<string> {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { PoolClosed, RunCancelled, type SandboxPool } from "../../../executor/sandbox/types";
-import { RUN_LIMITS } from "../../../protocol/limits";
+import { MIB, RUN_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
 
 describe("a pool under load", function () {
@@ -81,7 +81,6 @@ describe("a pool under load", function () {
   });
 
   it("loops of many accounts that wait for a place keep no memory from short runs", async () => {
-    const MIB = 2 ** 20;
     const few = await createSandboxPool({
       ...{ limits: RUN_LIMITS, logger: silent, fetcher: noFetcher },
       ...{ size: 4, maxChildren: 20, memoryBytes: 1_600 * MIB },

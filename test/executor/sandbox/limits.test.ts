@@ -4,10 +4,9 @@ import { createHash } from "node:crypto";
 import { FetchFailed, type Fetcher } from "../../../executor/fetcher/types";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import type { RunLimits, RunOutcome, SandboxPool } from "../../../executor/sandbox/types";
-import { RUN_LIMITS } from "../../../protocol/limits";
+import { MIB, RUN_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, run, silent, type RunOptions } from "../../support/sandbox";
 
-const MIB = 2 ** 20;
 const MODULE = Buffer.from("export default 1;");
 const integrity = (source: Buffer) => `sha384-${createHash("sha384").update(source).digest("base64")}`;
 

@@ -13,9 +13,9 @@ import { openTee, TeeError, type TeeSource } from "../../../executor/tee";
 import { KeywrightError } from "../../../protocol/errors";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../../scripts/dev/tee/guestAgent";
 import { failureOf } from "../../support/refusal";
+import { MIB } from "../../../protocol/limits";
 
 const DIST = join(__dirname, "../../../dist");
-const MIB = 1024 * 1024;
 const TIMEOUT_MS = 1_500;
 
 const http = (body: string, status = "200 OK"): string =>

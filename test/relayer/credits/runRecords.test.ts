@@ -7,7 +7,6 @@ import { sql } from "kysely";
 import { actionHashOf, type AccountId, type Cid, type Hash32 } from "../../../protocol/ids";
 import { dropOldRuns } from "../../../relayer/credits/runRecords";
 import type { RunRecord } from "../../../relayer/credits/types";
-import { eventually } from "../../support/chainBed";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, freshKey, fund, openCredits, type CreditsBench } from "../../support/credits";
 
@@ -78,8 +77,17 @@ describe("records of runs", () => {
     ]);
     expect(runs.map(({ receiptSha256 }) => receiptSha256)).to.deep.equal(["a7".repeat(32), "3c".repeat(32)]);
     expect((await bench.credits.runs.usage(accountId, ALWAYS, FIRST)).days).to.deep.equal([
-      { day: "2026-03-02", keyId, runs: 1, failed: 1, costCents: 1, durationMs: 10.5 },
-      { day: "2026-03-01", keyId: accountId, runs: 1, failed: 0, costCents: 1, durationMs: 10.5 },
+      { day: "2026-03-02", keyId, runs: 1, failed: 1, changes: 0, changesCents: 0, costCents: 1, durationMs: 10.5 },
+      {
+        day: "2026-03-01",
+        keyId: accountId,
+        runs: 1,
+        failed: 0,
+        changes: 0,
+        changesCents: 0,
+        costCents: 1,
+        durationMs: 10.5,
+      },
     ]);
     expect((await bench.credits.runs.usage(accountId, { from: "2026-03-02", to: "2026-03-02" }, FIRST)).total).to.equal(
       1,
@@ -201,30 +209,6 @@ describe("records of runs", () => {
       expect(await plan(where), where)
         .to.match(/Index (Only )?Scan using run_records_by_/)
         .and.not.match(/Sort/);
-    }
-  });
-});
-
-describe("the recording of runs", () => {
-  it("begins while a run waits for its executor, once as many have ended as a batch has", async () => {
-    const bench = await openCredits({ recordMs: 3_600_000, endsPerBatch: 8 });
-    bench.credits.start();
-    try {
-      const accountId = freshAccount();
-      await fund(bench.db, accountId, 100);
-      const waiting = async (): Promise<number> => {
-        const { rows } = await sql<{ ends: number }>`select count(*) as ends from run_ends`.execute(bench.db);
-        return rows[0]?.ends ?? -1;
-      };
-      for (let run = 1; run < 8; run++) await settled(bench, accountId);
-      bench.credits.recordMeanwhile();
-      await settled(bench, accountId);
-      expect(await waiting()).to.equal(8);
-      bench.credits.recordMeanwhile();
-      await eventually("the ends are recorded", async () => (await waiting()) === 0);
-      expect((await bench.credits.runs.list(accountId, {}, FIRST)).total).to.equal(8);
-    } finally {
-      await bench.stop();
     }
   });
 });

@@ -3,11 +3,9 @@ import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { expect } from "chai";
 import { inScope } from "../../../protocol/fairShare";
-import { SHARED_LIMITS, WIRE_LIMITS } from "../../../protocol/limits";
+import { MIB, SHARED_LIMITS, WIRE_LIMITS } from "../../../protocol/limits";
 import { readBody } from "../../../relayer/middleware/body";
 import type { RelayerContext } from "../../../relayer/middleware/context";
-
-const MIB = 2 ** 20;
 
 /** A request whose body is written by the test; `read` counts what was taken of it. */
 function request(length: number): { ctx: RelayerContext; body: PassThrough } {

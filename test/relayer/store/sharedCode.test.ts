@@ -7,8 +7,8 @@ import type { AccountId, Cid } from "../../../protocol/ids";
 import type { Store } from "../../../relayer/store/index";
 import { SharedCodeStore } from "../../../relayer/store/sharedCode";
 import { sharedStore } from "../../support/store";
+import { KIB } from "../../../protocol/limits";
 
-const KIB = 1_024;
 /** A share of 64 KiB. */
 const BOUNDS = { totalBytes: 64 * 64 * KIB, days: 90 };
 

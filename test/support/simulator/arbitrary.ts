@@ -13,6 +13,11 @@ const ms = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: 4_000, max: 30_000 }) },
 );
 
+const FAULTS: readonly EndpointFault[] = [
+  ...(["down", "other chain", "no receipts", "lags", "forgets", "answers lost"] as const),
+  ...(["sent twice", "already known", "nonce too low", "counts lag", "no transactions", "slow"] as const),
+];
+
 const write = fc.record({
   do: fc.constant("write" as const),
   account: fc.nat({ max: 3 }),
@@ -27,7 +32,7 @@ const wait = fc.record({ do: fc.constant("wait" as const), ms });
 const endpoint = fc.record({
   do: fc.constant("endpoint" as const),
   which: fc.constantFrom<number | "all">(0, 1, "all", "all"),
-  fault: fc.constantFrom<EndpointFault>("down", "other chain", "no receipts", "lags", "forgets", "answers lost"),
+  fault: fc.constantFrom(...FAULTS),
   ms,
 });
 const reorg = fc.record({

@@ -18,7 +18,19 @@ export type EndpointFault =
   /** It takes transactions and forgets them. */
   | "forgets"
   /** It takes transactions, and its answers are lost. */
-  | "answers lost";
+  | "answers lost"
+  /** It takes each transaction twice, as behind a proxy that tries again, and answers as to the second. */
+  | "sent twice"
+  /** It takes no transaction and says that it has it. */
+  | "already known"
+  /** It takes no transaction and says that its nonce is used. */
+  | "nonce too low"
+  /** Only its transaction counts are some blocks behind. */
+  | "counts lag"
+  /** It knows no transaction by its hash; receipts it has. */
+  | "no transactions"
+  /** Its answers take up to some seconds each, so that later questions are answered first. */
+  | "slow";
 
 export class Node {
   fault: EndpointFault = "none";
@@ -30,6 +42,11 @@ export class Node {
     this.#chain = chain;
     this.#other = other;
     this.#payers = payers;
+  }
+
+  /** How long each way of an exchange takes, at most. */
+  get wayMs(): number {
+    return this.fault === "slow" ? 2_000 : 20;
   }
 
   /** All calls are answered at one instant. */
@@ -61,7 +78,7 @@ export class Node {
       eth_maxPriorityFeePerGas: () => toBeHex(10n ** 8n),
       eth_getBlockByNumber: () => this.#rpcBlock(this.#block(params[0])),
       eth_getTransactionCount: () =>
-        toBeHex((this.#block(params[1]) ?? notFound()).nonces.get(this.#payerOf(params[0])) ?? 0),
+        toBeHex((this.#counted(params[1]) ?? notFound()).nonces.get(this.#payerOf(params[0])) ?? 0),
       eth_getBalance: () => toBeHex(10n ** 20n),
       eth_estimateGas: () => this.#estimate(params[0], params[1]),
       eth_call: () => this.#call(params[0], params[1], params[2]),
@@ -82,6 +99,12 @@ export class Node {
   #block(tag: string): SimulatedBlock | undefined {
     const number = tag === "latest" ? this.#head : Number(tag);
     return number > this.#head ? undefined : this.#serves.block(number);
+  }
+
+  #counted(tag: string): SimulatedBlock | undefined {
+    const block = this.#block(tag);
+    if (this.fault !== "counts lag" || tag !== "latest" || block === undefined) return block;
+    return this.#serves.block(Math.max(this.#serves.blocks[0]?.number ?? 0, block.number - LAG));
   }
 
   #byHash(hash: string): SimulatedBlock | undefined {
@@ -149,7 +172,7 @@ export class Node {
   }
 
   #transaction(hash: string): unknown {
-    if (this.fault === "no receipts") return null;
+    if (this.fault === "no receipts" || this.fault === "no transactions") return null;
     if (this.#serves.isPending(hash)) return { hash, blockNumber: null };
     const receipt = this.#serves.receipt(hash, this.#head);
     return receipt === undefined ? null : { hash, blockNumber: receipt.blockNumber };
@@ -158,6 +181,9 @@ export class Node {
   #send(raw: string): string {
     if (this.fault === "other chain") refuse({ code: -32_000, message: "invalid chain id for signer" });
     if (this.fault === "forgets") return "0x";
+    if (this.fault === "already known" || this.fault === "nonce too low")
+      refuse({ code: -32_000, message: this.fault });
+    if (this.fault === "sent twice") this.#chain.send(raw);
     const refusal = this.#chain.send(raw);
     if (this.fault === "answers lost") throw new RpcError("transport", "the answer was lost");
     if (refusal !== undefined) refuse(refusal);

@@ -166,9 +166,9 @@ export class SimulatedRelayer {
     const { time, random } = this.#world;
     const callTogether: EndpointPort["callTogether"] = (calls) =>
       this.#message(async () => {
-        await time.sleep(1 + Math.floor(random() * 20));
+        await time.sleep(1 + Math.floor(random() * node.wayMs));
         const answers = node.answer(calls);
-        await time.sleep(1 + Math.floor(random() * 20));
+        await time.sleep(1 + Math.floor(random() * node.wayMs));
         return answers;
       });
     return {

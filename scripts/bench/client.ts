@@ -1,20 +1,17 @@
 /** Shared by the benches: a stack with raised limits, its HTTP client, and accounts made through the API. */
 import { Pool } from "undici";
-import { startStack, type Stack, type StackOptions } from "../../dev/stack";
-import { defined } from "../../../protocol/defined";
+import { startStack, type Stack, type StackOptions } from "../dev/stack";
+import { defined } from "../../protocol/defined";
+
+export const RAISED_LIMITS = {
+  SIGNUP_CREDIT_CENTS: "1000000",
+  RATE_LIMIT_KEY_PER_SECOND: "1000000",
+  RATE_LIMIT_MINTS_PER_MINUTE: "1000000",
+  RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
+};
 
 export const benchStack = (options: StackOptions): Promise<Stack> =>
-  startStack({
-    ...options,
-    env: {
-      RATE_LIMIT_MINTS_PER_MINUTE: "1000000",
-      RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
-      RATE_LIMIT_KEY_PER_SECOND: "1000000",
-      SIGNUP_CREDIT_CENTS: "1000000",
-      LOG_LEVEL: "warn",
-      ...options.env,
-    },
-  });
+  startStack({ ...options, env: { ...RAISED_LIMITS, LOG_LEVEL: "warn", ...options.env } });
 
 export interface BenchAccount {
   readonly id: string;
@@ -57,10 +54,3 @@ export class BenchClient {
     await this.#pool.close();
   }
 }
-
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
-}
-
-export const rounded = (value: number, digits = 1): number => Number(value.toFixed(digits));

@@ -1,0 +1,11 @@
+/**
+ * The result of `work`; after `ms`, whatever `late` returns or throws. Nothing stops `work`: abort it in `late` where
+ * that is possible.
+ */
+export async function within<T, L>(ms: number, work: Promise<T>, late: () => L): Promise<T | L> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const expired = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  }).then(late);
+  return Promise.race([work, expired]).finally(() => clearTimeout(timer));
+}
