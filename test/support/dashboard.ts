@@ -15,6 +15,7 @@ export const SCREENS = [
   "Runner",
   "Activity",
   "Credit",
+  "Webhooks",
   "Trust",
   "Account",
 ] as const;
