@@ -60,19 +60,25 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
 
     /// @inheritdoc IAccountCore
     bytes32 public immutable keyNamespace;
+    /// @inheritdoc IAccountCore
+    bytes32 public immutable rootCommitment;
 
     /// @param firstAdmin The contract admin, who appoints the API payers.
     /// @param delaySeconds The delay of a payer's addition once a managed account exists; at most a year.
     /// @param forwarder The ERC-2771 forwarder that owners may act through.
+    /// @param rootCommitment_ The commitment to the root key, as the keyholder names it before this contract exists.
     constructor(
         address firstAdmin,
         uint256 delaySeconds,
-        address forwarder
+        address forwarder,
+        bytes32 rootCommitment_
     ) ERC2771Context(forwarder) Delegating(address(new ApiPayers(delaySeconds, forwarder))) {
         Addresses.requireSet(forwarder);
         Addresses.requireRole(firstAdmin, forwarder);
+        if (rootCommitment_ == 0) revert ZeroRootCommitment();
 
         _admin = firstAdmin;
+        rootCommitment = rootCommitment_;
         keyNamespace = keccak256(abi.encode("keywright/v1", block.chainid, address(this)));
         emit ITwoStepAdmin.AdminChanged(address(0), firstAdmin);
     }

@@ -94,7 +94,10 @@ const VARIABLES = {
   CONTRACT_ADDRESS: z
     .string()
     .optional()
-    .describe("the address of the AccountManager that governs the keys; DEPLOYMENT_FILE gives it too"),
+    .describe(
+      "the address of the AccountManager that governs the keys; DEPLOYMENT_FILE gives it too; none: before it is " +
+        "deployed, to learn the commitment to the root key",
+    ),
   DEPLOYMENT_FILE: absolutePath.optional().describe("a file of deployments/, instead of CHAIN_ID and CONTRACT_ADDRESS"),
   MAX_HEAD_AGE_SECONDS: integer(0, 86_400)
     .optional()
@@ -228,12 +231,32 @@ export interface Config extends Omit<Values, Derived>, DeploymentSettings {
   readonly prices: Prices;
 }
 
+/** What a keyholder needs that has no contract yet. */
+const ROOT_VARIABLES = [
+  ...(["NODE_ENV", "LOG_LEVEL", "EXECUTOR_SOCKET", "EXECUTOR_SOCKET_GROUP"] as const),
+  ...(["TEE", "DSTACK_ENDPOINT", "ROOT_KEY_FILE", "DATA_DIR"] as const),
+];
+export type RootConfig = Pick<Values, (typeof ROOT_VARIABLES)[number]> & Pick<Config, "production">;
+
+/** The settings of a keyholder without a contract; undefined when one is named. @throws ConfigError. */
+export function readRootConfig(environment: Environment = process.env): RootConfig | undefined {
+  if (environment.CONTRACT_ADDRESS !== "none") return undefined;
+  const problems: string[] = [];
+  const values = readVariables(environment, problems, ROOT_VARIABLES);
+  for (const name of REMOVED_AFTER_READING) Reflect.deleteProperty(environment, name);
+  if (values === undefined) throw new ConfigError(problems);
+  const config = { ...values, production: values.NODE_ENV === "production" };
+  problems.push(...rootConflicts(config), ...(config.production ? rootNotForProduction(config) : []));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
+}
+
 /**
  * Reads and validates `environment`, and removes what children must not see. @throws ConfigError naming every problem.
  */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
-  const values = readVariables(environment, problems);
+  const values = readVariables(environment, problems, Object.keys(VARIABLES) as (keyof Values)[]);
   const limits = readLimits(environment, problems);
   for (const name of REMOVED_AFTER_READING) Reflect.deleteProperty(environment, name);
   if (values === undefined) throw new ConfigError(problems);
@@ -247,14 +270,19 @@ export function readConfig(environment: Environment = process.env): Config {
   return config;
 }
 
-function readVariables(environment: Environment, problems: string[]): Values | undefined {
-  const entries = Object.entries(VARIABLES).map(([name, schema]) => {
+function readVariables<Name extends keyof Values>(
+  environment: Environment,
+  problems: string[],
+  names: readonly Name[],
+): Pick<Values, Name> | undefined {
+  const entries = names.map((name) => {
+    const schema = VARIABLES[name];
     const parsed = schema.safeParse(environment[name] === "" ? undefined : environment[name]);
     if (!parsed.success)
       problems.push(`${name} ${whatIsWrong(parsed.error, environment[name])} (${schema.description ?? ""})`);
     return [name, parsed.data];
   });
-  return problems.length === 0 ? (Object.fromEntries(entries) as Values) : undefined;
+  return problems.length === 0 ? (Object.fromEntries(entries) as Pick<Values, Name>) : undefined;
 }
 
 function whatIsWrong(error: z.ZodError, value: string | undefined): string {
@@ -304,14 +332,18 @@ function conflicts(config: Config): string[] {
     problems.push(`RPC_QUORUM is ${config.RPC_QUORUM}, but RPC_URLS names only ${config.RPC_URLS.length}`);
   if (new Set(config.RPC_URLS).size < config.RPC_URLS.length)
     problems.push("RPC_URLS names an endpoint twice; the second would only repeat the first");
-  if (config.TEE !== "none" && config.DSTACK_ENDPOINT === undefined)
-    problems.push(`TEE=${config.TEE} needs DSTACK_ENDPOINT`);
-  if (config.TEE !== "none" && config.ROOT_KEY_FILE !== undefined)
-    problems.push(`TEE=${config.TEE} provides the root key: unset ROOT_KEY_FILE`);
-  problems.push(...sharedUsers(config));
+  problems.push(...rootConflicts(config), ...sharedUsers(config));
   const issuers = config.IDENTITY_ISSUERS.map(({ issuer: name }) => name);
   if (new Set(issuers).size < issuers.length) problems.push("IDENTITY_ISSUERS names an issuer twice");
   return problems;
+}
+
+function rootConflicts({ TEE, DSTACK_ENDPOINT, ROOT_KEY_FILE }: RootConfig): string[] {
+  if (TEE === "none") return [];
+  return [
+    ...(DSTACK_ENDPOINT === undefined ? [`TEE=${TEE} needs DSTACK_ENDPOINT`] : []),
+    ...(ROOT_KEY_FILE === undefined ? [] : [`TEE=${TEE} provides the root key: unset ROOT_KEY_FILE`]),
+  ];
 }
 
 /** Each process has its own user and a group with the same number; the group of the socket must be none of these. */
@@ -330,6 +362,21 @@ function sharedUsers({ FETCHER_UID, KEY_SET_FETCHER_UID, SANDBOX_FIRST_UID, EXEC
 
 /** Development settings that production refuses. The sandbox's isolation level is checked when the pool starts. */
 function notForProduction(config: Config): string[] {
+  const problems = rootNotForProduction(config);
+  if (config.maxHeadAgeSeconds === 0)
+    problems.push("production refuses MAX_HEAD_AGE_SECONDS=0: a stopped chain must not decide");
+  if (config.FETCH_ALLOW_HOSTS !== undefined)
+    problems.push("production refuses FETCH_ALLOW_HOSTS: actions must not reach private addresses");
+  if (config.WEBHOOK_ALLOW_HOSTS !== undefined)
+    problems.push("production refuses WEBHOOK_ALLOW_HOSTS: webhooks must be at public addresses");
+  if (config.IDENTITY_ISSUERS.some(({ jwksUrl }) => !jwksUrl.startsWith("https:")))
+    problems.push("production needs https for every jwksUrl of IDENTITY_ISSUERS");
+  if (config.RPC_URLS.some((url) => !isTrustedTransport(url)))
+    problems.push("production needs https (or loopback) for every one of RPC_URLS");
+  return problems;
+}
+
+function rootNotForProduction(config: RootConfig): string[] {
   const problems: string[] = [];
   if (config.TEE !== "dstack")
     problems.push(`production needs TEE=dstack (it is ${config.TEE}): only a real TEE keeps the root key`);
@@ -340,18 +387,8 @@ function notForProduction(config: Config): string[] {
       "production needs DSTACK_ENDPOINT to be a path: the root key travels over the guest agent's Unix socket only",
     );
   }
-  if (config.maxHeadAgeSeconds === 0)
-    problems.push("production refuses MAX_HEAD_AGE_SECONDS=0: a stopped chain must not decide");
   if (config.EXECUTOR_SOCKET_GROUP === undefined)
     problems.push("production needs EXECUTOR_SOCKET_GROUP: the group shared with the relayer alone");
-  if (config.FETCH_ALLOW_HOSTS !== undefined)
-    problems.push("production refuses FETCH_ALLOW_HOSTS: actions must not reach private addresses");
-  if (config.WEBHOOK_ALLOW_HOSTS !== undefined)
-    problems.push("production refuses WEBHOOK_ALLOW_HOSTS: webhooks must be at public addresses");
-  if (config.IDENTITY_ISSUERS.some(({ jwksUrl }) => !jwksUrl.startsWith("https:")))
-    problems.push("production needs https for every jwksUrl of IDENTITY_ISSUERS");
-  if (config.RPC_URLS.some((url) => !isTrustedTransport(url)))
-    problems.push("production needs https (or loopback) for every one of RPC_URLS");
   return problems;
 }
 

@@ -8,6 +8,8 @@ import type { Config } from "./config";
 import type { LoopWatch } from "./liveness/loopWatch";
 import type { Mint } from "./access/mint";
 import type { PublicKeys } from "./access/publicKeys";
+import type { RootIdentity } from "./keys/rootIdentity";
+import { commitmentAnswer } from "./root";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
@@ -21,6 +23,7 @@ import { defined } from "../protocol/defined";
 export interface ServiceParts {
   readonly config: Config;
   readonly keyNamespace: Hash32;
+  readonly root: RootIdentity;
   readonly chain: Chain;
   readonly callers: Callers;
   readonly mint: Mint;
@@ -67,6 +70,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...defined({ tlsCertFile }) }, request),
     evidenceQuote: (request) => quoteEvidence(parts.tee, request),
     info: () => info(parts),
+    rootCommitment: () => commitmentAnswer(parts.root),
     ready: () => ready(parts),
   };
 }
@@ -79,6 +83,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
     chainId: config.chainId.toString(),
     contractAddress: config.contractAddress,
     keyNamespace: parts.keyNamespace,
+    rootCommitment: parts.root.commitment,
     limits: { ...config.limits },
     privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
     tee: tee.kind,

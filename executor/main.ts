@@ -1,6 +1,7 @@
 /** The keyholder process: reads the configuration, starts the service, stops it cleanly on SIGTERM and SIGINT. */
-import { ConfigError, readConfig, type Config } from "./config";
+import { ConfigError, readConfig, readRootConfig, type Config, type RootConfig } from "./config";
 import { createLogger } from "../protocol/log";
+import { startWithoutContract } from "./root";
 import { startService } from "./service";
 import { startWatchdog } from "./liveness/watchdog";
 import { closePassedOn } from "./confinement/inherited";
@@ -30,22 +31,17 @@ async function main(): Promise<void> {
   process.on("SIGUSR1", () => logger.warn("SIGUSR1 is ignored: this process allows no debugger"));
   startWatchdog();
   const stopped = stopOnSignal();
-  const service = startService(config, logger, missingProtections);
+  const hasContract = "contractAddress" in config;
+  const service = hasContract ? startService(config, logger, missingProtections) : startWithoutContract(config, logger);
   const readyOrStopped = service.started.then(() => {
-    logger.info(
-      {
-        socket: config.EXECUTOR_SOCKET,
-        chainId: config.chainId.toString(),
-        contract: config.contractAddress,
-        tee: config.TEE,
-      },
-      "executor ready",
-    );
+    const { EXECUTOR_SOCKET: socket, TEE: tee } = config;
+    const network = hasContract ? { chainId: config.chainId.toString(), contract: config.contractAddress } : {};
+    logger.info({ socket, ...network, tee }, hasContract ? "executor ready" : "executor without a contract");
     return stopped;
   });
   try {
     logger.info({ signal: await Promise.race([readyOrStopped, stopped]) }, "stopping");
-    setTimeout(() => process.exit(1), config.drainMs + AFTER_DRAIN_MS).unref();
+    setTimeout(() => process.exit(1), (hasContract ? config.drainMs : 0) + AFTER_DRAIN_MS).unref();
     await service.stop();
     logger.info("stopped");
     process.exit(0);
@@ -55,9 +51,9 @@ async function main(): Promise<void> {
   }
 }
 
-function configOrExit(): Config {
+function configOrExit(): Config | RootConfig {
   try {
-    return readConfig();
+    return readRootConfig() ?? readConfig();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return exitWith(error.message);

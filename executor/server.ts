@@ -87,7 +87,7 @@ const CALLS = new Map<string, ExecutorCall>(
 
 export class ExecutorServer {
   readonly #server: Server;
-  #handlers: Handlers | undefined;
+  #handlers: Partial<Handlers> | undefined;
   #isDraining = false;
   #open = 0;
   #onIdle: (() => void) | undefined;
@@ -119,7 +119,8 @@ export class ExecutorServer {
     return server;
   }
 
-  serve(handlers: Handlers): void {
+  /** Calls that are missing stay unanswered: a keyholder without a contract has only one. */
+  serve(handlers: Partial<Handlers>): void {
     this.#handlers = handlers;
   }
 
@@ -218,9 +219,12 @@ export class ExecutorServer {
         `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`,
       );
     }
-    if (this.#handlers === undefined)
-      throw new KeywrightError("executor_unavailable", "The executor is starting.", {}, { retryAfterSeconds: 2 });
-    return answer.parse(await this.#handlers[name](parsed.data as ExecutorRequest<C>, context));
+    const handler = this.#handlers?.[name] as Handlers[C] | undefined;
+    if (handler === undefined) {
+      const why = this.#handlers === undefined ? "is starting" : "has no contract";
+      throw new KeywrightError("executor_unavailable", `The executor ${why}.`, {}, { retryAfterSeconds: 2 });
+    }
+    return answer.parse(await handler(parsed.data as ExecutorRequest<C>, context));
   }
 }
 

@@ -10,6 +10,7 @@ import type { ForwardDomain } from "../protocol/forwardShape";
 import { forwarderName } from "../protocol/serviceName";
 import { configDigest } from "../protocol/attestation";
 import { keyNamespaceOf } from "../protocol/namespace";
+import type { RootStatement } from "../protocol/rootKey";
 import type { AccountId, Hash32, KeyId } from "../protocol/ids";
 import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
 import { Callers } from "./access/callers";
@@ -23,19 +24,19 @@ import { FetchFailed, type Fetcher } from "./fetcher/types";
 import { createHandlers } from "./handlers";
 import { IdentityVerifier } from "./access/identity";
 import { useFastKeccak } from "./keccak";
-import { Keyring } from "./keys/keyring";
-import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
 import { StatementKey } from "./keys/statementKey";
+import type { Keyring } from "./keys/keyring";
 import { LoopWatch } from "./liveness/loopWatch";
 import { Mint } from "./access/mint";
 import { PublicKeys } from "./access/publicKeys";
 import { Receipts, type ReceiptParts } from "./receipts";
+import { openCheckedTee, openKeyring, rootKeyFileOf } from "./root";
 import { Runner } from "./run";
 import { CHILD_MIB, childrenFor, memoryOfChildren, slotsFor } from "./sandbox/memory";
 import { createSandboxPool } from "./sandbox/pool";
 import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
-import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
+import { buildConfigDocument, type ConfigDocument } from "./tee";
 import { servedPackages } from "./tee/packages";
 import { Webhooks } from "./webhooks";
 import { GasGuard } from "./writes/gas";
@@ -94,11 +95,10 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   });
   undo.add(() => server.close(0));
   const chain = openChain(config, undo);
-  await waitForContract(chain, keyNamespace, logger);
-  const tee = openTee({ kind: config.TEE, ...defined({ endpoint: config.DSTACK_ENDPOINT }) });
+  const committed = await waitForContract(chain, keyNamespace, logger);
+  const tee = await openCheckedTee(config);
   undo.add(() => tee.close());
-  if (config.production) await requireGenuineQuote(tee);
-  const keyring = await openKeyring(config, tee, keyNamespace, logger);
+  const keyring = await openKeyring(config, tee, { keyNamespace, committed }, logger);
   undo.add(() => keyring.destroy());
 
   const dataDir = prepareDataDir(config, undo);
@@ -120,7 +120,8 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   undo.add(() => loop.stop());
   const domain = domainOf(config);
   const statementKey = new StatementKey(keyring);
-  const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, pool);
+  const root = keyring.rootStatement(statementKey.publicKey);
+  const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, root, pool);
   const runner = new Runner({
     chain,
     receipts: new Receipts({ chain, statementKey, keyNamespace, ...receiptTerms(config, configDocument) }),
@@ -137,6 +138,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     createHandlers({
       config,
       keyNamespace,
+      root: { commitment: committed, publicKey: root.public_key },
       chain,
       callers,
       mint: new Mint(keyring, domain),
@@ -191,35 +193,22 @@ function openChain(config: Config, undo: Undo): Chain {
   return chain;
 }
 
-/** Waits for a chain that is not up yet. A wrong chain fails at once: other keys would be derived for it. */
-async function waitForContract(chain: Chain, keyNamespace: Hash32, logger: Logger): Promise<void> {
+/**
+ * Waits for a chain that is not up yet. A wrong chain fails at once: other keys would be derived for it. Returns the
+ * commitment to the root that the contract is bound to.
+ */
+async function waitForContract(chain: Chain, keyNamespace: Hash32, logger: Logger): Promise<Hash32> {
   const deadline = Date.now() + CHAIN_WAIT_MS;
   for (;;) {
     try {
-      return await chain.requireNamespace(keyNamespace);
+      await chain.requireNamespace(keyNamespace);
+      return await chain.rootCommitment();
     } catch (error) {
       if (error instanceof WrongChain || Date.now() > deadline) throw error;
       logger.warn({ err: error }, "waiting for the chain");
       await new Promise((resolve) => setTimeout(resolve, CHAIN_RETRY_MS));
     }
   }
-}
-
-async function openKeyring(config: Config, tee: TeeSource, keyNamespace: Hash32, logger: Logger): Promise<Keyring> {
-  const root = await rootKey(config, tee, logger);
-  const keyring = new Keyring(root, keyNamespace);
-  root.fill(0);
-  return keyring;
-}
-
-function rootKey(config: Config, tee: TeeSource, logger: Logger): Promise<Buffer> | Buffer {
-  if (tee.kind !== "none") return tee.rootKey();
-  const file = config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
-  if (file !== undefined) return rootKeyFromFile(file);
-  logger.warn(
-    "no TEE, no ROOT_KEY_FILE and no DATA_DIR: the root key is lost when this process ends, and every key with it",
-  );
-  return ephemeralRootKey();
 }
 
 function prepareDataDir(config: Config, undo: Undo): string {
@@ -311,9 +300,7 @@ async function openPool(
 
 /** Paths that no child may be able to open; tested by the self-test. */
 function secretPaths(config: Config): string[] {
-  const rootKeyFile =
-    config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
-  return [config.EXECUTOR_SOCKET, rootKeyFile, config.DSTACK_ENDPOINT].filter(
+  return [config.EXECUTOR_SOCKET, rootKeyFileOf(config), config.DSTACK_ENDPOINT].filter(
     (path) => path !== undefined && path.startsWith("/"),
   ) as string[];
 }
@@ -361,6 +348,7 @@ function configDocumentOf(
   config: Config,
   keyNamespace: Hash32,
   statementKey: string,
+  root: RootStatement,
   pool: SandboxPool,
 ): ConfigDocument {
   const { level } = pool.stats();
@@ -370,6 +358,7 @@ function configDocumentOf(
     contractAddress: config.contractAddress,
     keyNamespace,
     statementKey,
+    root,
     rpcUrls: config.RPC_URLS,
     rpcQuorum: config.RPC_QUORUM,
     maxHeadAgeSeconds: config.maxHeadAgeSeconds,

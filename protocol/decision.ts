@@ -46,6 +46,7 @@ const CONTRACT = AccountManager__factory.createInterface();
 const EXPLAIN = CONTRACT.getFunction("explainExecution").selector;
 export const TRUSTED_FORWARDER_CALL = CONTRACT.getFunction("trustedForwarder").selector;
 export const KEY_NAMESPACE_CALL = CONTRACT.getFunction("keyNamespace").selector;
+export const ROOT_COMMITMENT_CALL = CONTRACT.getFunction("rootCommitment").selector;
 
 const WORD_DIGITS = 64;
 export const DECISION_WORDS = 8;

@@ -369,6 +369,7 @@ export const EXECUTOR_CALLS = {
       chainId: decimal,
       contractAddress: address,
       keyNamespace: hash32,
+      rootCommitment: hash32,
       limits: z.record(z.string(), z.number()),
       privateKeysAllowed: z.boolean(),
       /** `identity` names the OIDC issuers accepted; empty when none. */
@@ -391,6 +392,12 @@ export const EXECUTOR_CALLS = {
        */
       loop: z.strictObject({ heldMs: z.array(z.number()), computedMs: z.array(z.number()) }),
     }),
+  },
+  /** The commitment to the root key: the only call that a keyholder without a contract answers. */
+  rootCommitment: {
+    path: "/root-commitment",
+    request: z.strictObject({}),
+    answer: z.strictObject({ commitment: hash32, publicKey: hash32 }),
   },
   ready: {
     path: "/ready",

@@ -1,59 +1,138 @@
 /**
- * `npm run deploy -- --network <name> --rpc <url> --admin <address> [--payer-delay <seconds>] [--service-name <name>]
- * [--out <file>]`: deploys the ERC-2771 forwarder and AccountManager and writes deployments/<name>.json, or the file
- * given. Payers added once a managed account exists wait for the delay, 7 days by default. The deployer's key is
- * entered at the prompt and kept in memory only. Payers are registered afterwards (`npm run operator`), since their
- * keys depend on the contract's address.
+ * `npm run deploy -- --network <name> --rpc <url> --admin <address> …`: deploys the allow-list of images, the ERC-2771
+ * forwarder and AccountManager, and writes deployments/<name>.json, or the file given. The contract is bound to the
+ * keyholder's root key: a keyholder that has no contract yet (`CONTRACT_ADDRESS=none`) names the commitment to it. The
+ * deployer's key is entered at the prompt and kept in memory only. Payers are registered afterwards (`npm run
+ * operator`), since their keys depend on the contract's address.
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { JsonRpcProvider } from "ethers";
-import { parseAddress } from "../protocol/ids";
-import { deployAccountManager, writeDeployment } from "./deployment";
+import { JsonRpcProvider, type Wallet } from "ethers";
+import { parseAddress, parseHash32, type Address } from "../protocol/ids";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
+import { deployAccountManager, deployAllowlist, writeDeployment } from "./deployment";
 import { askWallet } from "./prompt";
+import { rootCommitmentAt } from "./rootCommitment";
 
-const USAGE =
-  "usage: npm run deploy -- --network <name> --rpc <url> --admin <address> [--payer-delay <seconds>] " +
-  "[--service-name <name>] [--out <file>]";
-const DEFAULT_PAYER_DELAY_SECONDS = 7 * 86_400;
+const USAGE = `usage: npm run deploy -- --network <name> --rpc <url> --admin <address> [options]
+  --root-commitment <hash>    as the keyholder's log has it; default: asked of the keyholder at EXECUTOR_SOCKET
+  --payer-delay <seconds>     how long an added payer waits once a managed account exists; 7 days by default
+  --allowlist <address>       an allow-list that is deployed already
+  --allowlist-only            deploy the allow-list alone: its address is the application's id, needed before the
+                              machine that has the root key can boot
+  --compose-hash <hash>       an image that the new allow-list allows at once; may be repeated
+  --allowlist-delay <seconds> how long a further image waits; 7 days by default
+  --service-name <name>       the name in the forwarder's domain
+  --out <file>                where to write the deployment`;
+const DEFAULT_DELAY_SECONDS = 7 * 86_400;
 const ROOT = join(__dirname, "..", "..");
 
-async function main(): Promise<void> {
+interface Wanted {
+  readonly network: string;
+  readonly rpc: string;
+  readonly admin: Address;
+  readonly payerDelaySeconds: number;
+  readonly allowlistDelaySeconds: number;
+  readonly composeHashes: readonly string[];
+  readonly allowlist: Address | undefined;
+  readonly allowlistOnly: boolean;
+  readonly rootCommitment: string | undefined;
+  readonly serviceName: string;
+  readonly file: string;
+}
+
+function readArguments(): Wanted {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
-    options: { network: text, rpc: text, admin: text, "payer-delay": text, "service-name": text, out: text },
+    options: {
+      ...{ network: text, rpc: text, admin: text, "payer-delay": text, "service-name": text, out: text },
+      ...{ "root-commitment": text, allowlist: text, "allowlist-delay": text },
+      "allowlist-only": { type: "boolean" },
+      "compose-hash": { type: "string", multiple: true },
+    },
   });
   const { network, rpc, admin } = values;
   if (!network || !/^[a-z0-9-]+$/.test(network) || !rpc || !admin) throw new Error(USAGE);
-  const adminAddress = parseAddress(admin);
-  if (adminAddress === undefined) throw new Error(`--admin ${admin} is not an address`);
-  const payerDelaySeconds =
-    values["payer-delay"] === undefined ? DEFAULT_PAYER_DELAY_SECONDS : Number(values["payer-delay"]);
-  if (!Number.isSafeInteger(payerDelaySeconds) || payerDelaySeconds < 0)
-    throw new Error("--payer-delay is a whole number of seconds");
   const serviceName = values["service-name"] ?? DEFAULT_SERVICE_NAME;
   if (!SERVICE_NAME_PATTERN.test(serviceName))
     throw new Error("--service-name is a letter and up to 31 letters and digits");
+  return {
+    network,
+    rpc,
+    admin: addressOf("--admin", admin),
+    payerDelaySeconds: secondsOf("--payer-delay", values["payer-delay"]),
+    allowlistDelaySeconds: secondsOf("--allowlist-delay", values["allowlist-delay"]),
+    composeHashes: (values["compose-hash"] ?? []).map((hash) => hashOf("--compose-hash", hash)),
+    allowlist: values.allowlist === undefined ? undefined : addressOf("--allowlist", values.allowlist),
+    allowlistOnly: values["allowlist-only"] === true,
+    rootCommitment:
+      values["root-commitment"] === undefined ? undefined : hashOf("--root-commitment", values["root-commitment"]),
+    serviceName,
+    file: values.out ?? join(ROOT, "deployments", `${network}.json`),
+  };
+}
 
-  const file = values.out ?? join(ROOT, "deployments", `${network}.json`);
-  const provider = new JsonRpcProvider(rpc, undefined, { staticNetwork: true, cacheTimeout: -1 });
+const addressOf = (option: string, text: string): Address =>
+  parseAddress(text) ?? fail(`${option} ${text} is not an address`);
+
+/** With or without 0x, as dstack gives compose hashes. */
+const hashOf = (option: string, text: string): string =>
+  parseHash32(text.startsWith("0x") ? text : `0x${text}`) ?? fail(`${option} ${text} is not 64 hex digits`);
+
+function secondsOf(option: string, text: string | undefined): number {
+  const seconds = text === undefined ? DEFAULT_DELAY_SECONDS : Number(text);
+  return Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : fail(`${option} is a whole number of seconds`);
+}
+
+/** Asks before anything is deployed: a contract that is bound to no root, or another one, is of no use. */
+async function commitmentOf({ rootCommitment }: Wanted): Promise<string> {
+  const { EXECUTOR_SOCKET: socket } = process.env;
+  if (rootCommitment !== undefined) return rootCommitment;
+  if (!socket)
+    fail(
+      "the contract is bound to the keyholder's root key: start the keyholder with CONTRACT_ADDRESS=none and set " +
+        "EXECUTOR_SOCKET, or pass what its log says as --root-commitment (docs/operations.md)",
+    );
+  return rootCommitmentAt(socket).catch((error: unknown) =>
+    fail(`the keyholder at ${socket} does not name its root commitment: ${(error as Error).message}`),
+  );
+}
+
+async function deploy(signer: Wallet, wanted: Wanted, rootCommitment: string | undefined): Promise<void> {
+  const { network, admin, payerDelaySeconds, serviceName, file } = wanted;
+  const terms = { admin, delaySeconds: wanted.allowlistDelaySeconds, composeHashes: wanted.composeHashes };
+  const allowlistAddress = wanted.allowlist ?? (await deployAllowlist(signer, terms));
+  console.log(`ApplicationAllowlist ${allowlistAddress}: the application's id`);
+  if (rootCommitment === undefined) return;
+  const { deployment } = await deployAccountManager(signer, network, {
+    admin,
+    payerDelaySeconds,
+    rootCommitment,
+    allowlistAddress,
+    serviceName,
+  });
+  writeDeployment(file, deployment);
+  const { contractAddress, forwarderAddress, chainId, blockNumber } = deployment;
+  console.log(
+    `AccountManager ${contractAddress} with forwarder ${forwarderAddress} on chain ${chainId}, block ` +
+      `${blockNumber}, bound to the root ${rootCommitment}; written to ${file}`,
+  );
+}
+
+async function main(): Promise<void> {
+  const wanted = readArguments();
+  const rootCommitment = wanted.allowlistOnly ? undefined : await commitmentOf(wanted);
+  const provider = new JsonRpcProvider(wanted.rpc, undefined, { staticNetwork: true, cacheTimeout: -1 });
   try {
     const signer = (await askWallet("Deployer's private key (0x…): ")).connect(provider);
-    const { deployment } = await deployAccountManager(signer, network, {
-      admin: adminAddress,
-      payerDelaySeconds,
-      serviceName,
-    });
-    writeDeployment(file, deployment);
-    const { contractAddress, forwarderAddress, chainId, blockNumber } = deployment;
-    console.log(
-      `AccountManager ${contractAddress} with forwarder ${forwarderAddress} on chain ${chainId}, block ` +
-        `${blockNumber}; written to ${file}`,
-    );
+    await deploy(signer, wanted, rootCommitment);
   } finally {
     provider.destroy();
   }
+}
+
+function fail(message: string): never {
+  throw new Error(message);
 }
 
 main().catch((error: unknown) => {

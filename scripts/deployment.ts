@@ -5,7 +5,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { keccak256, toUtf8Bytes, type Signer } from "ethers";
-import { AccountManager__factory, ERC2771Forwarder__factory, type AccountManager } from "../typechain-types";
+import {
+  AccountManager__factory,
+  ApplicationAllowlist__factory,
+  ERC2771Forwarder__factory,
+  type AccountManager,
+} from "../typechain-types";
 import { DEFAULT_SERVICE_NAME, forwarderName } from "../protocol/serviceName";
 import { keyNamespaceOf } from "../protocol/namespace";
 import type { Address } from "../protocol/ids";
@@ -22,6 +27,10 @@ export interface Deployment {
   /** keccak256 of the ABI's JSON: shows whether a client was generated from this contract's interface. */
   readonly abiHash: string;
   readonly keyNamespace: string;
+  /** To the root of all keys: a keyholder with another root does not start with this contract. */
+  readonly rootCommitment: string;
+  /** Which images may run: the application's id for dstack's key management. */
+  readonly allowlistAddress?: string;
 }
 
 export interface DeploymentTerms {
@@ -29,6 +38,10 @@ export interface DeploymentTerms {
   readonly admin: string;
   /** How long the addition of a payer waits once a managed account exists. */
   readonly payerDelaySeconds: number;
+  /** As the keyholder names it: `rootCommitmentOf`. */
+  readonly rootCommitment: string;
+  /** Recorded with the contract. */
+  readonly allowlistAddress?: string;
   /** The name in the forwarder's EIP-712 domain. */
   readonly serviceName?: string;
 }
@@ -37,13 +50,18 @@ export interface DeploymentTerms {
 export async function deployAccountManager(
   signer: Signer,
   network: string,
-  { admin, payerDelaySeconds, serviceName = DEFAULT_SERVICE_NAME }: DeploymentTerms,
+  { admin, payerDelaySeconds, rootCommitment, allowlistAddress, serviceName = DEFAULT_SERVICE_NAME }: DeploymentTerms,
 ): Promise<{ contract: AccountManager; deployment: Deployment }> {
   const forwarder = await (
     await new ERC2771Forwarder__factory(signer).deploy(forwarderName(serviceName))
   ).waitForDeployment();
   const forwarderAddress = await forwarder.getAddress();
-  const contract = await new AccountManager__factory(signer).deploy(admin, payerDelaySeconds, forwarderAddress);
+  const contract = await new AccountManager__factory(signer).deploy(
+    admin,
+    payerDelaySeconds,
+    forwarderAddress,
+    rootCommitment,
+  );
   const receipt = await contract.deploymentTransaction()?.wait();
   if (!receipt || receipt.status !== 1) throw new Error("the deployment transaction failed");
   const { chainId } = (await signer.provider?.getNetwork()) ?? raise("the signer has no provider");
@@ -58,11 +76,31 @@ export async function deployAccountManager(
     forwarderAddress,
     blockNumber: receipt.blockNumber,
     transactionHash: receipt.hash,
-    constructorArguments: [admin, String(payerDelaySeconds), forwarderAddress],
+    constructorArguments: [admin, String(payerDelaySeconds), forwarderAddress, rootCommitment],
     abiHash: keccak256(toUtf8Bytes(JSON.stringify(AccountManager__factory.abi))),
     keyNamespace: keyNamespaceOf(chainId, contractAddress as Address),
+    rootCommitment,
+    ...(allowlistAddress === undefined ? {} : { allowlistAddress }),
   };
   return { contract, deployment };
+}
+
+export interface AllowlistTerms {
+  readonly admin: string;
+  /** How long an added image waits before it counts. */
+  readonly delaySeconds: number;
+  /** Of the first images, which count at once: 0x and 64 hex digits each. */
+  readonly composeHashes: readonly string[];
+}
+
+const ANY_DEVICE = `0x${"00".repeat(32)}`;
+
+/** Deploys the allow-list for any device; returns its address. */
+export async function deployAllowlist(signer: Signer, terms: AllowlistTerms): Promise<string> {
+  const { admin, delaySeconds, composeHashes } = terms;
+  const factory = new ApplicationAllowlist__factory(signer);
+  const list = await factory.deploy(admin, delaySeconds, [...composeHashes], [ANY_DEVICE]);
+  return (await list.waitForDeployment()).getAddress();
 }
 
 export function writeDeployment(file: string, deployment: Deployment): void {

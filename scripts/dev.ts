@@ -2,11 +2,8 @@
  * `npm start`: a whole Keywright on this machine until Ctrl-C or SIGTERM. Ports and data directory come from the
  * environment (docs/first-run.md).
  */
-import { join } from "node:path";
 import { DEFAULT_PORTS, startStack, type Stack } from "./dev/stack";
 import { VERSION } from "../client/version";
-
-const ROOT = join(__dirname, "..", "..");
 
 function portFrom(variable: string, byDefault: number): number {
   const text = process.env[variable];
@@ -33,7 +30,7 @@ function passedOn(): Record<string, string> {
 }
 
 function start(): Promise<Stack> {
-  const { DATA_DIR, HOST, PAYER_COUNT, VERBOSE } = process.env;
+  const { DATA_DIR, HOST, PAYER_COUNT, SIMULATED_KEY_EPOCH, VERBOSE } = process.env;
   return startStack({
     ports: {
       chain: portFrom("CHAIN_PORT", DEFAULT_PORTS.chain),
@@ -44,7 +41,7 @@ function start(): Promise<Stack> {
     ...(DATA_DIR ? { dataDir: DATA_DIR } : {}),
     ...(HOST ? { host: HOST } : {}),
     ...(PAYER_COUNT ? { payerCount: Number(PAYER_COUNT) } : {}),
-    deploymentFile: join(ROOT, "deployments", "localhost.json"),
+    ...(SIMULATED_KEY_EPOCH ? { keyEpoch: Number(SIMULATED_KEY_EPOCH) } : {}),
     env: passedOn(),
     onProgress: (line) => console.log(line),
     onLog: (service, line) => {

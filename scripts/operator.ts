@@ -4,6 +4,7 @@
  * Runbooks: docs/operations.md.
  */
 import { UsageError, type Command } from "./operator/command";
+import { allowDevice, allowImage, revokeDevice, revokeImage, showAllowlist } from "./operator/allowlist";
 import { correctBalance } from "./operator/books";
 import { checkCompose } from "./operator/compose";
 import { addPayer, cancelAdminPayer, listPayers, registerPayers, removePayer, setAdminPayer } from "./operator/payers";
@@ -16,6 +17,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   "remove-payer": removePayer,
   "set-admin-payer": setAdminPayer,
   "cancel-admin-payer": cancelAdminPayer,
+  allowlist: showAllowlist,
+  "allow-image": allowImage,
+  "revoke-image": revokeImage,
+  "allow-device": allowDevice,
+  "revoke-device": revokeDevice,
   resize: resizePool,
   stuck: stuckSubmissions,
   submission: showSubmission,
@@ -32,8 +38,8 @@ function usage(): string {
     "",
     ...lines,
     "",
-    "Settings from the environment, as the relayer's: RPC_URLS, CONTRACT_ADDRESS or DEPLOYMENT_FILE, " +
-      "EXECUTOR_SOCKET, DATABASE_URL.",
+    "Settings from the environment, as the relayer's: RPC_URLS, CONTRACT_ADDRESS (for the allow-list " +
+      "ALLOWLIST_ADDRESS) or DEPLOYMENT_FILE, EXECUTOR_SOCKET, DATABASE_URL.",
   ].join("\n");
 }
 

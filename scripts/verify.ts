@@ -17,7 +17,8 @@ import {
 } from "../client/verify";
 
 const USAGE = `npm run verify -- <base url> [options]
-  --rpc <url>              your own RPC endpoint, to ask the allow-list contract and the payer delay
+  --rpc <url>              your own RPC endpoint, to ask the contracts (may be repeated: the next when one fails);
+                           default: public ones of the chain, of which two must agree
   --allowlist <address>    the allow-list contract; default: the measured application id
   --measurements <file>    JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect
   --source <folder>        this repository at the release you expect: its images are built and compared (takes
@@ -78,7 +79,7 @@ function readArguments(): Request {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      rpc: text,
+      rpc: { type: "string", multiple: true },
       allowlist: text,
       source: text,
       measurements: text,

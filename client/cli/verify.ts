@@ -27,7 +27,7 @@ const VERDICTS: Readonly<Record<Outcome, string>> = {
 };
 
 export interface VerifierOptions {
-  readonly rpc?: string;
+  readonly rpc?: string[];
   readonly allowlist?: string;
   readonly measurements?: string;
   readonly collateral?: string;
@@ -55,7 +55,11 @@ export function addVerify(program: Command, context: Context): void {
 /** How quotes are judged, for every command that does. */
 export function withVerifierOptions(command: Command): Command {
   return command
-    .option("--rpc <url>", "your own RPC endpoint, to ask the allow-list contract")
+    .option(
+      "--rpc <url>",
+      "your own RPC endpoint, to ask the contracts; may be repeated; default: public ones, of which two must agree",
+      (url: string, before: string[] = []) => [...before, url],
+    )
     .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
     .option("--measurements <file>", "JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect")
     .option("--collateral <file>", "Intel's collateral as JSON, instead of fetching it")

@@ -1,6 +1,6 @@
 /** Queries the allow-list contract as dstack's KMS does before it releases an application's keys. */
 import { Interface } from "ethers";
-import { ethCall } from "./rpc";
+import { ethCall, type Endpoints } from "./rpc";
 import { Malformed } from "./types";
 
 const AUTHORITY = new Interface([
@@ -19,14 +19,9 @@ export interface BootFacts {
 }
 
 /** Throws Malformed when the contract denies, Unavailable when it cannot be queried. */
-export async function askAllowlist(
-  rpcUrl: string,
-  contract: string,
-  facts: BootFacts,
-  timeoutMs: number,
-): Promise<void> {
+export async function askAllowlist(endpoints: Endpoints, contract: string, facts: BootFacts): Promise<void> {
   const data = AUTHORITY.encodeFunctionData("isAppAllowed", [bootInfoOf(facts)]);
-  const answer = await ethCall({ rpcUrl, timeoutMs, chain: "the allow-list's chain" }, contract, data);
+  const answer = await ethCall(endpoints, { chain: "the allow-list's chain", to: contract, data });
   if (answer === "0x") throw new Malformed(`there is no allow-list contract at ${contract} on this chain`);
   let allowed: unknown, reason: unknown;
   try {

@@ -8,6 +8,7 @@ import { collect, type Fetch, type Material } from "./material";
 import { payerDelayOf, type PayerDelay } from "./payerDelay";
 import { recording, recordingOf, replaying, type Recording } from "./recording";
 import { collateralSchema, type Collateral } from "./signature";
+import { endpointsFor, type Endpoints } from "./rpc";
 import { runSteps, type Measurements } from "./steps";
 import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
 import { defined } from "../../protocol/defined";
@@ -30,10 +31,10 @@ export { type Measurements } from "./steps";
 
 export interface VerifyOptions {
   /**
-   * A trusted RPC endpoint for the chain of the allow-list contract. Without it neither that nor the payer delay is
-   * checked.
+   * RPC endpoints for the contracts' chain that you trust: each alone is believed, the next is asked when one fails.
+   * Without them public endpoints of the chain are asked, of which two must agree; of other chains nothing is read.
    */
-  readonly rpcUrl?: string;
+  readonly rpcUrl?: string | readonly string[];
   /** Address of the allow-list contract; default: the measured application id. */
   readonly allowlist?: string;
   /** Expected measurements of the machine image. Without it the image is not checked. */
@@ -96,15 +97,23 @@ export async function verifyEvidence(
 ): Promise<{ readonly report: Report; readonly config: Readonly<Record<string, unknown>> | undefined }> {
   const recorded = recordingOf(evidence);
   const nonce = Buffer.from(recorded.nonce, "hex");
-  const { report, material } = await verified(baseOf(recorded.base_url), nonce, options, replaying(recorded));
+  const { report, material } = await verified(
+    baseOf(recorded.base_url),
+    nonce,
+    { ...options, offline: true },
+    replaying(recorded),
+  );
   const isAttested = report.steps.some(({ id, status }) => id === "config" && status === "passed");
   return { report, config: isAttested ? material.info().config : undefined };
 }
 
+/** `offline`: public endpoints are not asked. */
+type Settings = VerifyOptions & { readonly offline?: boolean };
+
 async function verified(
   url: URL,
   nonce: Buffer,
-  options: VerifyOptions,
+  options: Settings,
   fetch: Fetch,
 ): Promise<{ readonly report: Report; readonly material: Material }> {
   if (nonce.length < 16 || nonce.length > 32) throw new RangeError("the nonce has 16 to 32 bytes");
@@ -113,12 +122,35 @@ async function verified(
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const material = await collect(url, { nonce, timeoutMs, fetch, ...defined({ ca: options.ca }) });
   const { collateral: _, ...rest } = options;
+  const endpoints = endpointsOf(options, material, timeoutMs);
   const nowSeconds = options.nowSeconds ?? Math.floor(Date.now() / 1000);
-  const steps = await runSteps(material, { ...rest, ...defined({ collateral }), nonce, timeoutMs, nowSeconds });
+  const steps = await runSteps(material, {
+    ...rest,
+    ...defined({ collateral, endpoints }),
+    nonce,
+    timeoutMs,
+    nowSeconds,
+  });
   const tee = teeOf(material);
   const outcome = outcomeOf(tee, steps);
-  const judged = await judgedOf(material, steps, () => payerDelayOf(material, options.rpcUrl, timeoutMs));
+  const judged = await judgedOf(material, steps, () => payerDelayOf(material, endpoints));
   return { material, report: { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], ...judged } };
+}
+
+function endpointsOf({ rpcUrl, offline }: Settings, material: Material, timeoutMs: number): Endpoints | undefined {
+  const own = rpcUrl === undefined ? [] : [rpcUrl].flat();
+  const wrong = own.find((url) => !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol));
+  if (wrong !== undefined) throw new RangeError(`"${clean(wrong)}" is not an http(s) URL`);
+  return endpointsFor(own, offline === true ? undefined : chainIdOf(material), timeoutMs);
+}
+
+/** Untrusted: it only chooses which public endpoints are asked, and each must be of the contract's chain. */
+function chainIdOf(material: Material): number | undefined {
+  try {
+    return material.chainConfig().chain_id;
+  } catch {
+    return undefined;
+  }
 }
 
 function baseOf(text: string): URL {

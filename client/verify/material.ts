@@ -27,6 +27,7 @@ const digest = z.string().regex(/^[0-9a-fA-F]{64}$/);
 
 const infoSchema = z.looseObject({
   tee: z.string().max(32),
+  root_commitment: z.string().optional(),
   config: z.record(z.string(), z.unknown()),
   app_id: hex.optional(),
   compose_hash: hex.optional(),

@@ -2,7 +2,7 @@
 import { Interface } from "ethers";
 import type { Material } from "./material";
 import { Unavailable } from "./material";
-import { chainIdOf, ethCall, type Endpoint } from "./rpc";
+import { ethCall, type Endpoints } from "./rpc";
 import { clean, Malformed } from "./types";
 
 const CONTRACT = new Interface(["function payerDelaySeconds() view returns (uint256)"]);
@@ -13,12 +13,8 @@ export interface PayerDelay {
 }
 
 /** Reads it from the attested contract. Reported, not checked: any delay is valid. */
-export async function payerDelayOf(
-  material: Material,
-  rpcUrl: string | undefined,
-  timeoutMs: number,
-): Promise<PayerDelay> {
-  const delay = await read(material, rpcUrl, timeoutMs).catch((error: unknown) => {
+export async function payerDelayOf(material: Material, endpoints: Endpoints | undefined): Promise<PayerDelay> {
+  const delay = await read(material, endpoints).catch((error: unknown) => {
     if (error instanceof Unavailable || error instanceof Malformed) return error.message;
     throw error;
   });
@@ -31,17 +27,14 @@ export async function payerDelayOf(
   };
 }
 
-async function read(material: Material, rpcUrl: string | undefined, timeoutMs: number): Promise<bigint> {
-  if (rpcUrl === undefined) throw new Unavailable("no RPC endpoint given to ask the contract (--rpc)");
-  const { contract_address, chain_id } = material.chainConfig();
-  const endpoint: Endpoint = { rpcUrl, timeoutMs, chain: "the contract's chain" };
-  const chainId = await chainIdOf(endpoint);
-  if (chainId !== BigInt(chain_id))
-    throw new Unavailable(`the RPC endpoint is of chain ${chainId}, the contract is on chain ${chain_id}`);
-  const answer = await ethCall(endpoint, contract_address, CONTRACT.encodeFunctionData("payerDelaySeconds"));
+async function read(material: Material, endpoints: Endpoints | undefined): Promise<bigint> {
+  if (endpoints === undefined) throw new Unavailable("no RPC endpoint given to ask the contract (--rpc)");
+  const { contract_address: to, chain_id: chainId } = material.chainConfig();
+  const data = CONTRACT.encodeFunctionData("payerDelaySeconds");
+  const answer = await ethCall(endpoints, { chain: "the contract's chain", chainId, to, data });
   try {
     return CONTRACT.decodeFunctionResult("payerDelaySeconds", answer)[0] as bigint;
   } catch {
-    throw new Malformed(`the contract at ${contract_address} states no payer delay`);
+    throw new Malformed(`the contract at ${to} states no payer delay`);
   }
 }

@@ -13,6 +13,8 @@ import { parseEventLog, replayAgainst, singleEvent, type ReplayedLog } from "./e
 import { acmeAccountOf, leafOf, parseChecksums, quoteFileOf } from "./files";
 import { certificatesOf, lazily, packagesSchema, Unavailable, type Lazy, type Material } from "./material";
 import { readQuote, type QuoteFacts } from "./quote";
+import { checkRoot } from "./rootKey";
+import type { Endpoints } from "./rpc";
 import { NoCollateral, verifySignature, type SignatureOptions } from "./signature";
 import {
   failed,
@@ -29,8 +31,8 @@ import { defined } from "../../protocol/defined";
 
 export interface StepOptions extends SignatureOptions {
   readonly nonce: Buffer;
-  /** An RPC endpoint of the allow-list's chain, trusted by the verifying user. */
-  readonly rpcUrl?: string;
+  /** RPC endpoints of the contracts' chain. */
+  readonly endpoints?: Endpoints;
   /** The allow-list contract; by default the application id, which in dstack is its address. */
   readonly allowlist?: string;
   readonly measurements?: Measurements;
@@ -76,6 +78,7 @@ const CHECKS: Readonly<Record<StepId, Check>> = {
   evidenceFiles: checkEvidenceFiles,
   tlsLeaf: checkTlsLeaf,
   keyNamespace: checkKeyNamespace,
+  rootKey: checkRootKey,
 };
 
 export async function runSteps(material: Material, options: StepOptions): Promise<Step[]> {
@@ -203,7 +206,7 @@ function checkComposeHash({ material, log, appCompose }: Subjects): string {
 
 async function checkAllowlist({ material, options, log }: Subjects): Promise<string> {
   const { runtimeEvents } = needed(log, "the event log does not replay");
-  if (options.rpcUrl === undefined)
+  if (options.endpoints === undefined)
     throw new Unavailable("no RPC endpoint given to ask the allow-list contract (--rpc)");
   const [appId, hash, instanceId] = ["app-id", "compose-hash", "instance-id"].map((name) =>
     singleEvent(runtimeEvents, name),
@@ -213,13 +216,9 @@ async function checkAllowlist({ material, options, log }: Subjects): Promise<str
   const contract = parseAddress(options.allowlist ?? `0x${appId.toString("hex")}`);
   if (contract === undefined) throw new Malformed("the allow-list's address is no address");
   const { device_id } = material.info();
-  await askAllowlist(
-    options.rpcUrl,
-    contract,
-    { appId, composeHash: hash, instanceId, ...defined({ deviceId: device_id }) },
-    options.timeoutMs,
-  );
-  return `allowed by ${contract}`;
+  const facts = { appId, composeHash: hash, instanceId, ...defined({ deviceId: device_id }) };
+  await askAllowlist(options.endpoints, contract, facts);
+  return `allowed by ${contract}${options.endpoints.agreeing > 1 ? ", as public RPC endpoints say" : ""}`;
 }
 
 function checkImages({ appCompose }: Subjects): string {
@@ -343,6 +342,13 @@ function checkKeyNamespace({ material }: Subjects): string {
   if (material.info().config.key_namespace !== computed)
     throw new Malformed("the attested key namespace is not that of the stated chain and contract");
   return computed;
+}
+
+async function checkRootKey({ material, options, bound, fresh }: Subjects): Promise<string> {
+  needed(fresh, "the quote covers no config document for this nonce");
+  if (!configDigest(material.info().config).equals(bound().config))
+    throw new Unavailable("the config document is not attested");
+  return checkRoot(material, options.endpoints);
 }
 
 function sameJson(one: unknown, other: unknown): boolean {

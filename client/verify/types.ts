@@ -17,6 +17,7 @@ export const STEPS = {
   evidenceFiles: "Evidence files",
   tlsLeaf: "TLS certificate of this connection",
   keyNamespace: "Key namespace",
+  rootKey: "Root key",
 } as const;
 export type StepId = keyof typeof STEPS;
 export const STEP_IDS = Object.keys(STEPS) as StepId[];

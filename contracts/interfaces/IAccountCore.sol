@@ -648,4 +648,9 @@ interface IAccountCore is IAccountErrors {
     /// @notice The namespace that every derived key is bound to: `keccak256(abi.encode("keywright/v1", block.chainid,
     ///   address(this)))` at deployment.
     function keyNamespace() external view returns (bytes32);
+
+    /// @notice The commitment to the root of all derived keys: `keccak256(abi.encode("keywright/root/v1", publicKey))`,
+    ///   where `publicKey` is the Ed25519 key that the root derives for this purpose alone. It does not depend on this
+    ///   contract, is given at deployment, and nobody can change it: a keyholder with another root does not start.
+    function rootCommitment() external view returns (bytes32);
 }

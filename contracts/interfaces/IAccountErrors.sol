@@ -49,6 +49,8 @@ interface IAccountErrors {
     error ValueTooLarge(uint256 value, uint256 max);
     /// @notice An account id or key id must not be zero.
     error ZeroId();
+    /// @notice A contract without a commitment to a root key would accept any.
+    error ZeroRootCommitment();
     /// @notice Group 0 means "every group" in scope lists and is never a group to act on.
     error GroupZero();
     /// @notice Action 0 means "any action" inside groups and is never an action of an account.

@@ -5,6 +5,7 @@
 import { decodeAdmission, encodeAdmission, type Admission } from "../../protocol/admission";
 import {
   KEY_NAMESPACE_CALL,
+  ROOT_COMMITMENT_CALL,
   TRUSTED_FORWARDER_CALL,
   decodeDecision,
   encodeQuestion,
@@ -145,16 +146,28 @@ export class Chain {
 
   /** The contract's trusted forwarder. Cached: it is immutable. @throws KeywrightError `chain_unavailable`. */
   async forwarder(): Promise<Address> {
-    if (this.#forwarder !== undefined) return this.#forwarder;
+    return (this.#forwarder ??= addressOfWord(await this.#immutable(TRUSTED_FORWARDER_CALL, "forwarder")));
+  }
+
+  /** The commitment to the root key that the contract is bound to. @throws KeywrightError `chain_unavailable`. */
+  async rootCommitment(): Promise<Hash32> {
+    return (await this.#immutable(ROOT_COMMITMENT_CALL, "root commitment")) as Hash32;
+  }
+
+  /** A word that the contract never changes, on which enough endpoints agree. */
+  async #immutable(call: string, name: string): Promise<string> {
     const { contractAddress, quorum } = this.#options;
-    const ask = async (endpoint: RpcEndpoint): Promise<Address> =>
-      addressOfWord(await endpoint.call(contractAddress, TRUSTED_FORWARDER_CALL, "latest"));
+    const ask = async (endpoint: RpcEndpoint): Promise<string> => {
+      const word = (await endpoint.call(contractAddress, call, "latest")).toLowerCase();
+      if (/^0x[0-9a-f]{64}$/.test(word)) return word;
+      throw new RpcFailure(`the contract names no ${name}`);
+    };
     const answers = (await Promise.allSettled(this.#endpoints.map(ask))).flatMap((answer) =>
       answer.status === "fulfilled" ? [answer.value] : [],
     );
-    const agreedOn = answers.find((address) => answers.filter((other) => other === address).length >= quorum);
-    if (agreedOn === undefined) throw unavailable("Too few RPC endpoints agree on the contract's forwarder.");
-    return (this.#forwarder = agreedOn);
+    const agreedOn = answers.find((word) => answers.filter((other) => other === word).length >= quorum);
+    if (agreedOn === undefined) throw unavailable(`Too few RPC endpoints agree on the contract's ${name}.`);
+    return agreedOn;
   }
 
   /**

@@ -23,6 +23,7 @@ export type KeyKind =
   | "encryption"
   | "write-tag"
   | "statement"
+  | "root"
   | "account-key"
   | "api-usage-key";
 

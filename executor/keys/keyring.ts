@@ -8,7 +8,9 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Curve } from "../../protocol/curves";
 import { PathKind, derivationPath, hasTailOf, pathKindFor } from "../../protocol/ids";
 import type { AccountId, Address, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";
+import type { RootStatement } from "../../protocol/rootKey";
 import { ROOT_KEY_BYTES, deriveForCurve, deriveSecret, deriveSymmetric, type KeyKind, type KeyName } from "./derive";
+import { rootStatementOf } from "./rootIdentity";
 import { addressOf } from "./secp256k1";
 
 type Use<T> = (key: Buffer) => T;
@@ -86,6 +88,11 @@ export class Keyring {
    */
   withStatementKey<T>(use: Use<T>): T {
     return this.#withSymmetric("statement", ONLY, use);
+  }
+
+  /** The root's word for its statement key under this namespace. */
+  rootStatement(statementKey: string): RootStatement {
+    return rootStatementOf(this.#root, `0x${this.#namespace.toString("hex")}` as Hash32, statementKey);
   }
 
   /** Uses the key with which actions encrypt for a PKP of an account. */

@@ -4,6 +4,7 @@
  * host.
  */
 import type { Address, Hash32 } from "../../protocol/ids";
+import type { RootStatement } from "../../protocol/rootKey";
 import { defined } from "../../protocol/defined";
 
 export const CONFIG_DOCUMENT_VERSION = 1;
@@ -15,6 +16,8 @@ export interface ConfigFacts {
   keyNamespace: Hash32;
   /** The Ed25519 public key of the executor's signed statements about public keys: 0x and 64 hex digits. */
   statementKey: string;
+  /** Which root derives the keys, and its word for the statement key. */
+  root: RootStatement;
   rpcUrls: readonly string[];
   /** How many endpoints must agree on a read. */
   rpcQuorum: number;
@@ -45,6 +48,7 @@ export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
     contract_address: facts.contractAddress,
     key_namespace: facts.keyNamespace,
     statement_key: facts.statementKey,
+    root: { ...facts.root },
     rpc: { hosts: facts.rpcUrls.map(hostOf), quorum: facts.rpcQuorum, max_head_age_seconds: facts.maxHeadAgeSeconds },
     identity_issuers: facts.identityIssuers.map(({ issuer, jwksUrl, audience }) => ({
       issuer,

@@ -39,6 +39,9 @@ const info = defineRoute({
   summary: "dstack's info object with the kind of TEE, config document and sandbox level.",
   response: z.looseObject({
     tee: z.enum(["dstack", "simulated", "none"]),
+    root_commitment: z
+      .string()
+      .describe("of the root of all keys; the executor serves only while it is the one that the contract is bound to"),
     config: z.record(z.string(), z.unknown()),
     app_id: z.string().optional(),
     compose_hash: z.string().optional(),
@@ -54,6 +57,7 @@ const info = defineRoute({
       app_id: "a1",
       compose_hash: "b2",
       tcb_info: { app_compose: "{}" },
+      root_commitment: `0x${"c0".repeat(32)}`,
       config: {},
       sandbox: { level: "full", missing: [] },
     },

@@ -21,8 +21,8 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
   const folderFor = evidenceGate(executor, evidences);
   return {
     info: async ({ requestId, signal }) => {
-      const { tee, dstack, config, sandbox } = await executor.call("info", {}, { requestId, signal });
-      return { ...dstack, tee, config, sandbox };
+      const { tee, dstack, config, sandbox, rootCommitment } = await executor.call("info", {}, { requestId, signal });
+      return { ...dstack, tee, root_commitment: rootCommitment, config, sandbox };
     },
     attestation: async ({ query, requestId, signal }) => {
       const nonce = query.nonce?.toLowerCase();

@@ -6,6 +6,8 @@ import { startProcess, waitUntil, type ManagedProcess } from "./processes";
  * Anvil's first test account: the deployer and contract admin of every development chain. Its key is public knowledge.
  */
 export const DEVELOPMENT_DEPLOYER_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+/** Anvil's second test account, which deploys only the allow-list. */
+export const DEVELOPMENT_ALLOWLIST_DEPLOYER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 export const DEVELOPMENT_CHAIN_ID = 31_337n;
 
 export interface DevelopmentChain {

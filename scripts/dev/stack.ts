@@ -14,8 +14,12 @@ import { DEVELOPMENT_CHAIN_ID, startChain, type ChainOptions } from "./chain";
 import { startProcess, waitUntil, type ManagedProcess } from "./processes";
 import { NODE_OPTIONS } from "../nodeOptions";
 import { callExecutor, registerPayers } from "./payers";
-import { ensureDeployment } from "./localDeployment";
+import { ensureAllowlist, ensureDeployment } from "./localDeployment";
+import { askRootCommitment } from "../rootCommitment";
 import { startStripeDouble } from "./stripe/server";
+import { composeHash } from "../../protocol/attestation";
+import { defined } from "../../protocol/defined";
+import { defaultAppCompose } from "./tee/appCompose";
 import { startGuestAgentDouble } from "./tee/guestAgent";
 import { generateEvidences } from "./tee/evidences";
 import type { Deployment } from "../deployment";
@@ -38,6 +42,8 @@ const DIST = __filename.endsWith(".ts") ? join(__dirname, "..", "..", "dist") : 
  */
 const TICKING = ["--block-time", "1", "--mixed-mining"];
 
+const mainOf = (name: "executor" | "relayer"): string => join(DIST, name, "main.js");
+
 const STRIPE_SECRET_KEY = "sk_test_development";
 const STRIPE_PUBLISHABLE_KEY = "pk_test_development";
 const STRIPE_WEBHOOK_SECRET = "whsec_development";
@@ -59,7 +65,8 @@ export interface StackOptions {
   readonly chainKeeps?: Pick<ChainOptions, "statesKept" | "blocksKept">;
   /** Puts a fault proxy between the services and the chain: maps the chain's URL to the one the services use. */
   readonly servicesRpcUrl?: (rpcUrl: string) => string;
-  readonly deploymentFile?: string;
+  /** Of the simulated TEE's keys: another one is another root. Default: 1. */
+  readonly keyEpoch?: number;
   /** One line of progress, or one line of a service's log. */
   readonly onProgress?: (line: string) => void;
   readonly onLog?: (service: ServiceName, line: string) => void;
@@ -180,15 +187,21 @@ async function startSurroundings(
   teardown.add(() => chain.process.stop());
   progress(`chain     ${chain.rpcUrl}`);
 
-  const deployment = await ensureDeployment(chain.rpcUrl, options.deploymentFile ?? join(dataDir, "deployment.json"));
-  progress(`contract  ${deployment.contractAddress} (chain ${deployment.chainId})`);
-
+  const deploymentFile = join(dataDir, "deployment.json");
   const guestAgentSocket = join(dataDir, "dstack.sock");
+  const allowlist = await ensureAllowlist(chain.rpcUrl, deploymentFile, `0x${composeHash(defaultAppCompose())}`);
   const guestAgent = await startGuestAgentDouble({
     socketPath: guestAgentSocket,
     stateFile: join(dataDir, "tee-seed"),
+    appId: Buffer.from(allowlist.slice(2), "hex"),
+    ...defined({ keyEpoch: options.keyEpoch }),
   });
   teardown.add(() => guestAgent.stop());
+  const rootEnvironment = { ...basicEnvironment(), ...teeEnvironment(dataDir, guestAgentSocket), ...options.env };
+  const rootCommitment = (): Promise<string> => askRootCommitment(mainOf("executor"), rootEnvironment);
+  const deployment = await ensureDeployment(chain.rpcUrl, deploymentFile, rootCommitment, allowlist);
+  progress(`contract  ${deployment.contractAddress} (chain ${deployment.chainId})`);
+
   const evidenceDir = join(dataDir, "evidences");
   await generateEvidences({ directory: evidenceDir, domain: "localhost", guestAgentSocket });
 
@@ -224,9 +237,7 @@ function serviceEnvironments(
   return {
     executor: {
       ...shared,
-      TEE: "simulated",
-      DSTACK_ENDPOINT: facts.guestAgentSocket,
-      DATA_DIR: join(facts.dataDir, "executor"),
+      ...teeEnvironment(facts.dataDir, facts.guestAgentSocket),
       // Receivers of webhooks on this machine; their redirects are not followed.
       WEBHOOK_ALLOW_HOSTS: "127.0.0.1,localhost,[::1]",
       ...options.env,
@@ -247,6 +258,13 @@ function serviceEnvironments(
     },
   };
 }
+
+const teeEnvironment = (dataDir: string, guestAgentSocket: string): Environment => ({
+  NODE_ENV: "development",
+  TEE: "simulated",
+  DSTACK_ENDPOINT: guestAgentSocket,
+  DATA_DIR: join(dataDir, "executor"),
+});
 
 const chainIdOf = (options: StackOptions): bigint => options.chainId ?? DEVELOPMENT_CHAIN_ID;
 const payerCountOf = (options: StackOptions): number => options.payerCount ?? 4;
@@ -287,11 +305,16 @@ class Services {
   }
 
   async start(name: ServiceName): Promise<void> {
-    const main = join(DIST, name, "main.js");
     const { env, ready, silent } = this.#plans[name];
     const onLine = (line: string): void => this.#options.onLog?.(name, line);
     const nodeOptions = ["--enable-source-maps", ...NODE_OPTIONS[name]];
-    const service = startProcess({ name, command: process.execPath, args: [...nodeOptions, main], env, onLine });
+    const service = startProcess({
+      name,
+      command: process.execPath,
+      args: [...nodeOptions, mainOf(name)],
+      env,
+      onLine,
+    });
     this.#running.set(name, service);
     await waitUntil(`the ${name}`, ready, { timeoutMs: 60_000, died: service.died });
     service.died.catch((error: unknown) => this.#onDeath(name, service, error));

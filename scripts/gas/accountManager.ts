@@ -40,7 +40,12 @@ class Bench {
   static async create(): Promise<Bench> {
     const [admin, payer] = await ethers.getSigners();
     const forwarder = await ethers.deployContract("ERC2771Forwarder", ["Keywright Forwarder"]);
-    const manager = await ethers.deployContract("AccountManager", [must(admin).address, 0, forwarder]);
+    const manager = await ethers.deployContract("AccountManager", [
+      must(admin).address,
+      0,
+      forwarder,
+      ethers.id("a root key"),
+    ]);
     const deployment = Number(must(await must(manager.deploymentTransaction()).wait()).gasUsed);
     await manager.addApiPayer(must(payer).address);
     const id = number("account");

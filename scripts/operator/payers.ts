@@ -1,8 +1,8 @@
 /** Payers: their addresses and balances, and the contract admin's transactions about them. */
-import { formatEther, type JsonRpcProvider, type Wallet } from "ethers";
+import { formatEther, type JsonRpcProvider } from "ethers";
 import { AccountManager__factory, type AccountManager } from "../../typechain-types";
 import { callExecutor } from "../dev/payers";
-import { askWallet } from "../prompt";
+import { carryOut } from "./adminCalls";
 import {
   addressArgument,
   contractAddress,
@@ -37,7 +37,7 @@ export const registerPayers: Command = {
         ? []
         : [["setAdminApiPayer", adminPayer]];
       if (missing.length + admin.length === 0) return invocation.print("All of them are registered.");
-      await carryOut(invocation, provider, [...missing, ...admin]);
+      await carryOut(invocation, provider, connect(provider), [...missing, ...admin]);
     }),
 };
 
@@ -51,7 +51,8 @@ export const setAdminPayer = adminCommand("setAdminApiPayer", "name the address 
 export const cancelAdminPayer: Command = {
   args: "",
   help: "cancel the scheduled address that would fund the payers",
-  run: async (invocation) => withProvider((provider) => carryOut(invocation, provider, [["cancelAdminApiPayer"]])),
+  run: async (invocation) =>
+    withProvider((provider) => carryOut(invocation, provider, connect(provider), [["cancelAdminApiPayer"]])),
 };
 
 /** Active and scheduled payers. */
@@ -71,7 +72,9 @@ function adminCommand(functionName: AdminFunction, help: string): Command {
     args: "<address>",
     help,
     run: async (invocation) =>
-      withProvider((provider) => carryOut(invocation, provider, [[functionName, addressArgument(invocation)]])),
+      withProvider((provider) =>
+        carryOut(invocation, provider, connect(provider), [[functionName, addressArgument(invocation)]]),
+      ),
   };
 }
 
@@ -113,39 +116,3 @@ async function derived(count: number): Promise<{ adminPayer: string; payers: str
 
 const connect = (provider: JsonRpcProvider): AccountManager =>
   AccountManager__factory.connect(contractAddress(), provider);
-
-/** Prints each transaction, or signs it with the admin's key and waits for it. */
-async function carryOut(
-  { sign, print }: Invocation,
-  provider: JsonRpcProvider,
-  calls: readonly (readonly [AdminFunction, string?])[],
-): Promise<void> {
-  const contract = connect(provider);
-  const wallet = sign ? await adminWallet(provider, await contract.admin()) : undefined;
-  for (const [functionName, argument] of calls) {
-    const args = argument === undefined ? [] : [argument];
-    if (wallet === undefined) print(forMultisig(functionName, args));
-    else {
-      const sent = await contract
-        .connect(wallet)
-        .getFunction(functionName)
-        .send(...args);
-      const receipt = await sent.wait();
-      print(`${functionName}(${args.join()}): ${receipt?.status === 1 ? "done" : "FAILED"} in ${sent.hash}`);
-    }
-  }
-}
-
-async function adminWallet(provider: JsonRpcProvider, admin: string): Promise<Wallet> {
-  const wallet = (await askWallet("Contract admin's private key (0x…): ")).connect(provider);
-  if (wallet.address !== admin) throw new Error(`The contract's admin is ${admin}; this key is of ${wallet.address}.`);
-  return wallet;
-}
-
-function forMultisig(functionName: AdminFunction, args: readonly string[]): string {
-  const data = AccountManager__factory.createInterface().encodeFunctionData(
-    functionName as "addApiPayer",
-    args as [string],
-  );
-  return [`${functionName}(${args.join()})`, `  to    ${contractAddress()}`, `  value 0`, `  data  ${data}`].join("\n");
-}

@@ -6,9 +6,11 @@ import { must } from "../support/must";
 const YEAR = 365 * 24 * 3600;
 const FIRST_ADMIN = "0x00000000000000000000000000000000000000a1";
 
-async function deploy(admin: string, delay: number, forwarder?: string) {
+const ROOT_COMMITMENT = `0x${"c0".repeat(32)}`;
+
+async function deploy(admin: string, delay: number, forwarder?: string, commitment = ROOT_COMMITMENT) {
   const trusted = forwarder ?? (await ethers.deployContract("ERC2771Forwarder", ["Keywright Forwarder"]));
-  const manager = await ethers.deployContract("AccountManager", [admin, delay, trusted]);
+  const manager = await ethers.deployContract("AccountManager", [admin, delay, trusted, commitment]);
   return { manager, trusted };
 }
 
@@ -39,6 +41,16 @@ describe("constructor", () => {
     );
     const whole = await ethers.getContractAt("AccountManager", manager);
     expect(await whole.keyNamespace()).to.equal(ethers.keccak256(encoded));
+  });
+
+  it("fixes the commitment to the root key; zero: ZeroRootCommitment", async () => {
+    const { manager } = await deploy(FIRST_ADMIN, 0);
+    const whole = await ethers.getContractAt("AccountManager", manager);
+    expect(await whole.rootCommitment()).to.equal(ROOT_COMMITMENT);
+    await expect(deploy(FIRST_ADMIN, 0, undefined, ethers.ZeroHash)).to.be.revertedWithCustomError(
+      manager,
+      "ZeroRootCommitment",
+    );
   });
 
   it("an admin or a forwarder of zero: ZeroAddress", async () => {

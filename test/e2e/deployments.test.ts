@@ -1,12 +1,18 @@
 /** The committed file of the development network equals what a deployment of these sources writes, on any machine. */
 import { expect } from "chai";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Wallet } from "ethers";
-import { deployAccountManager, writeDeployment } from "../../scripts/deployment";
-import { DEVELOPMENT_DEPLOYER_KEY, startChain } from "../../scripts/dev/chain";
+import { id } from "ethers";
+import { composeHash } from "../../protocol/attestation";
+import { writeDeployment } from "../../scripts/deployment";
+import { startChain } from "../../scripts/dev/chain";
+import { ensureAllowlist, ensureDeployment } from "../../scripts/dev/localDeployment";
 import { freePort } from "../../scripts/dev/ports";
-import { connect } from "../support/chain";
+import { defaultAppCompose } from "../../scripts/dev/tee/appCompose";
+
+/** Each development network has a root of its own; the file shows the form. */
+const SAMPLE_ROOT_COMMITMENT = id("a sample root key");
 
 describe("deployments/localhost.json", () => {
   it(
@@ -14,19 +20,18 @@ describe("deployments/localhost.json", () => {
       "development chain",
     async () => {
       const { rpcUrl, process: node } = await startChain({ port: await freePort() });
-      const provider = connect(rpcUrl);
-      const deployer = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
-      const made = await deployAccountManager(deployer, "localhost", {
-        admin: deployer.address,
-        payerDelaySeconds: 0,
-      }).finally(async () => {
-        provider.destroy();
-        await node.stop();
-      });
+      const folder = mkdtempSync(join(tmpdir(), "keywright-deployment-"));
       const path = join(__dirname, "../../deployments/localhost.json");
-      if (process.env["KEYWRIGHT_UPDATE"] === "1") writeDeployment(path, made.deployment);
-      const file = JSON.parse(readFileSync(path, "utf8")) as unknown;
-      expect(file).to.deep.equal(made.deployment);
+      try {
+        const made = join(folder, "deployment.json");
+        const allowlist = await ensureAllowlist(rpcUrl, made, `0x${composeHash(defaultAppCompose())}`);
+        const deployment = await ensureDeployment(rpcUrl, made, async () => SAMPLE_ROOT_COMMITMENT, allowlist);
+        if (process.env["KEYWRIGHT_UPDATE"] === "1") writeDeployment(path, deployment);
+        expect(JSON.parse(readFileSync(path, "utf8"))).to.deep.equal(deployment);
+      } finally {
+        await node.stop();
+        rmSync(folder, { recursive: true, force: true });
+      }
     },
   );
 });

@@ -77,6 +77,31 @@ describe("operator commands", function () {
     provider.destroy();
   });
 
+  it("list an image, show its delay, and revoke it at once", async () => {
+    const settings = {
+      RPC_URLS: stack().rpcUrl,
+      ALLOWLIST_ADDRESS: String(stack().deployment.allowlistAddress),
+    };
+    const image = "5a".repeat(32);
+    const signed = (...args: string[]): Promise<Ended> =>
+      operator([...args, "--sign"], settings, `${DEVELOPMENT_DEPLOYER_KEY}\n`);
+    const printed = await operator(["allow-image", image], settings);
+    expect(printed.out).to.contain(`to    ${settings.ALLOWLIST_ADDRESS}`);
+    expect((await operator(["allowlist"], settings)).out).not.to.contain(image);
+    expect((await signed("allow-image", image)).out).to.contain("done");
+    expect((await signed("allow-device", "77".repeat(32))).out).to.contain("done");
+    const { out } = await operator(["allowlist"], settings);
+    expect(out).to.match(new RegExp(`image +0x${image} +counts since 20`));
+    expect(out)
+      .to.match(/device +any /)
+      .and.to.contain("An addition waits for 0 seconds.");
+    expect((await signed("revoke-image", image)).out).to.contain("done");
+    expect((await signed("revoke-device", "77".repeat(32))).out).to.contain("done");
+    expect((await operator(["allowlist"], settings)).out).not.to.contain(image);
+    expect((await operator(["revoke-image", "5a"], settings)).code).to.equal(2);
+    expect((await operator(["allowlist"], { RPC_URLS: stack().rpcUrl })).err).to.contain("ALLOWLIST_ADDRESS");
+  });
+
   it("say whether all payers are registered, and name missing ones", async () => {
     expect((await operator(["register-payers", "2"], environment())).out).to.contain("All of them are registered");
     expect(

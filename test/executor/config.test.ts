@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ConfigError, readConfig } from "../../executor/config";
+import { ConfigError, readConfig, readRootConfig } from "../../executor/config";
 import { LIMIT_CEILINGS, LIMIT_NAMES, limitVariable } from "../../executor/limits";
 import { RUN_LIMITS } from "../../protocol/limits";
 
@@ -40,6 +40,18 @@ describe("the executor's configuration", () => {
   it("needs few settings in development, and its own full set in production", () => {
     expect(problemsOf(DEVELOPMENT)).to.equal("none");
     expect(problemsOf(PRODUCTION)).to.equal("none");
+  });
+
+  it("needs neither chain nor contract before the contract exists, and then no less of the TEE", () => {
+    const { EXECUTOR_SOCKET, NODE_ENV, TEE, DSTACK_ENDPOINT, EXECUTOR_SOCKET_GROUP } = PRODUCTION;
+    const unbound = { CONTRACT_ADDRESS: "none", EXECUTOR_SOCKET };
+    expect(readRootConfig({ ...DEVELOPMENT })).to.equal(undefined);
+    expect(readRootConfig({ ...unbound })).to.include({ EXECUTOR_SOCKET, TEE: "none", production: false });
+    const production = { ...unbound, NODE_ENV, TEE, DSTACK_ENDPOINT, EXECUTOR_SOCKET_GROUP };
+    expect(readRootConfig({ ...production })).to.include({ production: true });
+    expect(() => readRootConfig({ ...production, TEE: "simulated" })).to.throw(/production needs TEE=dstack/);
+    expect(() => readRootConfig({ ...unbound, TEE: "dstack" })).to.throw(/needs DSTACK_ENDPOINT/);
+    expect(() => readRootConfig({ CONTRACT_ADDRESS: "none" })).to.throw(/EXECUTOR_SOCKET is needed/);
   });
 
   const wrong: Record<string, [Record<string, string>, RegExp]> = {

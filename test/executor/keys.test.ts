@@ -3,6 +3,7 @@
  */
 import { expect } from "chai";
 import { SigningKey, computeAddress, getBytes, hexlify, recoverAddress, toBeHex } from "ethers";
+import { ed25519 } from "@noble/curves/ed25519";
 import fc from "fast-check";
 import {
   chmodSync,
@@ -18,12 +19,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { deriveSecret, deriveSymmetric, type KeyKind } from "../../executor/keys/derive";
 import { Keyring } from "../../executor/keys/keyring";
+import { ed25519PublicKey } from "../../executor/keys/ed25519";
+import { rootIdentityOf } from "../../executor/keys/rootIdentity";
 import { rootKeyFromFile } from "../../executor/keys/rootKey";
 import { reduceToSecret } from "../../executor/keys/scalar";
 import { addressOf, publicKeyOf, serializeSignature, signDigest } from "../../executor/keys/secp256k1";
 import { CURVES } from "../../protocol/curves";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";
+import { rootCommitmentOf, rootStatement } from "../../protocol/rootKey";
 import { SEED, count } from "../support/counts";
 import { bytes, nobleOkm } from "../support/nobleKeys";
 
@@ -103,6 +107,34 @@ describe("key derivation", () => {
   it("gives a different key for a different root, namespace, kind or name", () => {
     const secrets = vectors.keys.map(({ secret, symmetricKey }) => secret ?? symmetricKey);
     expect(new Set(secrets).size).to.equal(secrets.length);
+  });
+});
+
+describe("the root identity", () => {
+  const root = Buffer.alloc(32, 5);
+  const namespace = `0x${"01".repeat(32)}` as Hash32;
+
+  it("has a commitment that depends on the root alone", () => {
+    const { commitment, publicKey } = rootIdentityOf(root);
+    expect(commitment).to.equal(rootCommitmentOf(publicKey));
+    expect(rootIdentityOf(Buffer.alloc(32, 6)).commitment).not.to.equal(commitment);
+    for (const other of [namespace, `0x${"02".repeat(32)}` as Hash32])
+      expect(new Keyring(root, other).rootStatement(`0x${"ed".repeat(32)}`)).to.include({
+        commitment,
+        public_key: publicKey,
+      });
+  });
+
+  it("vouches for one statement key under one namespace, with a key that serves nothing else", () => {
+    const keyring = new Keyring(root, namespace);
+    const statementKey = keyring.withStatementKey((seed) => `0x${ed25519PublicKey(seed).toString("hex")}`);
+    const { public_key, signature } = keyring.rootStatement(statementKey);
+    const holds = (of: string, key: string): boolean =>
+      ed25519.verify(signature.slice(2), rootStatement(of, key), public_key.slice(2));
+    expect(holds(namespace, statementKey)).to.equal(true);
+    expect(holds(`0x${"02".repeat(32)}`, statementKey)).to.equal(false);
+    expect(holds(namespace, public_key)).to.equal(false);
+    expect(public_key).not.to.equal(statementKey);
   });
 });
 

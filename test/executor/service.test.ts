@@ -17,6 +17,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { spawn, spawnSync } from "node:child_process";
 import { request } from "undici";
 import { needs } from "../support/needs";
+import { TEST_ROOT } from "../support/rootKey";
 import { TestAccount, TestChain, TestExecutor, registerPayers } from "../support/executor";
 
 /** The log is flushed in batches. */
@@ -59,13 +60,11 @@ describe("the keyholder process", function () {
   let executor: TestExecutor;
   let account: TestAccount;
   let folder: string;
-  const rootKey = Buffer.alloc(32, 0xc7);
+  const rootKey = TEST_ROOT;
 
   before(async () => {
     chain = await TestChain.start();
     folder = mkdtempSync(join(tmpdir(), "keywright-service-"));
-    writeFileSync(join(folder, "root.key"), rootKey);
-    chmodSync(join(folder, "root.key"), 0o600);
     executor = await TestExecutor.start(chain, { LOG_LEVEL: "trace", ROOT_KEY_FILE: join(folder, "root.key") });
     await registerPayers(chain, executor);
     account = await TestAccount.create(chain, executor);

@@ -12,6 +12,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { rootStatementOf } from "../../executor/keys/rootIdentity";
 import { attest, buildConfigDocument, openTee, type ConfigDocument, type TeeSource } from "../../executor/tee";
 import type { TeeKind } from "../../protocol/attestation";
 import { KeywrightError } from "../../protocol/errors";
@@ -21,6 +22,8 @@ import { keyNamespaceOf } from "../../protocol/namespace";
 import { EvidenceFolder } from "../../relayer/site/evidences";
 import type { Executor } from "../../relayer/executor/client";
 import { transparencyRoutes } from "../../relayer/routes/transparency";
+import { deployAccountManager } from "../../scripts/deployment";
+import type { TestChain } from "./chain";
 import { generateEvidences, type Evidences } from "../../scripts/dev/tee/evidences";
 import { startGuestAgentDouble, type GuestAgentDouble, type GuestAgentOptions } from "../../scripts/dev/tee/guestAgent";
 import { defined } from "../../protocol/defined";
@@ -110,13 +113,20 @@ export async function startAttestedService({
   };
 }
 
+/** What the root of this service is: its contract, where a test deploys one, has this commitment. */
+const ROOT = Buffer.alloc(32, 0x11);
+const NAMESPACE = keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT);
+const STATEMENT_KEY = `0x${"ed".repeat(32)}`;
+export const ROOT_STATEMENT = rootStatementOf(ROOT, NAMESPACE, STATEMENT_KEY);
+
 export function configDocument(): ConfigDocument {
   return buildConfigDocument({
     serviceName: "Keywright",
     chainId: BigInt(CHAIN_ID),
     contractAddress: CONTRACT,
-    keyNamespace: keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT),
-    statementKey: `0x${"ed".repeat(32)}`,
+    keyNamespace: NAMESPACE,
+    statementKey: STATEMENT_KEY,
+    root: ROOT_STATEMENT,
     rpcUrls: ["https://user:secret@rpc.example/v2/api-key?token=secret"],
     rpcQuorum: 1,
     maxHeadAgeSeconds: 60,
@@ -129,6 +139,16 @@ export function configDocument(): ConfigDocument {
   });
 }
 
+/** Puts an AccountManager with these terms at the address that the config document names. */
+export async function giveContract(
+  chain: TestChain,
+  { payerDelaySeconds = 0, rootCommitment = ROOT_STATEMENT.commitment } = {},
+): Promise<void> {
+  const admin = await chain.deployer.getAddress();
+  const { contract } = await deployAccountManager(chain.deployer, "test", { admin, payerDelaySeconds, rootCommitment });
+  await chain.provider.send("anvil_setCode", [CONTRACT, await chain.provider.getCode(await contract.getAddress())]);
+}
+
 /** A file that the service serves and its config document names. */
 export const PACKAGE = { name: "keywright-0.1.0.tgz", content: Buffer.from("a package") };
 
@@ -139,7 +159,13 @@ function executorOver(
   tlsCertFile: string | undefined,
 ): Executor {
   const calls = {
-    info: async () => ({ tee: says, dstack: await tee.info(), config, sandbox: { level: "full", missing: [] } }),
+    info: async () => ({
+      tee: says,
+      dstack: await tee.info(),
+      rootCommitment: ROOT_STATEMENT.commitment,
+      config,
+      sandbox: { level: "full", missing: [] },
+    }),
     attestation: (request: { nonce?: string }) => attest(tee, { config, ...defined({ tlsCertFile }) }, request),
   };
   return { call: (name: string, request: object) => calls[name as keyof typeof calls](request) } as unknown as Executor;

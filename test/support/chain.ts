@@ -3,6 +3,7 @@ import { JsonRpcProvider, NonceManager, Wallet, parseEther, type HDNodeWallet } 
 import { deployAccountManager } from "../../scripts/deployment";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain } from "../../scripts/dev/chain";
 import { freePort } from "../../scripts/dev/ports";
+import { TEST_ROOT_COMMITMENT } from "./rootKey";
 import type { AccountManager } from "../../typechain-types";
 
 export interface TestChain {
@@ -24,6 +25,7 @@ export async function startTestChain(): Promise<TestChain> {
   const { contract } = await deployAccountManager(deployer, "test", {
     admin: await deployer.getAddress(),
     payerDelaySeconds: 0,
+    rootCommitment: TEST_ROOT_COMMITMENT,
   });
   return {
     rpcUrl,

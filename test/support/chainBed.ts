@@ -22,6 +22,7 @@ import type { Chain, ExecutorPort, SubmissionHooks, SubmissionOutcome, SubmitReq
 import { openStore, type Store } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
 import { LocalExecutor } from "./localExecutor";
+import { TEST_ROOT_COMMITMENT } from "./rootKey";
 import { RpcProxy } from "./rpcProxy";
 
 /** Polls often enough for tests; with long time-outs, for slow machines. */
@@ -96,6 +97,7 @@ export class ChainBed {
     const { contract, deployment } = await deployAccountManager(deployer, "test", {
       admin: deployer.address,
       payerDelaySeconds: 0,
+      rootCommitment: TEST_ROOT_COMMITMENT,
     });
     const contractAddress = deployment.contractAddress as Address;
     const executor = new LocalExecutor(DEVELOPMENT_CHAIN_ID, contractAddress, await contract.trustedForwarder());

@@ -18,6 +18,7 @@ import { ensureDeployment } from "../../scripts/dev/localDeployment";
 import { freePort } from "../../scripts/dev/ports";
 import { startProcess, waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
 import { AccountManager__factory, type AccountManager } from "../../typechain-types";
+import { TEST_ROOT_COMMITMENT, writeTestRoot } from "./rootKey";
 import { defined } from "../../protocol/defined";
 
 export const PAYERS = 2;
@@ -51,12 +52,14 @@ export class TestChain {
   static async start(extraArgs: string[] = []): Promise<TestChain> {
     const folder = mkdtempSync(join(tmpdir(), "keywright-chain-"));
     const chain = await startChain({ port: await freePort(), extraArgs });
-    const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(folder, "deployment.json")).catch(
-      async (error: unknown) => {
-        await chain.process.stop();
-        throw error;
-      },
-    );
+    const { contractAddress } = await ensureDeployment(
+      chain.rpcUrl,
+      join(folder, "deployment.json"),
+      async () => TEST_ROOT_COMMITMENT,
+    ).catch(async (error: unknown) => {
+      await chain.process.stop();
+      throw error;
+    });
     const provider = new JsonRpcProvider(chain.rpcUrl, undefined, {
       staticNetwork: true,
       cacheTimeout: -1,
@@ -145,6 +148,7 @@ export class TestExecutor {
   }
 
   async launch(): Promise<void> {
+    writeTestRoot(this.#env.ROOT_KEY_FILE ?? join(this.#env.DATA_DIR ?? "", "root.key"));
     const env = { ...this.#env, EXECUTOR_SOCKET: this.socketPath };
     this.#process = startProcess({
       name: "executor",

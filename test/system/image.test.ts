@@ -22,6 +22,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { startChain, type DevelopmentChain } from "../../scripts/dev/chain";
 import { ensureDeployment } from "../../scripts/dev/localDeployment";
+import { askRootCommitment } from "../../scripts/rootCommitment";
 import { callExecutor, registerPayers } from "../../scripts/dev/payers";
 import { freePort } from "../../scripts/dev/ports";
 import { waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
@@ -194,12 +195,15 @@ describe("the images", function () {
       );
       chain = await startChain({ port: await freePort(), extraArgs: ["--block-time", "1", "--mixed-mining"] });
       const deployments = place("deployments");
-      const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(deployments, "test.json"));
       postgres = await startPostgres();
       agent = await startGuestAgentDouble({
         socketPath: join(folder, "dstack.sock"),
         appCompose: defaultAppCompose((name) => digestOf(layouts, name)),
       });
+      const tee = { PATH: process.env.PATH, TEE: "simulated", DSTACK_ENDPOINT: agent.socketPath };
+      const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(deployments, "test.json"), () =>
+        askRootCommitment(join(ROOT, "dist/executor/main.js"), tee),
+      );
       await generateEvidences({
         directory: place("evidences"),
         domain: "localhost",

@@ -234,6 +234,7 @@ export interface AccountManagerInterface extends Interface {
       | "removePkpFromGroup"
       | "removeUsageApiKey"
       | "revokeAllUsageApiKeys"
+      | "rootCommitment"
       | "setAccountFrozen"
       | "setPkpOps"
       | "setUsageApiKey"
@@ -407,6 +408,10 @@ export interface AccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "revokeAllUsageApiKeys",
     values: [BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "rootCommitment",
+    values?: undefined
   ): string;
   encodeFunctionData(
     functionFragment: "setAccountFrozen",
@@ -658,6 +663,10 @@ export interface AccountManagerInterface extends Interface {
   ): Result;
   decodeFunctionResult(
     functionFragment: "revokeAllUsageApiKeys",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "rootCommitment",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -1710,6 +1719,8 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
+  rootCommitment: TypedContractMethod<[], [string], "view">;
+
   setAccountFrozen: TypedContractMethod<
     [id: BigNumberish, frozen: boolean],
     [void],
@@ -2167,6 +2178,9 @@ export interface AccountManager extends BaseContract {
   getFunction(
     nameOrSignature: "revokeAllUsageApiKeys"
   ): TypedContractMethod<[id: BigNumberish], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "rootCommitment"
+  ): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "setAccountFrozen"
   ): TypedContractMethod<

@@ -90,6 +90,10 @@ function ServiceClaims({
             ),
           ],
           ["Isolation of actions", isolationOf(info?.sandbox)],
+          [
+            "Root key commitment",
+            info === undefined ? "…" : <Id key="r" value={info.root_commitment} what="root key commitment" />,
+          ],
           ["Key namespace", <Id key="n" value={config.key_namespace} what="key namespace" />],
           [
             "Actions may read private keys",

@@ -2,7 +2,17 @@
  * One account from 1 to 10,000 groups, PKPs and keys: writes stay flat, decisions grow by a word per 224 groups, lists
  * cost per page.
  */
-import { Interface, JsonRpcProvider, keccak256, toBeHex, toUtf8Bytes, Wallet, ZeroAddress, zeroPadValue } from "ethers";
+import {
+  id,
+  Interface,
+  JsonRpcProvider,
+  keccak256,
+  toBeHex,
+  toUtf8Bytes,
+  Wallet,
+  ZeroAddress,
+  zeroPadValue,
+} from "ethers";
 import { AccountManager__factory, type AccountManager } from "../../../typechain-types";
 import { deployAccountManager } from "../../deployment";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain } from "../../dev/chain";
@@ -52,7 +62,11 @@ export async function growth(say: (line: string) => void): Promise<GrowthRow[]> 
   });
   try {
     const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
-    const { contract } = await deployAccountManager(admin, "bench", { admin: admin.address, payerDelaySeconds: 0 });
+    const { contract } = await deployAccountManager(admin, "bench", {
+      admin: admin.address,
+      payerDelaySeconds: 0,
+      rootCommitment: id("a root key"),
+    });
     await (await contract.addApiPayer(admin.address)).wait();
     await (await contract.newAccount(ACCOUNT, true, "growing", "", admin.address)).wait();
     const rows: GrowthRow[] = [];

@@ -31,6 +31,11 @@ export interface GuestAgentOptions {
    * hash.
    */
   appId?: Buffer;
+  /**
+   * The epoch of the keys, as in dstack's key management: a request names none and gets those of the current one.
+   * Another number is another root. Default: 1.
+   */
+  keyEpoch?: number;
   /** The TCB status the platform's collateral reports. */
   tcbStatus?: string;
 }
@@ -71,7 +76,8 @@ export async function startGuestAgentDouble(options: GuestAgentOptions): Promise
 
 type Machine = Awaited<ReturnType<typeof createMachine>>;
 
-async function createMachine({ stateFile, appCompose = defaultAppCompose(), appId, tcbStatus }: GuestAgentOptions) {
+async function createMachine(options: GuestAgentOptions) {
+  const { stateFile, appCompose = defaultAppCompose(), appId, keyEpoch = 1, tcbStatus } = options;
   const seed = seedFrom(stateFile);
   const hash = composeHash(appCompose);
   const named = (name: string, bytes: number): Buffer => Buffer.from(hkdfSync("sha256", seed, "", name, bytes));
@@ -85,6 +91,7 @@ async function createMachine({ stateFile, appCompose = defaultAppCompose(), appI
   const measurements: Measurements = { mrtd, rtmrs: registersOf(eventLog) };
   return {
     seed,
+    keyEpoch,
     appCompose,
     composeHash: hash,
     identity,
@@ -107,9 +114,11 @@ function seedFrom(stateFile: string | undefined): Buffer {
 function callsOf(machine: Machine): Record<string, Call> {
   const vmConfig = JSON.stringify({ spec_version: 1, cpu_count: 2, memory_size: 4 * 2 ** 30, simulated: true });
   return {
-    // As in dstack, only the path separates keys: purpose and algorithm do not.
+    // As in dstack, only path and epoch separate keys: purpose and algorithm do not.
     "/GetKey": ({ path }) => ({
-      key: Buffer.from(hkdfSync("sha256", machine.seed, "", `key ${textOf(path ?? "", "path")}`, 32)).toString("hex"),
+      key: Buffer.from(
+        hkdfSync("sha256", machine.seed, epochSalt(machine.keyEpoch), `key ${textOf(path ?? "", "path")}`, 32),
+      ).toString("hex"),
       signature_chain: [Buffer.alloc(65, 1).toString("hex"), Buffer.alloc(65, 2).toString("hex")],
     }),
     "/GetQuote": async ({ report_data }) => {
@@ -155,6 +164,8 @@ function infoOf(
     vm_config: vmConfig,
   };
 }
+
+const epochSalt = (epoch: number): string => (epoch === 1 ? "" : `epoch ${epoch}`);
 
 function textOf(value: unknown, name: string): string {
   if (typeof value !== "string") throw new BadRequest(`${name} must be a string`);

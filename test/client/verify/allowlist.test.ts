@@ -8,7 +8,7 @@ import { verifyService, type Report, type Step } from "../../../client/verify";
 import { defaultAppCompose } from "../../../scripts/dev/tee/appCompose";
 import { composeHash } from "../../../protocol/attestation";
 import { ApplicationAllowlist__factory, type ApplicationAllowlist } from "../../../typechain-types";
-import { imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
+import { giveContract, imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
 import { startTestChain, type TestChain } from "../../support/chain";
 
 const DELAY_SECONDS = 3 * 24 * 3600;
@@ -49,6 +49,7 @@ describe("the allow-list step", () => {
     );
     await allowlist.waitForDeployment();
     address = await allowlist.getAddress();
+    await giveContract(chain);
     service = await startAttestedService({ says: "dstack", agent: { appId: Buffer.from(address.slice(2), "hex") } });
   });
   after(async () => {

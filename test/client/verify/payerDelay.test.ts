@@ -3,11 +3,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect } from "chai";
-import { Wallet } from "ethers";
 import { verifyService, type Report } from "../../../client/verify";
-import { deployAccountManager } from "../../../scripts/deployment";
-import { DEVELOPMENT_DEPLOYER_KEY } from "../../../scripts/dev/chain";
-import { CONTRACT, startAttestedService, type AttestedService } from "../../support/attestedService";
+import { CONTRACT, giveContract, startAttestedService, type AttestedService } from "../../support/attestedService";
 import { startTestChain, type TestChain } from "../../support/chain";
 
 const PROGRAM = join(__dirname, "../../../dist/scripts/verify.js");
@@ -18,13 +15,7 @@ describe("the payer delay in the verifier", function () {
   let chain: TestChain;
   let service: AttestedService;
 
-  /** Puts the code of a contract with this delay at the attested contract's address. */
-  async function give(payerDelaySeconds: number): Promise<void> {
-    const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY).address;
-    const { contract } = await deployAccountManager(chain.deployer, "test", { admin, payerDelaySeconds });
-    const code = await chain.provider.getCode(await contract.getAddress());
-    await chain.provider.send("anvil_setCode", [CONTRACT, code]);
-  }
+  const give = (payerDelaySeconds: number): Promise<void> => giveContract(chain, { payerDelaySeconds });
 
   const verify = (rpcUrl?: string): Promise<Report> =>
     verifyService(service.baseUrl, rpcUrl === undefined ? {} : { rpcUrl });

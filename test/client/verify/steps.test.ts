@@ -3,12 +3,13 @@
  * quote and what it covers; evidence.test.ts has the rest.
  */
 import { expect } from "chai";
-import { verifyService, STEP_IDS } from "../../../client/verify";
+import { verifyService, STEP_IDS, type StepId } from "../../../client/verify";
 import { PACKAGE, imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
 import { EVIDENCE_STEPS, editJson, flipHexByte, measurementsOf, verification } from "../../support/verification";
 
-/** The allow-list has a test of its own with the contract; it is not asked here. */
-const QUOTE_STEPS = STEP_IDS.filter((id) => id !== "allowlist" && !EVIDENCE_STEPS.includes(id));
+/** Allow-list and root key have tests of their own with the contracts, which are not asked here. */
+const ASK_CONTRACTS: readonly StepId[] = ["allowlist", "rootKey"];
+const QUOTE_STEPS = STEP_IDS.filter((id) => !ASK_CONTRACTS.includes(id) && !EVIDENCE_STEPS.includes(id));
 
 describe("verification, step by step", () => {
   const bed = verification(QUOTE_STEPS);
@@ -18,9 +19,9 @@ describe("verification, step by step", () => {
 
   it("passes every step of an honest service whose quotes a trusted root vouches for", async () => {
     const report = await verify();
-    const open = report.steps.filter(({ id, status }) => id !== "allowlist" && status !== "passed");
+    const open = report.steps.filter(({ id, status }) => !ASK_CONTRACTS.includes(id) && status !== "passed");
     expect(open, JSON.stringify(open)).to.deep.equal([]);
-    // The allow-list was not asked, and that alone prevents success.
+    // The contracts were not asked, and that alone prevents success.
     expect(report.outcome).to.equal("incomplete");
     expect(report.exitCode).to.equal(3);
     expect(report.notes[0]).to.contain("full");

@@ -43,7 +43,12 @@ export class World {
   static async create(payerDelay = 0): Promise<World> {
     const [admin, payer, otherPayer, alice, bob, carol, stranger] = await ethers.getSigners();
     const forwarder = await ethers.deployContract("ERC2771Forwarder", ["Keywright Forwarder"]);
-    const manager = await ethers.deployContract("AccountManager", [must(admin).address, payerDelay, forwarder]);
+    const manager = await ethers.deployContract("AccountManager", [
+      must(admin).address,
+      payerDelay,
+      forwarder,
+      ethers.id("a root key"),
+    ]);
     const places = { contract: await manager.getAddress(), forwarder: await forwarder.getAddress() };
     const model = new Model(must(admin).address, places, BigInt(payerDelay));
     const cast = { admin, payer, otherPayer, alice, bob, carol, stranger } as Cast;

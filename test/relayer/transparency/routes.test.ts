@@ -43,11 +43,13 @@ function get(port: number, path: string, method = "GET"): Promise<Answer> {
 }
 
 type Calls = Partial<Record<"info" | "attestation", (request: { nonce?: string }) => Promise<unknown>>>;
+const ROOT_COMMITMENT = `0x${"c0".repeat(32)}`;
 const INFO = {
   tee: "dstack",
   dstack: { app_id: "aa", compose_hash: "bb", tcb_info: { app_compose: "{}" }, tee: "forged", config: "forged" },
   config: { version: 1 },
   sandbox: { level: "full", missing: [] },
+  rootCommitment: ROOT_COMMITMENT,
 };
 
 async function serveRoutes(
@@ -122,19 +124,26 @@ describe("transparency routes", () => {
         tee: "dstack",
         config: { version: 1 },
         sandbox: { level: "full", missing: [] },
+        root_commitment: ROOT_COMMITMENT,
       });
     },
   );
 
   it("/info without a TEE has the mode and none of dstack's fields", async () => {
     const none = await serveRoutes(
-      { info: async () => ({ tee: "none", config: {}, sandbox: { level: "none", missing: ["all"] } }) },
+      {
+        info: async () => ({
+          ...{ tee: "none", config: {}, sandbox: { level: "none", missing: ["all"] } },
+          rootCommitment: ROOT_COMMITMENT,
+        }),
+      },
       undefined,
     );
     expect(JSON.parse((await get(none.port, "/info")).body)).to.deep.equal({
       tee: "none",
       config: {},
       sandbox: { level: "none", missing: ["all"] },
+      root_commitment: ROOT_COMMITMENT,
     });
     none.server.close();
   });
