@@ -3,7 +3,7 @@
  * Source: docs/conformance.md §4, §5.
  */
 import { ClientError } from "./errors";
-import { isKeyText } from "./fields";
+import { isKeyText } from "./keyText";
 import { ALL_OPERATIONS, operations, type Credential, type Operations, type Result } from "./operations";
 import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
 import type { Input } from "./wire";

@@ -1,5 +1,6 @@
 /** What calldata for the contract says: for a person who is about to sign it. */
 import { contractInterface } from "./contract";
+import { ClientError } from "./errors";
 
 export interface DecodedCall {
   readonly functionName: string;
@@ -14,21 +15,29 @@ export interface DecodedCall {
 
 /**
  * The calls that this calldata makes, in order: those within a `multicall`, or itself.
- * @throws Error when it is no call of the contract.
+ * @throws ClientError `invalid_argument` when it is no call of the contract.
  */
 export function decodeCalls(data: string): readonly DecodedCall[] {
-  const call = contractInterface.parseTransaction({ data });
-  if (call === null) throw new Error("This is no call of the contract.");
+  const call = parsed(data);
   if (call.name === "multicall") return [...(call.args[0] as Iterable<string>)].flatMap(decodeCalls);
   return [decoded(data)];
 }
 
 /** The call itself, a `multicall` with its calls as bytes. */
 export function decoded(data: string): DecodedCall {
-  const call = contractInterface.parseTransaction({ data });
-  if (call === null) throw new Error("This is no call of the contract.");
+  const call = parsed(data);
   const args = call.fragment.inputs.map(({ name, type }, at) => ({ name, type, value: textOf(call.args[at]) }));
   return { functionName: call.name, args };
+}
+
+function parsed(data: string): NonNullable<ReturnType<typeof contractInterface.parseTransaction>> {
+  try {
+    const call = contractInterface.parseTransaction({ data });
+    if (call !== null) return call;
+  } catch {
+    // Known by its first bytes, with arguments that are none.
+  }
+  throw new ClientError("invalid_argument", "This is no call of the contract.");
 }
 
 function textOf(value: unknown): string {

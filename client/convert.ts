@@ -6,7 +6,7 @@
 import { createChainSecuredClient, type ChainSecuredClient, type ChainSecuredOptions } from "./chainSecured";
 import { clientOver } from "./api";
 import { ClientError } from "./errors";
-import { isKeyText } from "./fields";
+import { isKeyText } from "./keyText";
 import type { Result } from "./operations";
 import { createTransport, type CallOptions } from "./transport";
 import { signEnvelope } from "./wallet";

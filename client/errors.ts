@@ -45,9 +45,12 @@ export interface ClientErrorOptions {
   readonly cause?: unknown;
 }
 
+const BRAND = Symbol.for("keywright.ClientError");
+
 /** The one error the SDK throws. `message` says what to fix; programs should branch on `code`. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
+  readonly [BRAND] = true;
   readonly status: number | undefined;
   readonly requestId: string | undefined;
   readonly retryable: boolean;
@@ -67,9 +70,18 @@ export class ClientError extends Error {
     this.facts = options.facts ?? {};
   }
 
+  /** By a mark: the package's entries are bundles, each with its own copy of this class. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && BRAND in value;
+  }
+
   /** For logs and messages between programs: `JSON.stringify` leaves out an error's message. */
   toJSON(): Readonly<Record<string, unknown>> {
     const { name, code, message, status, requestId, retryable, retryAfterSeconds, facts } = this;
     return { name, code, message, ...defined({ status, requestId, retryAfterSeconds }), retryable, facts };
   }
+}
+
+export function refuse(message: string): never {
+  throw new ClientError("invalid_argument", message);
 }

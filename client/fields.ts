@@ -13,11 +13,8 @@ import {
 } from "../protocol/ids";
 import { parseCid } from "../protocol/cidText";
 import { MAX_U64 } from "../protocol/ids";
-import { ClientError } from "./errors";
-
-export function refuse(message: string): never {
-  throw new ClientError("invalid_argument", message);
-}
+import { refuse } from "./errors";
+import { isKeyText } from "./keyText";
 
 const NUMERAL = /^(0|[1-9][0-9]{0,77}|0x[0-9a-fA-F]{1,64})$/;
 
@@ -61,8 +58,6 @@ export function actionOfCid(value: string): ActionHash {
 /** The hash a key is known by on chain. */
 export const keyHashOf = (key: string): string => keyIdOf(key as ApiKey);
 
-const KEY_TEXT = /^[A-Za-z0-9+/]{43}=$/;
-
 /** A usage key given as the key or its hash. The error never repeats the input, which may be a key. */
 export function toKeyId(value: string): KeyId {
   const hash = parseHash32(value);
@@ -70,9 +65,4 @@ export function toKeyId(value: string): KeyId {
   return isKeyText(value)
     ? keyIdOf(value)
     : refuse("usage_api_key must be the key itself (44 characters of base64) or its 0x hash.");
-}
-
-/** The form of a key: 44 characters of standard base64. Only the service and the contract know whether it is live. */
-export function isKeyText(value: string): value is ApiKey {
-  return KEY_TEXT.test(value);
 }

@@ -2,8 +2,7 @@
  * Every operation of the route table as a typed method. The types come from the schemas themselves; run time needs only
  * the slim table of routes.ts, so no schema library reaches a browser.
  */
-import { ClientError } from "./errors";
-import { refuse } from "./fields";
+import { ClientError, refuse } from "./errors";
 import { CLIENT_ROUTES, type ClientRoute } from "./routes";
 import type { CallOptions, HttpCall, Transport } from "./transport";
 import type { Answer, Input, Item } from "./wire";

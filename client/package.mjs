@@ -4,15 +4,17 @@ import { build } from "esbuild";
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PEERS, sharedErrors } from "./build.mjs";
+import { noBytecode } from "./build.mjs";
 import { writeDeclarations } from "./declarations.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const target = process.argv[2] ?? join(root, "dist", "sdk");
 const bundles = join(root, "dist", "client", "browser");
 
-/** Entries that browsers may load: one file each, made by client/build.mjs. */
+/** Entries for browsers, too; client/build.mjs makes each as one file, for those that load it by its address. */
 const FOR_BROWSERS = { keywright: "index", cid: "cid" };
+/** What most programs use only one of: apart, so that a bundler leaves the other one out. */
+const PARTS = { api: "api", owner: "owner" };
 /** Entries for Node; shared code is in chunks beside them. */
 const FOR_NODE = {
   verify: "verify/index",
@@ -22,11 +24,14 @@ const FOR_NODE = {
   testing: "testing",
 };
 /** Entries that use the program's own ethers or viem. */
-const OVER_PEERS = { ethers: "ethers", viem: "viem" };
+const OVER_PEERS = { ethers: "ethers", viem: "viem", provider: "provider/index" };
+const PEERS = ["ethers", "viem", "viem/*"];
 /** What their users install; the lowest version that the tests install, and something that older ones lack. */
+const VIEM = { install: "viem@2", lowest: "viem 2.25", probe: 'require("viem/utils").hashAuthorization' };
 const NEEDED = {
   ethers: { install: "ethers@6", lowest: "ethers 6.8", probe: 'require("ethers").copyRequest' },
-  viem: { install: "viem@2", lowest: "viem 2.25", probe: 'require("viem/utils").hashAuthorization' },
+  viem: VIEM,
+  provider: VIEM,
 };
 
 const options = {
@@ -38,9 +43,24 @@ const options = {
   sourcesContent: false,
   logLevel: "warning",
   minify: true,
+  plugins: [noBytecode],
 };
 const named = (entries) =>
   Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, `client/${source}.ts`]));
+
+/** The entries for bundlers and Node alike: what several use is in chunks. */
+async function bundleForImport() {
+  const parts = Object.fromEntries(Object.entries(PARTS).map(([name, source]) => [`parts/${name}`, source]));
+  const output = {
+    ...options,
+    outdir: join(target, "esm"),
+    outExtension: { ".js": ".mjs" },
+    chunkNames: "chunks/[hash]",
+  };
+  const shared = { ...output, splitting: true, platform: "browser", format: "esm" };
+  await build({ ...shared, entryPoints: named({ ...FOR_BROWSERS, ...parts }) });
+  await build({ ...shared, entryPoints: named(OVER_PEERS), external: PEERS });
+}
 
 /** Node's entries as ES modules, and the program beside them: shared code is in chunks. */
 async function bundleForNode() {
@@ -67,12 +87,7 @@ async function bundleForRequire() {
   // Source maps of the ES modules are enough: these are the same sources once more.
   const output = { ...options, sourcemap: false, outdir: join(target, "cjs"), platform: "node", format: "cjs" };
   await build({ ...output, entryPoints: named({ ...FOR_BROWSERS, ...FOR_NODE }) });
-  await build({
-    ...output,
-    entryPoints: named(OVER_PEERS),
-    external: PEERS,
-    plugins: [sharedErrors("./keywright.js")],
-  });
+  await build({ ...output, entryPoints: named(OVER_PEERS), external: PEERS });
   writeFileSync(join(target, "cjs", "package.json"), '{ "type": "commonjs" }\n');
 }
 
@@ -129,19 +144,20 @@ async function writePeerChecks() {
     const { install, lowest, probe } = NEEDED[name];
     const message = `keywright/${name} needs ${lowest} or newer: npm install ${install}`;
     const failed = `(cause)=>{throw new Error("${message}",{cause})}`;
-    const loaded = `export const{${names.join()}}=await import("../${name}.mjs").catch(${failed});\n`;
+    const loaded = `export const{${names.join()}}=await import("../esm/${name}.mjs").catch(${failed});\n`;
     writeFileSync(join(target, "peers", `${name}.mjs`), loaded);
     const required = `try{${probe}.name;module.exports=require("../${name}.js")}catch(cause){(${failed})(cause)}\n`;
     writeFileSync(join(target, "cjs", "peers", `${name}.js`), required);
   }
 }
 
+const pathOf = (name) => `./${name in FOR_NODE ? "" : "esm/"}${name}.mjs`;
 const { version, license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const entry = (name) => ({
   import: {
     types: `./types/${name}.d.ts`,
     ...(name in OVER_PEERS ? { node: `./peers/${name}.mjs` } : {}),
-    default: `./${name}.mjs`,
+    default: pathOf(name),
   },
   require: {
     types: `./cjs/types/${name}.d.ts`,
@@ -177,13 +193,14 @@ const description = {
 
 rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
-for (const name of Object.keys({ ...FOR_BROWSERS, ...OVER_PEERS }))
+for (const name of Object.keys(FOR_BROWSERS))
   for (const end of ["mjs", "mjs.map"]) copyFileSync(join(bundles, `${name}.${end}`), join(target, `${name}.${end}`));
 copyFileSync(join(root, "LICENSE"), join(target, "LICENSE"));
 copyFileSync(join(root, "client", "README.md"), join(target, "README.md"));
 writeFileSync(join(target, "package.json"), `${JSON.stringify(description, null, 2)}\n`);
 await Promise.all([
   writeDeclarations(root, entries, join(target, "types")),
+  bundleForImport(),
   bundleForNode(),
   bundleForRequire(),
   bundleSandbox(),

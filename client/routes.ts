@@ -61,6 +61,7 @@ export const CLIENT_ROUTES = {
   getApiPayers: { method: "GET", path: "/core/v1/get_api_payers" },
   getAdminApiPayer: { method: "GET", path: "/core/v1/get_admin_api_payer" },
   limits: { method: "GET", path: "/core/v1/limits" },
+  version: { method: "GET", path: "/core/v1/version" },
   stripeConfig: { method: "GET", path: "/core/v1/billing/stripe_config" },
   balance: { method: "GET", path: "/core/v1/billing/balance" },
   createPaymentIntent: { method: "POST", path: "/core/v1/billing/create_payment_intent", effect: true },

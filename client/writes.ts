@@ -10,7 +10,8 @@ import { groupUpdate, NEVER_AND_NO_CAP, usageKeySet, usageKeyUpdate, type UsageK
 import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";
 import type { AskContract } from "./reads";
-import { actionOfCid, refuse, toAccountId, toActionHash, toAddress, toGroupId, toKeyId, toU64 } from "./fields";
+import { refuse } from "./errors";
+import { actionOfCid, toAccountId, toActionHash, toAddress, toGroupId, toKeyId, toU64 } from "./fields";
 
 type GroupTarget = { readonly id: string | number };
 

@@ -75,7 +75,7 @@ export const WEBHOOK_LIMITS = {
 
 /** Waits before the second and each further attempt, in seconds: the last one begins after three days. */
 export const WEBHOOK_RETRY_SECONDS = [
-  5, 15, 60, 300, 1_200, 3_600, 7_200, 14_400, 28_800, 57_600, 64_800, 81_000,
+  5, 10, 15, 30, 60, 300, 1_200, 3_600, 7_200, 14_400, 28_800, 57_600, 64_800, 81_000,
 ] as const;
 
 /** The highest `wallMs` an operator may set. */

@@ -70,8 +70,8 @@ export function routerOf(options: AppOptions): Router<RelayerState> {
 export const allEndpoints = (serviceName: string): Endpoint[] =>
   ROUTE_NAMES.flatMap((name) => endpointsOf(name, serviceName));
 
-function middlewareOf({ name, answer }: Endpoint, options: AppOptions): RelayerMiddleware {
-  return serve(name, options.handlers[name] as Handler<typeof name>, options, answer);
+function middlewareOf({ name, alias }: Endpoint, options: AppOptions): RelayerMiddleware {
+  return serve(name, options.handlers[name] as Handler<typeof name>, options, alias);
 }
 
 function register(router: Router<RelayerState>, { name, method, path }: Endpoint, middleware: RelayerMiddleware): void {

@@ -4,7 +4,7 @@
  */
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { VERSION } from "../client/version";
+import { VERSION } from "../protocol/version";
 
 const first = (text: string, pattern: RegExp): string => pattern.exec(text)?.[1]?.trim() ?? "";
 

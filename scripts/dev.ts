@@ -3,7 +3,7 @@
  * environment (docs/first-run.md).
  */
 import { DEFAULT_PORTS, startStack, type Stack } from "./dev/stack";
-import { VERSION } from "../client/version";
+import { VERSION } from "../protocol/version";
 
 function portFrom(variable: string, byDefault: number): number {
   const text = process.env[variable];

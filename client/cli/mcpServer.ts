@@ -21,7 +21,7 @@ import { settingsOf } from "./config";
 import type { Context } from "./context";
 import { WrongUse, failureOf } from "./failure";
 import { inputSchema } from "./spec";
-import { VERSION } from "../version";
+import { VERSION } from "../../protocol/version";
 
 /** Authentication kinds of owners, wallets and browsers, which a usage key cannot satisfy. */
 const NOT_FOR_AGENTS: ReadonlySet<string> = new Set([

@@ -22,7 +22,7 @@ import { addRun } from "./run";
 import { addSafe } from "./safe";
 import { commandSpecs, inputOf, type CommandSpec } from "./spec";
 import { readable } from "./text";
-import { VERSION } from "../version";
+import { VERSION } from "../../protocol/version";
 import { addVerify } from "./verify";
 import { addWebhooks } from "./webhooks";
 

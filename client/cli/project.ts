@@ -16,7 +16,7 @@ import { EXIT, Ended, WrongUse } from "./failure";
 import { paramsOf } from "./run";
 import { lines, oneLine } from "./text";
 import { defined } from "../../protocol/defined";
-import { VERSION } from "../version";
+import { VERSION } from "../../protocol/version";
 
 export const SECRETS_FILE = "keywright.secrets.json";
 

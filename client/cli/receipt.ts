@@ -10,7 +10,7 @@ import type { Context } from "./context";
 import { Ended } from "./failure";
 import { withProgress } from "./io";
 import { readText } from "./run";
-import { asWrongUse, parse, textOf, verifierSettings, withVerifierOptions, type VerifierOptions } from "./verify";
+import { parse, textOf, verifierSettings, withVerifierOptions, type VerifierOptions } from "./verify";
 import { parseJson } from "../../protocol/json";
 
 interface Options extends VerifierOptions {
@@ -35,9 +35,9 @@ async function check(context: Context, file: string, options: Options): Promise<
   const { url } = settingsOf(context.io.env, context.options());
   const evidence =
     options.quote === undefined
-      ? (await withProgress(context.io, `asking ${url}`, recordService(url, settings)).catch(asWrongUse)).evidence
+      ? (await withProgress(context.io, `asking ${url}`, recordService(url, settings))).evidence
       : parse(options.quote, readText(context, options.quote));
-  const { report, config } = await verifyEvidence(evidence, settings).catch(asWrongUse);
+  const { report, config } = await verifyEvidence(evidence, settings);
   const result = await claimsOf(() => {
     if (config === undefined) throw new Error("the quote covers no config document to check the receipt with");
     return verifyReceipt(receipt, config, { params, response });

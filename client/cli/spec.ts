@@ -103,6 +103,7 @@ const WORDS: Readonly<Record<string, string>> = {
   testWebhook: "webhooks test",
   webhookDeliveries: "webhooks deliveries",
   replayWebhook: "webhooks replay",
+  version: "service version",
   submission: "service submission",
   health: "service health",
   ready: "service ready",

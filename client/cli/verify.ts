@@ -72,9 +72,7 @@ async function verify(context: Context, given: string | undefined, options: Opti
   const url = given ?? settingsOf(context.io.env, context.options()).url;
   const { recordService } = require("../verify") as typeof Verify;
   const settings = verifierSettings(context, options);
-  const { report, evidence } = await withProgress(context.io, `verifying ${url}`, recordService(url, settings)).catch(
-    asWrongUse,
-  );
+  const { report, evidence } = await withProgress(context.io, `verifying ${url}`, recordService(url, settings));
   if (options.save !== undefined) writeFileSync(resolve(context.io.cwd, options.save), `${JSON.stringify(evidence)}\n`);
   if (context.options().json === true) context.print(report);
   else context.io.out(textOf(report));
@@ -95,10 +93,6 @@ export function verifierSettings(context: Context, options: VerifierOptions): Ve
     ca: options.ca === undefined ? undefined : readText(context, options.ca),
   };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Verify.VerifyOptions;
-}
-
-export function asWrongUse(error: unknown): never {
-  throw error instanceof RangeError ? new WrongUse(error.message) : error;
 }
 
 /** @throws WrongUse naming the file. */

@@ -1,11 +1,13 @@
 /**
  * The snippets of docs/sdk.md about PKPs as accounts of ethers and viem: test/e2e/documentation.test.ts runs them.
- * Programs import from `keywright/ethers` and `keywright/viem`.
+ * Programs import from `keywright/ethers`, `keywright/viem` and `keywright/provider`.
  */
+import { createConfig } from "@wagmi/core";
 import type { Provider } from "ethers";
 import { createWalletClient, http, type Chain, type Hex } from "viem";
 import type { Client } from "..";
 import { STANDARD_ACTIONS, keywrightSigner } from "../ethers";
+import { keywrightConnector } from "../provider";
 import { toKeywrightAccount } from "../viem";
 
 export async function permit(client: Client, pkpId: string): Promise<string> {
@@ -37,4 +39,15 @@ export async function withViem(client: Client, pkpId: string, chain: Chain, to: 
   const hash = await wallet.sendTransaction({ to, value: 1n });
   // end
   return hash;
+}
+
+export function withWagmi(client: Client, pkpId: string, chain: Chain) {
+  // snippet: wagmi
+  const config = createConfig({
+    chains: [chain],
+    connectors: [keywrightConnector({ client, pkpIds: [pkpId] })],
+    transports: { [chain.id]: http() },
+  });
+  // end
+  return config;
 }

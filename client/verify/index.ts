@@ -3,6 +3,7 @@
  * The same as `npm run verify -- <base url>`. For Node. What each step proves: docs/verify.md.
  */
 import { randomBytes } from "node:crypto";
+import { ClientError } from "../errors";
 import { get } from "./http";
 import { collect, type Fetch, type Material } from "./material";
 import { payerDelayOf, type PayerDelay } from "./payerDelay";
@@ -69,7 +70,8 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
  * Fetches the service's evidence and checks it. Every answer of the service yields a report.
- * @throws RangeError for a base URL that is not http(s), or an invalid nonce length, collateral or measurements.
+ * @throws ClientError `invalid_argument` for a base URL that is not http(s), or an invalid nonce length, collateral or
+ * measurements.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
   return (await verified(baseOf(baseUrl), options.nonce ?? randomBytes(32), options, get)).report;
@@ -89,7 +91,7 @@ export async function recordService(
 /**
  * Checks recorded evidence as `verifyService` checks a service. `config` is the config document when its step passed:
  * what `verifyReceipt` needs. Offline if collateral is given.
- * @throws RangeError also for anything that is no recorded evidence.
+ * @throws ClientError `invalid_argument` also for anything that is no recorded evidence.
  */
 export async function verifyEvidence(
   evidence: unknown,
@@ -116,7 +118,7 @@ async function verified(
   options: Settings,
   fetch: Fetch,
 ): Promise<{ readonly report: Report; readonly material: Material }> {
-  if (nonce.length < 16 || nonce.length > 32) throw new RangeError("the nonce has 16 to 32 bytes");
+  if (nonce.length < 16 || nonce.length > 32) throw new ClientError("invalid_argument", "the nonce has 16 to 32 bytes");
   const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
   if (options.measurements !== undefined) requireMeasurements(options.measurements);
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
@@ -155,21 +157,24 @@ function chainIdOf(material: Material): number | undefined {
 
 function baseOf(text: string): URL {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new RangeError(`"${clean(text)}" is not an http(s) URL`);
+    throw new ClientError("invalid_argument", `"${clean(text)}" is not an http(s) URL`);
   return new URL(new URL(text).origin);
 }
 
 function collateralOf(value: unknown): Collateral {
   const parsed = collateralSchema.safeParse(value);
   if (!parsed.success)
-    throw new RangeError(`the collateral has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "its top"}`);
+    throw new ClientError(
+      "invalid_argument",
+      `the collateral has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "its top"}`,
+    );
   return parsed.data;
 }
 
 function requireMeasurements(measurements: Measurements): void {
   for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
     if (!/^[0-9a-fA-F]{96}$/.test(measurements[name]))
-      throw new RangeError(`the measurement ${name} must be 48 bytes of hex`);
+      throw new ClientError("invalid_argument", `the measurement ${name} must be 48 bytes of hex`);
   }
 }
 

@@ -1,6 +1,7 @@
 /** A service's evidence as a file, so that it can be verified later and without the service. For Node. */
 import { z } from "zod";
 import { defined } from "../../protocol/defined";
+import { ClientError } from "../errors";
 import { get, type Got } from "./http";
 import type { Fetch } from "./material";
 
@@ -21,11 +22,12 @@ const recordingSchema = z.strictObject({
 });
 export type Recording = z.infer<typeof recordingSchema>;
 
-/** @throws RangeError for anything that is no recording. */
+/** @throws ClientError `invalid_argument` for anything that is no recording. */
 export function recordingOf(value: unknown): Recording {
   const parsed = recordingSchema.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new RangeError(
+  throw new ClientError(
+    "invalid_argument",
     `the recorded evidence has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "top"}`,
   );
 }

@@ -1,5 +1,5 @@
 /** The screens, in groups, as the sidebar and the search for screens show them. */
-import { VERSION } from "../../client/version";
+import { VERSION } from "../../protocol/version";
 import type { IconName } from "../parts/icons";
 
 export interface Place {

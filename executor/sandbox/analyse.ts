@@ -4,8 +4,10 @@ import { Parser, type Node, type Program } from "acorn";
 export type EthersVersion = "ethers6" | "ethers5";
 
 export interface Analysis {
-  /** Modules may import and await at top level; everything else is a script. */
+  /** Modules may import and export; everything else is a script. */
   isModule: boolean;
+  /** A script that awaits at top level: the engine takes it only as the body of an async function. */
+  awaits: boolean;
   /** Specifiers of static imports and re-exports, in order, without repeats. */
   imports: string[];
   /** The ethers version the code uses, if any. */
@@ -23,11 +25,12 @@ const OPTIONS = { ecmaVersion: 2023, allowHashBang: true, allowAwaitOutsideFunct
 const V5_MEMBERS = new Set(["utils", "providers", "BigNumber"]);
 
 export function analyse(code: string): Analysis {
-  const { program, isModule } = parseEither(code);
+  const { program, isModule = false, awaits = false } = parseEither(code);
   const facts: Facts = { mentionsEthers: false, readsV5: false, namesLit: false };
   visit(program, facts);
   return {
     isModule,
+    awaits,
     imports: isModule ? importsOf(program) : [],
     ethers:
       facts.readsV5 || (facts.namesLit && facts.mentionsEthers)
@@ -36,7 +39,7 @@ export function analyse(code: string): Analysis {
           ? "ethers6"
           : undefined,
     entry: entryOf(program),
-    globals: isModule ? [] : globalsOf(program),
+    globals: isModule || awaits ? [] : globalsOf(program),
   };
 }
 
@@ -52,19 +55,34 @@ const LinearParser = Parser.extend(
     },
 );
 
+type Parsed = { program: Program } & Partial<Pick<Analysis, "isModule" | "awaits">>;
+
 /**
- * Parses as a script if possible (sloppy mode, completion value), else as a module. If both fail, reports the script's
- * error unless the code is clearly a module.
+ * Parses as a script if possible (sloppy mode, completion value), else as one that awaits, else as a module. If all
+ * fail, reports the script's error unless the code is clearly a module.
  */
-function parseEither(code: string): { program: Program; isModule: boolean } {
+function parseEither(code: string): Parsed {
   try {
-    return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "script" }), isModule: false };
+    return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "script" }) };
   } catch (asScript) {
-    try {
-      return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "module" }), isModule: true };
-    } catch (asModule) {
-      throw new Unparsable(messageOf(looksLikeModule(code) ? asModule : asScript));
-    }
+    return parseAwaiting(code) ?? parseModule(code, asScript);
+  }
+}
+
+function parseAwaiting(code: string): Parsed | undefined {
+  const options = { ...OPTIONS, allowAwaitOutsideFunction: true, allowHashBang: false };
+  try {
+    return { program: LinearParser.parse(code, { ...options, sourceType: "script" }), awaits: true };
+  } catch {
+    return undefined;
+  }
+}
+
+function parseModule(code: string, asScript: unknown): Parsed {
+  try {
+    return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "module" }), isModule: true };
+  } catch (asModule) {
+    throw new Unparsable(messageOf(looksLikeModule(code) ? asModule : asScript));
   }
 }
 

@@ -169,10 +169,10 @@ export class Guest {
     if (!this.#isolate.isDisposed) this.#isolate.dispose();
   }
 
+  /** The value of a script is that of its last statement, here `main`. */
   async #evaluateScript({ code, analysis }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
     const hasMain = analysis.entry === "main";
-    // The value of a script is that of its last statement, here `main`.
-    const source = hasMain ? `${code}\n;main` : code;
+    const source = analysis.awaits ? awaiting(code, hasMain) : hasMain ? `${code}\n;main` : code;
     const options = { filename: "action.js" };
     const script =
       source.length < QUICK_TO_COMPILE
@@ -313,4 +313,11 @@ const FOREIGN_FRAME = /^\s+at .*(keywright:own|<isolated-vm|node:|\(\/|at \/)/;
 function ownFrames(stack: string): string {
   const lines = stack.slice(0, MAX_TEXT).split("\n");
   return lines.filter((line) => !FOREIGN_FRAME.test(line)).join("\n");
+}
+
+/** Code that awaits at top level as an async function, on the same lines: its promise, or a `main` that awaits it. */
+function awaiting(code: string, hasMain: boolean): string {
+  if (!hasMain) return `(async () => {${code}\n})()`;
+  const main = `((main) => typeof main === "function" ? main(params) : undefined)(await code)`;
+  return `((code) => async (params) => ${main})((async () => {${code}\n;return main})())`;
 }

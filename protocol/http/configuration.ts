@@ -1,5 +1,6 @@
 /** Network, payers, limits and prices of the service. Source: docs/conformance.md §2, §4, §8. */
 import { z } from "zod";
+import type { RunLimits } from "../limits";
 import { cents, count, outAddress, outHash } from "./fields";
 import { defineRoute } from "./route";
 
@@ -68,9 +69,46 @@ const getAdminApiPayer = defineRoute({
 
 const numbers = z.record(z.string(), z.number());
 
+/** The limits of a run, under the names that programs for Lit's service read. */
+function asClientConfig(answer: unknown): z.infer<typeof clientConfig> {
+  const { run } = answer as { run: RunLimits };
+  return {
+    timeout_ms: run.wallMs,
+    async_timeout_ms: run.wallMs,
+    memory_limit_mb: run.heapMiB,
+    max_code_length: run.codeBytes,
+    max_response_length: run.responseBytes,
+    max_console_log_length: run.logsBytes,
+    max_fetch_count: run.fetches,
+    max_get_keys_count: run.privateKeyReads,
+    // A run is never executed twice; its answer comes with the run's end.
+    max_retries: 0,
+    client_timeout_ms_buffer: 0,
+  };
+}
+const clientConfig = z.record(z.string(), z.number());
+const CLIENT_CONFIG_EXAMPLE = { timeout_ms: 60_000, memory_limit_mb: 128, max_fetch_count: 50 };
+
+/** What can be set for a run: there are no other names that a program could ask for. */
+const asConfigKeys = (answer: unknown) => ({ keys: Object.keys((answer as { run: object }).run) });
+
 const limits = defineRoute({
   ...free,
   path: "/limits",
+  aliases: [
+    {
+      method: "GET",
+      path: "/get_lit_action_client_config",
+      answer: asClientConfig,
+      answered: { response: clientConfig, example: CLIENT_CONFIG_EXAMPLE },
+    },
+    {
+      method: "GET",
+      path: "/get_chain_config_keys",
+      answer: asConfigKeys,
+      answered: { response: z.strictObject({ keys: z.array(z.string()) }), example: { keys: ["wallMs"] } },
+    },
+  ],
   summary: "Every limit and price in force.",
   response: z.strictObject({
     run: numbers.meta({ description: "What one run may use." }),
@@ -93,4 +131,18 @@ const limits = defineRoute({
   },
 });
 
-export const configurationRoutes = { getNodeChainConfig, getApiPayers, getAdminApiPayer, limits };
+const version = defineRoute({
+  ...free,
+  path: "/version",
+  aliases: [{ method: "GET", at: "origin", path: "/version" }],
+  summary: "What this service is, and its version. What it runs is proved by /attestation, not by this.",
+  response: z.strictObject({
+    name: z.string(),
+    version: z.string(),
+    commit_version: z.string().meta({ description: "Empty: `/info` tells what runs, and proves it." }),
+    submodule_versions: z.array(z.tuple([z.string(), z.string()])),
+  }),
+  example: { response: { name: "keywright", version: "0.1.0", commit_version: "", submodule_versions: [] } },
+});
+
+export const configurationRoutes = { getNodeChainConfig, getApiPayers, getAdminApiPayer, limits, version };

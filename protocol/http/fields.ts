@@ -151,14 +151,15 @@ export type PkpReference = { readonly address: PkpId } | { readonly number: bigi
 
 export const pkpReference = numeral
   .transform((value, ctx): PkpReference => {
-    if (typeof value === "string" && /^0x[0-9a-fA-F]{40}$/.test(value))
-      return { address: (parseAddress(value) ?? ZERO_ADDRESS) as PkpId };
+    // No number has 40 digits.
+    if (typeof value === "string" && /^(0x)?[0-9a-fA-F]{40}$/.test(value))
+      return { address: (parseAddress(`0x${value.slice(-40)}`) ?? ZERO_ADDRESS) as PkpId };
     const number = bigintOf(value, MAX_U64, ctx);
     return number === 0n ? reject(ctx, "a PKP's number starts at 1; the zero address means any PKP") : { number };
   })
   .meta({
     type: ["string", "integer"],
-    pattern: "^(0x[0-9a-fA-F]{1,40}|[1-9][0-9]*)$",
+    pattern: "^(0x[0-9a-fA-F]{1,40}|[0-9a-fA-F]{40}|[1-9][0-9]*)$",
     minimum: 1,
     description:
       "A PKP: its wallet address (the zero address means any PKP of the account and is the owner's to use) or its " +

@@ -47,26 +47,21 @@ export interface Endpoint {
   /** Path from the origin, with parameters as `:name`. */
   readonly path: string;
   readonly deprecated: boolean;
-  /** See `Alias.answer`. */
-  readonly answer?: Alias["answer"];
+  /** Set for a name of an alias. */
+  readonly alias?: Alias;
 }
 
 /** The endpoints of a route: its own first, then its aliases. */
 export function endpointsOf(name: RouteName, serviceName: string): Endpoint[] {
   const route = routeOf(name);
-  const prefix = route.at === "origin" ? "" : API_PREFIX;
-  const { method: ownMethod, path: ownPath, deprecated: isDeprecated, aliases = [] } = route;
-  const places: Pick<Alias & Route, "method" | "path" | "deprecated" | "answer">[] = [
-    { method: ownMethod, path: ownPath, deprecated: isDeprecated },
-    ...aliases,
-  ];
-  const endpoints = places.map(({ method, path, deprecated, answer }) => ({
+  const place = ({ method, path, at, deprecated }: Pick<Route, "method" | "path" | "at" | "deprecated">) => ({
     name,
     method,
-    path: prefix + path.replace("{svc}", routeWord(serviceName)),
+    path: (at === "origin" ? "" : API_PREFIX) + path.replace("{svc}", routeWord(serviceName)),
     deprecated: deprecated === true,
-    ...(answer && { answer }),
-  }));
+  });
+  const named = (alias: Alias) => ({ ...place({ at: route.at, ...alias } as Alias), alias });
+  const endpoints: Endpoint[] = [place(route), ...(route.aliases ?? []).map(named)];
   return endpoints.filter(
     (one, at) => endpoints.findIndex((other) => other.method === one.method && other.path === one.path) === at,
   );

@@ -55,11 +55,17 @@ export type Tag =
 
 export interface Alias {
   readonly method: "GET" | "POST";
+  /** Below the origin, whatever the route's own place. */
+  readonly at?: "origin";
   /** `{svc}` is replaced with the service's name in lower case. */
   readonly path: string;
   readonly deprecated?: true;
+  /** Converts a body as programs using this alias send it to the route's own. */
+  readonly read?: (body: unknown) => unknown;
   /** Converts the route's answer to the form that programs using this alias expect. */
   readonly answer?: (answer: unknown) => unknown;
+  /** That form, where the route's own schema does not describe it. */
+  readonly answered?: { readonly response: z.ZodType; readonly example: unknown };
 }
 
 export interface RequestShape {

@@ -103,10 +103,18 @@ function objectOf(text: string): unknown {
   }
 }
 
+/** Older programs name what they leave out, as null, and may send fields of their own. */
+function withOwnFields(given: unknown): unknown {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
+  return Object.fromEntries(
+    Object.entries(given).filter(([name, value]) => Object.hasOwn(body.shape, name) && value !== null),
+  );
+}
+
 const runAction = defineRoute({
   method: "POST",
   path: "/run_action",
-  aliases: [{ method: "POST", path: "/lit_action", answer: withResponseRead }],
+  aliases: [{ method: "POST", path: "/lit_action", read: withOwnFields, answer: withResponseRead }],
   tag: "Actions",
   summary:
     "Run an action with the account key or a usage key. A failing action is not an HTTP error: 200 with has_error.",

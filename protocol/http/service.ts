@@ -209,6 +209,7 @@ const openapi = defineRoute({
   ...origin,
   at: undefined,
   path: "/openapi.json",
+  aliases: [{ method: "GET", at: "origin", path: "/openapi.json" }],
   summary: "This description (OpenAPI 3.1).",
   response: z.looseObject({ openapi: z.string() }),
   example: { response: { openapi: "3.1.0" } },

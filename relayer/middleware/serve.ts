@@ -3,7 +3,7 @@
  * fields, rate by key, idempotency, permission; then the handler.
  */
 import { isDeepStrictEqual } from "node:util";
-import { routeOf, type Route, type RouteName } from "../../protocol/http";
+import { routeOf, type Alias, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { inScope, type Scope } from "../../protocol/fairShare";
 import { MAX_WALL_MS } from "../../protocol/limits";
@@ -47,30 +47,36 @@ interface Asked {
   readonly input: GuardedRequest;
 }
 
-/** @param asAlias transforms the response for the name under which the route was called */
+/** @param alias the name under which the route is called, if it is not its own */
 export function serve<N extends RouteName>(
   name: N,
   handler: Handler<N>,
   deps: ServeDeps,
-  asAlias: (answer: unknown) => unknown = (answer) => answer,
+  alias?: Alias,
 ): RelayerMiddleware {
   const route = routeOf(name);
   return async (ctx) => {
     ctx.state.route = name;
     const given = await inScope(clientGroup(ctx.ip), undefined, async (scope) => {
-      const asked = await ask(ctx, name, deps, scope);
+      const asked = await ask(ctx, name, deps, { scope, read: alias?.read });
       return withDeadline(ctx, name, (signal) =>
         asConfirmed(asked, (sure) => act(ctx, name, sure, deps, handler, signal)),
       );
     });
     note(ctx, given.caller);
     ctx.set({ ...given.headers });
-    send(ctx, route, asAlias(given.answer));
+    const { answer = (given: unknown) => given, answered } = alias ?? {};
+    send(ctx, { ...route, ...(answered && { response: answered.response }) }, answer(given.answer));
   };
 }
 
-/** What the body takes of the memory that all requests share is held by `scope`. */
-async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps, scope: Scope): Promise<Asked> {
+interface Reading {
+  /** Holds what the body takes of the memory that all requests share. */
+  readonly scope: Scope;
+  readonly read: Alias["read"];
+}
+
+async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps, reading: Reading): Promise<Asked> {
   const route = routeOf(name);
   await withinBudgets(ctx, route, deps);
   requireAcceptableBody(ctx, route.body);
@@ -79,7 +85,7 @@ async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps, scope:
   const remembered = isAnticipated(route) || isDecidedByExecutor(name) ? identity.remembered : undefined;
   const confirmation = remembered !== undefined && isAnticipated(route) ? identity.caller() : undefined;
   const caller = remembered ?? (await identity.caller());
-  const rest = readRest(ctx, route, caller, deps, scope);
+  const rest = readRest(ctx, route, caller, deps, reading);
   if (remembered === undefined) return { presented, caller, identity, confirmation, ...(await rest) };
   // An authentication error takes precedence over any other error in the request.
   confirmation?.catch(() => undefined);
@@ -158,14 +164,14 @@ async function readRest(
   route: Route,
   caller: Caller | undefined,
   { limits }: ServeDeps,
-  scope: Scope,
+  { scope, read = (body) => body }: Reading,
 ): Promise<Pick<Asked, "rawBody" | "input">> {
   note(ctx, caller);
   const rawBody = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
   const input = guardRequest(route, {
     params: ctx["params"],
     query: ctx.query,
-    body: route.body === "raw" ? undefined : await parseBody(rawBody),
+    body: route.body === "raw" ? undefined : read(await parseBody(rawBody)),
   });
   if (caller !== undefined) await limits.requestBy(caller.actorId);
   if (caller !== undefined && route.pays) await limits.payment(caller.accountId);

@@ -1,9 +1,10 @@
 /** The service's configuration: chain, payers, limits and prices. */
+import { VERSION } from "../../protocol/version";
 import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
-type ConfigurationRoute = "getNodeChainConfig" | "getApiPayers" | "getAdminApiPayer" | "limits";
+type ConfigurationRoute = "getNodeChainConfig" | "getApiPayers" | "getAdminApiPayer" | "limits" | "version";
 
 export function configurationRoutes({
   chain,
@@ -43,5 +44,7 @@ export function configurationRoutes({
       };
       return { ...inForce, prices: { ...prices }, private_keys_allowed: privateKeysAllowed };
     },
+
+    version: async () => ({ name: "keywright", version: VERSION, commit_version: "", submodule_versions: [] }),
   };
 }

@@ -87,8 +87,9 @@ export function buildOpenApi(serviceName: string, version: string): OpenApiDocum
   });
 }
 
-function pathOf({ name, method, path, deprecated }: Endpoint, index: number): RouteConfig {
+function pathOf({ name, method, path, deprecated, alias }: Endpoint, index: number): RouteConfig {
   const route = routeOf(name);
+  const { response, example } = alias?.answered ?? { response: route.response, example: route.example.response };
   const { schemes, optional } = SCHEMES[route.auth];
   return {
     method: method === "GET" ? "get" : "post",
@@ -101,7 +102,7 @@ function pathOf({ name, method, path, deprecated }: Endpoint, index: number): Ro
     security: [...schemes.map((scheme) => ({ [scheme]: [] })), ...(optional || schemes.length === 0 ? [{}] : [])],
     request: requestOf(route, method),
     ...(route.effect ? { parameters: [IDEMPOTENCY_HEADER, ...(route.secretAgain ? [SECRET_AGAIN] : [])] } : {}),
-    responses: responsesOf(route),
+    responses: responsesOf({ ...route, response, example: { ...route.example, response: example } }),
   };
 }
 

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { VERSION } from "../../client/version";
+import { VERSION } from "../../protocol/version";
 import { agentDocs } from "../../scripts/agentDocs";
 
 const ROOT = join(__dirname, "..", "..");

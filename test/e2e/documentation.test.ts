@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { Wallet, type JsonRpcProvider } from "ethers";
 import { defineChain, type Hex } from "viem";
 import { createClient } from "../../client";
-import { permit, withEthers, withViem } from "../../client/examples/accounts";
+import { permit, withEthers, withViem, withWagmi } from "../../client/examples/accounts";
 import { apiMode } from "../../client/examples/api";
 import { handOver, ownerIsSafe } from "../../client/examples/safe";
 import { convert, halves, ownerWithWallet } from "../../client/examples/wallet";
@@ -98,6 +98,7 @@ describe("the pages about the SDK", () => {
       });
       const hash = await withViem(client, pkp, chain, pkp as Hex);
       expect((await provider.waitForTransaction(hash))?.from).to.equal(pkp);
+      expect(withWagmi(client, pkp, chain).connectors[0]?.id).to.equal("keywright");
     });
 
     it("for an owner with a wallet", async () => {

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { VERSION } from "../../client/version";
+import { VERSION } from "../../protocol/version";
 import { makeAccount } from "../support/journey";
 import { useStack } from "../support/stack";
 
@@ -25,7 +25,8 @@ const PEERS: readonly { readonly beside: readonly string[]; readonly ethers: boo
 ];
 
 const JOURNEY = `
-export async function journey({ createAccount, createClient, everyItem, cidOfCode, ClientError }, baseUrl) {
+export async function journey(sdk, baseUrl) {
+  const { createAccount, createClient, everyItem, cidOfCode, verifyService, ClientError } = sdk;
   const code = "async function main({ name }) { return 'hello ' + name; }";
   const { account, client } = await createAccount({ baseUrl }, { account_name: "Stranger", account_description: "" });
   const { group_id } = await client.addGroup({ group_name: "g", group_description: "" });
@@ -36,18 +37,22 @@ export async function journey({ createAccount, createClient, everyItem, cidOfCod
   const run = await bot.runAction({ code, js_params: { name: names[0] } });
   const refused = await createClient({ baseUrl }).listGroups().catch((error) => error);
   if (!(refused instanceof ClientError)) throw new Error("a stranger may list groups");
+  const wrong = await verifyService("ftp://keys.example").catch((error) => error);
+  if (!(wrong instanceof ClientError)) throw new Error("entries have errors of their own");
   return run.response;
 }
 `;
 const ESM = `
 import * as sdk from "keywright";
 import { cidOfCode } from "keywright/cid";
+import { verifyService } from "keywright/verify";
 import { journey } from "./journey.mjs";
-console.log(await journey({ ...sdk, cidOfCode }, process.argv[2]));
+console.log(await journey({ ...sdk, cidOfCode, verifyService }, process.argv[2]));
 `;
 const CJS = `
 import("./journey.mjs").then(({ journey }) =>
-  journey({ ...require("keywright"), ...require("keywright/cid") }, process.argv[2]).then(console.log));
+  journey(Object.assign({}, ...["", "/cid", "/verify"].map((name) => require("keywright" + name))), process.argv[2])
+    .then(console.log));
 `;
 const SIGNERS = `
 import { createClient, STANDARD_ACTIONS } from "keywright";
@@ -174,11 +179,11 @@ describe("the package, packed and installed by plain npm", function () {
       'import { createClient } from "keywright"; globalThis.made = createClient;',
     );
     await run(
-      process.execPath,
-      ["node_modules/esbuild/bin/esbuild", "page.mjs", "--bundle", "--minify", "--format=esm", "--outfile=page.js"],
+      "npx",
+      ["--no", "esbuild", "page.mjs", "--bundle", "--minify", "--format=esm", "--outfile=page.js"],
       folder,
     );
-    expect(gzipSync(readFileSync(join(folder, "page.js"))).length).to.be.lessThan(60_000);
+    expect(gzipSync(readFileSync(join(folder, "page.js"))).length).to.be.lessThan(20_000);
   });
 
   it("makes a project that installs, builds and deploys in Node 20, where local runs name what they need", async () => {

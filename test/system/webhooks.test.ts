@@ -17,7 +17,7 @@ const KILLS = 3;
 const ENV = { RATE_LIMIT_KEY_PER_SECOND: "1000", POOL_SIZE: "2", WEBHOOK_ALLOW_HOSTS: "127.0.0.1" };
 
 describe("webhooks while relayers are killed", function () {
-  this.timeout(240_000);
+  this.timeout(180_000);
   let postgres: TestPostgres;
   let stack: Stack;
   let second: Machine;
@@ -45,11 +45,17 @@ describe("webhooks while relayers are killed", function () {
     const statementKey = config.statement_key;
     const anything = [`0x${"00".repeat(32)}`];
     await api.must("/add_group", { group_name: "any", group_description: "", cid_hashes_permitted: anything });
-    let requests = 0;
-    receiver.answer((response) => {
-      if (++requests % 7 === 1) return;
-      if (requests % 7 === 3) return void response.destroy();
-      response.writeHead(requests % 7 === 5 ? 500 : 204).end();
+    // Each second message fails once, and each fifth a second time: it hangs, closes, or answers 500.
+    const attempts = new Map<string, number>();
+    receiver.answer((response, { id }) => {
+      const number = (attempts.get(id) ?? 0) + 1;
+      attempts.set(id, number);
+      const nth = attempts.size;
+      const isFailure = (number === 1 && nth % 2 === 0) || (number === 2 && nth % 5 === 0);
+      if (!isFailure) return void response.writeHead(204).end();
+      if (nth % 3 === 0) return;
+      if (nth % 3 === 1) response.destroy();
+      else response.writeHead(500).end();
     });
     await api.must("/webhooks", { url: receiver.url, events: ["run.*"] });
     const killing = (async () => {
@@ -68,7 +74,7 @@ describe("webhooks while relayers are killed", function () {
     }
     await killing;
     const told = (): Set<unknown> => new Set(receiver.received.map(({ data }) => data["request_id"]));
-    await eventually("all runs are told of", () => [...answered].every((id) => told().has(id)), 180_000);
+    await eventually("all runs are told of", () => [...answered].every((id) => told().has(id)), 90_000);
     expect(told().size).to.equal(RUNS);
     const runs = (await api.get("/list_runs?page_size=100")).body as { request_id: string }[];
     expect(new Set(runs.map(({ request_id: id }) => id))).to.deep.equal(told());

@@ -1,5 +1,5 @@
 /** Snippets for the same run from other clients. The key is never inserted: it stays a variable. */
-import { VERSION } from "../../../client/version";
+import { VERSION } from "../../../protocol/version";
 
 const indented = (text: string): string => text.replaceAll("\n", "\n  ");
 

@@ -30,7 +30,7 @@ const ROWS: Record<string, () => Promise<void>> = {
     );
     expect(response).to.equal('{"a":1}');
     const alias = endpointsOf("runAction", "Keywright").find(({ path }) => path.endsWith("/lit_action"));
-    expect(alias?.answer?.({ response, logs: "" })).to.deep.equal({ response: { a: 1 }, logs: "" });
+    expect(alias?.alias?.answer?.({ response, logs: "" })).to.deep.equal({ response: { a: 1 }, logs: "" });
   },
   "`getLitActionPublicKey`": async () => {
     const ops = answering({ getActionPublicKey: KEY });

@@ -50,7 +50,11 @@ describe("running an action", () => {
       "a function main": `async function main({ n }) { return n + 1; }`,
       "a synchronous main": `function main({ n }) { return n + 1; }`,
       "an arrow main": `const main = async ({ n }) => n + 1;`,
-      "a module with top-level await": `const one = await Promise.resolve(1);
+      "code that waits at top level": `let value = await new Promise((done) => setTimeout(done, 20, 1));
+      Actions.setResponse({ response: n + value }); // the end`,
+      "a main after code that waits": `const one = await new Promise((done) => setTimeout(done, 20, 1));
+      const main = ({ n }) => n + one;`,
+      "code with top-level await": `const one = await Promise.resolve(1);
       async function main({ n }) {
         return n + one;
       }`,
@@ -122,6 +126,8 @@ describe("running an action", () => {
         }, 1);
         await new Promise(() => {});
       }`,
+      "after code that waits at top level": `await new Promise((done) => setTimeout(done, 5));
+      throw new Error("here");`,
       "in a module": `export const x = 1; throw new Error("here");`,
     };
     for (const [where, code] of Object.entries(thrown)) {

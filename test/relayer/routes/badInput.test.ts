@@ -140,7 +140,8 @@ describe("bad input on every route", function () {
   });
 
   it("an unknown field: 422 naming it, also when it is called __proto__ or constructor", async () => {
-    for (const place of WITH_OBJECT) {
+    // Names for older programs may read what those send.
+    for (const place of WITH_OBJECT.filter(({ endpoint }) => endpoint.alias?.read === undefined)) {
       for (const field of ["surprise", "__proto__", "constructor", "toString"]) {
         const text = JSON.stringify(place.route.example.body);
         const answer = await ask(place, {

@@ -1,0 +1,242 @@
+/** PKPs as an EIP-1193 provider: what wallets of browsers are to an application. */
+import {
+  InvalidParamsRpcError,
+  SwitchChainError,
+  UnauthorizedProviderError,
+  UnsupportedProviderMethodError,
+  UserRejectedRequestError,
+  createClient,
+  createWalletClient,
+  getAddress,
+  http,
+  isHex,
+  nonceManager,
+  numberToHex,
+  type Address,
+  type Chain,
+  type Hex,
+  type LocalAccount,
+  type Transport,
+} from "viem";
+import { ClientError } from "../errors";
+import { toKeywrightAccount, type PkpOptions } from "../viem";
+
+/** A method and its parameters, as EIP-1193 has them. */
+export interface ProviderRequest {
+  readonly method: string;
+  readonly params?: unknown;
+}
+
+export interface ProviderOptions extends Omit<PkpOptions, "pkpId"> {
+  /** Addresses of the PKPs; the first one is the current account. */
+  readonly pkpIds: readonly [string, ...string[]];
+  /** The chains it can be on, as of `viem/chains`; it starts on the first one. */
+  readonly chains: readonly [Chain, ...Chain[]];
+  /** How each chain is reached, by chain id; default: the chain's own http address. */
+  readonly transports?: Readonly<Record<number, Transport>> | undefined;
+  /**
+   * Asked before anything is signed: false refuses it (4001). Every script of a page can use what the page announces,
+   * and only the PKP's groups and this stand between.
+   */
+  readonly approve?: (request: ProviderRequest) => boolean | Promise<boolean>;
+}
+
+/** The events of EIP-1193 that it emits. */
+export interface ProviderEvents {
+  connect: { readonly chainId: Hex };
+  disconnect: Error;
+  accountsChanged: readonly Address[];
+  chainChanged: Hex;
+}
+type Listener<Name extends keyof ProviderEvents> = (event: ProviderEvents[Name]) => void;
+
+export interface KeywrightProvider {
+  /**
+   * Signing methods run an action for the PKP, account methods are answered here, and all others of a node go to the
+   * chain's. Refusals have the numeric codes of EIP-1193; what the service refuses is a ClientError.
+   */
+  request(request: ProviderRequest): Promise<unknown>;
+  on<Name extends keyof ProviderEvents>(event: Name, listener: Listener<Name>): void;
+  removeListener<Name extends keyof ProviderEvents>(event: Name, listener: Listener<Name>): void;
+}
+
+/** @throws ClientError `invalid_argument` when a PKP is no address, or there is no chain. */
+export function keywrightProvider(options: ProviderOptions): KeywrightProvider {
+  const { pkpIds, chains, transports = {}, approve = () => true, ...rest } = options;
+  const accounts = new Map(
+    pkpIds.map((pkpId) => toKeywrightAccount({ ...rest, pkpId, nonceManager })).map((one) => [one.address, one]),
+  );
+  if (accounts.size === 0 || chains.length === 0)
+    throw new ClientError("invalid_argument", "The provider needs a PKP and a chain.");
+  const events = eventsOf();
+  const state: State = { accounts, chain: chains[0], isConnected: false, chains, transports, emit: events.emit };
+  return {
+    on: events.on,
+    removeListener: events.removeListener,
+    request: async (request) => {
+      const { method, params = [] } = request;
+      const given: readonly unknown[] = Array.isArray(params) ? params : [params];
+      const ask = WALLET[method];
+      if (ask !== undefined) return ask(state, given);
+      const sign = SIGNING[method];
+      if (sign === undefined) return askNode(state, method, given);
+      const signing = sign(state, given);
+      if (!(await approve(request))) throw new UserRejectedRequestError(new Error("The request was not approved."));
+      return signing();
+    },
+  };
+}
+
+interface State {
+  readonly accounts: ReadonlyMap<Address, LocalAccount>;
+  readonly chains: ProviderOptions["chains"];
+  readonly transports: Readonly<Record<number, Transport>>;
+  readonly emit: <Name extends keyof ProviderEvents>(event: Name, value: ProviderEvents[Name]) => void;
+  chain: Chain;
+  isConnected: boolean;
+}
+type Params = readonly unknown[];
+
+const addressesOf = ({ isConnected, accounts }: State): Address[] => (isConnected ? [...accounts.keys()] : []);
+const PERMISSION = [{ parentCapability: "eth_accounts" }];
+
+function connect(state: State): Address[] {
+  if (!state.isConnected) {
+    state.isConnected = true;
+    state.emit("connect", { chainId: numberToHex(state.chain.id) });
+    state.emit("accountsChanged", addressesOf(state));
+  }
+  return addressesOf(state);
+}
+
+/** Answered without the service or a node. */
+const WALLET: Readonly<Record<string, (state: State, params: Params) => unknown>> = {
+  eth_accounts: addressesOf,
+  eth_requestAccounts: connect,
+  eth_coinbase: (state) => addressesOf(state)[0] ?? null,
+  eth_chainId: ({ chain }) => numberToHex(chain.id),
+  net_version: ({ chain }) => String(chain.id),
+  wallet_getPermissions: ({ isConnected }) => (isConnected ? PERMISSION : []),
+  wallet_requestPermissions: (state) => {
+    connect(state);
+    return PERMISSION;
+  },
+  wallet_revokePermissions: (state) => {
+    state.isConnected = false;
+    state.emit("accountsChanged", []);
+    return null;
+  },
+  wallet_switchEthereumChain: (state, [given]) => {
+    const { chainId } = (given ?? {}) as { chainId?: unknown };
+    const chain = state.chains.find(({ id }) => isQuantity(chainId) && id === Number(chainId));
+    if (chain === undefined) throw new SwitchChainError(new Error(`This provider has no chain ${String(chainId)}.`));
+    if (chain.id !== state.chain.id) {
+      state.chain = chain;
+      state.emit("chainChanged", numberToHex(chain.id));
+    }
+    return null;
+  },
+};
+
+const isQuantity = (value: unknown): value is string | number => typeof value === "string" || typeof value === "number";
+
+/** What signs: checked first, done once it is approved. */
+const SIGNING: Readonly<Record<string, (state: State, params: Params) => () => Promise<unknown>>> = {
+  personal_sign: (state, [first, second]) => {
+    // Some libraries have the two in the other order.
+    const [data, from] = isOneOf(state, second) ? [first, second] : [second, first];
+    const account = accountOf(state, from);
+    if (typeof data !== "string") throw invalid("personal_sign takes a message and an address.");
+    return () => account.signMessage({ message: isHex(data) ? { raw: data } : data });
+  },
+  eth_signTypedData_v4: (state, [from, data]) => {
+    const account = accountOf(state, from);
+    const parsed = typedDataOf(data);
+    return () => account.signTypedData(parsed);
+  },
+  eth_signTransaction: (state, [given]) => {
+    const { client, request } = transactionOf(state, given);
+    return async () => client.signTransaction(await client.prepareTransactionRequest(request));
+  },
+  eth_sendTransaction: (state, [given]) => {
+    const { client, request } = transactionOf(state, given);
+    return () => client.sendTransaction(request);
+  },
+};
+
+const isOneOf = ({ accounts }: State, value: unknown): boolean =>
+  typeof value === "string" && /^0x[0-9a-fA-F]{40}$/.test(value) && accounts.has(getAddress(value));
+
+function accountOf(state: State, from: unknown): LocalAccount {
+  const account = isOneOf(state, from) ? state.accounts.get(getAddress(from as string)) : undefined;
+  if (account === undefined || !state.isConnected)
+    throw new UnauthorizedProviderError(
+      new Error("Ask for eth_requestAccounts, and sign for one of the accounts that it gives."),
+    );
+  return account;
+}
+
+const invalid = (message: string): Error => new InvalidParamsRpcError(new Error(message));
+
+function typedDataOf(data: unknown): Parameters<LocalAccount["signTypedData"]>[0] {
+  try {
+    const parsed: unknown = typeof data === "string" ? JSON.parse(data) : data;
+    if (typeof parsed === "object" && parsed !== null && "types" in parsed && "primaryType" in parsed)
+      return parsed as Parameters<LocalAccount["signTypedData"]>[0];
+  } catch {
+    // Reported below.
+  }
+  throw invalid("eth_signTypedData_v4 takes an address and typed data, as JSON or its text.");
+}
+
+const transportOf = ({ transports }: State, { id }: Chain): Transport => transports[id] ?? http();
+
+const WHOLE = ["gas", "gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas", "value"] as const;
+
+/** Fields as JSON-RPC has them, in viem's types. What is missing is filled in from the chain. */
+function transactionOf(state: State, given: unknown) {
+  if (typeof given !== "object" || given === null) throw invalid("A transaction is an object.");
+  const { from, to, data, input, nonce, chainId, accessList, ...rest } = given as Record<string, unknown>;
+  const account = accountOf(state, from);
+  const { chain } = state;
+  if (chainId !== undefined && !(isQuantity(chainId) && Number(chainId) === chain.id))
+    throw invalid(`The transaction is for chain ${String(chainId)}, and the provider is on chain ${chain.id}.`);
+  const amounts = WHOLE.flatMap((name) => (rest[name] === undefined ? [] : [[name, wholeOf(rest[name], name)]]));
+  const others = Object.entries({ to, data: data ?? input, accessList }).filter(([, one]) => one !== undefined);
+  const request = {
+    ...Object.fromEntries([...amounts, ...others]),
+    ...(nonce === undefined ? {} : { nonce: Number(wholeOf(nonce, "nonce")) }),
+  };
+  const client = createWalletClient({ account, chain, transport: transportOf(state, chain) });
+  return { client, request: request as Parameters<typeof client.sendTransaction>[0] };
+}
+
+function wholeOf(value: unknown, name: string): bigint {
+  if (isQuantity(value) && /^(0x[0-9a-fA-F]+|[0-9]+)$/.test(String(value))) return BigInt(value);
+  throw invalid(`${name} must be a whole number as 0x hex.`);
+}
+
+/** Methods of a node; never those with which a node or another wallet would sign. */
+const NODES_OWN = /^(eth|net|web3)_/;
+const SIGNS = /sign|encrypt|decrypt|accounts/i;
+
+async function askNode(state: State, method: string, params: Params): Promise<unknown> {
+  if (!NODES_OWN.test(method) || SIGNS.test(method))
+    throw new UnsupportedProviderMethodError(new Error(`This provider has no method ${method}.`));
+  const { chain } = state;
+  const { request } = createClient({ chain, transport: transportOf(state, chain) });
+  return request({ method, params } as never);
+}
+
+function eventsOf(): Pick<State, "emit"> & Pick<KeywrightProvider, "on" | "removeListener"> {
+  const listeners = new Map<string, Set<(event: never) => void>>();
+  return {
+    emit: (event, value) => {
+      for (const listener of [...(listeners.get(event) ?? [])]) listener(value as never);
+    },
+    on: (event, listener) => {
+      listeners.set(event, (listeners.get(event) ?? new Set()).add(listener));
+    },
+    removeListener: (event, listener) => void listeners.get(event)?.delete(listener),
+  };
+}

@@ -1,0 +1,187 @@
+/** PKPs as a wallet of a web application: EIP-1193, EIP-6963 with wagmi's discovery library, and wagmi itself. */
+import { expect } from "chai";
+import {
+  connect as connectWagmi,
+  createConfig,
+  disconnect,
+  getAccount,
+  sendTransaction,
+  signMessage,
+  signTypedData,
+  switchChain,
+  waitForTransactionReceipt,
+} from "@wagmi/core";
+import { createStore } from "mipd";
+import { Transaction, parseEther, verifyMessage, verifyTypedData, type JsonRpcProvider } from "ethers";
+import { createPublicClient, createWalletClient, custom, defineChain, http, numberToHex, type Chain } from "viem";
+import { announceKeywright, keywrightConnector, keywrightProvider } from "../../../client/provider";
+import type { Client } from "../../../client";
+import { STANDARD_ACTIONS } from "../../../client/standardActions";
+import { connect } from "../../support/chain";
+import { makeAccount, makeUsageKey } from "../../support/journey";
+import { useStack } from "../../support/stack";
+
+const TO = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+const DOMAIN = { name: "Orders", version: "1", chainId: 31337, verifyingContract: TO } as const;
+const TYPES = { Order: [{ name: "amount", type: "uint256" }] } as const;
+
+describe("PKPs as a wallet of a web application", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let node: JsonRpcProvider;
+  let bot: Client;
+  let pkp: `0x${string}`;
+  let chain: Chain;
+  let other: Chain;
+
+  before(async () => {
+    const { baseUrl, rpcUrl } = stack();
+    node = connect(rpcUrl);
+    const { client } = await makeAccount(baseUrl);
+    pkp = (await client.createWallet({})).wallet_address as `0x${string}`;
+    const { group_id } = await client.addGroup({
+      group_name: "wallet",
+      group_description: "",
+      pkp_ids_permitted: [pkp],
+    });
+    const { message, typedData, transaction } = STANDARD_ACTIONS;
+    await client.changeGroupActions({ id: group_id, add: [message.cid, typedData.cid, transaction.cid], remove: [] });
+    bot = (await makeUsageKey(client, baseUrl, { execute_in_groups: [group_id] })).client;
+    await node.send("anvil_setBalance", [pkp, `0x${parseEther("10").toString(16)}`]);
+    const made = { name: "development", nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 } };
+    chain = defineChain({ ...made, id: 31337, rpcUrls: { default: { http: [rpcUrl] } } });
+    other = defineChain({ ...made, id: 99, rpcUrls: { default: { http: ["http://127.0.0.1:9"] } } });
+  });
+  after(() => node?.destroy());
+
+  const open = (more: Partial<Parameters<typeof keywrightProvider>[0]> = {}) =>
+    keywrightProvider({ client: bot, pkpIds: [pkp], chains: [chain, other], ...more });
+  const codeOf = (call: Promise<unknown>): Promise<unknown> =>
+    call.then(
+      () => "no error",
+      (error: { code?: unknown }) => error.code,
+    );
+
+  it("gives accounts once they were asked for, and signs for them alone", async () => {
+    const provider = open();
+    const seen: unknown[] = [];
+    provider.on("accountsChanged", (accounts) => seen.push(accounts));
+    provider.on("connect", (info) => seen.push(info));
+    const hello = { method: "personal_sign", params: ["0x68656c6c6f", pkp] };
+    expect(await provider.request({ method: "eth_accounts" })).to.deep.equal([]);
+    expect(await codeOf(provider.request(hello))).to.equal(4100);
+    expect(await provider.request({ method: "eth_requestAccounts" })).to.deep.equal([pkp]);
+    expect(seen).to.deep.equal([{ chainId: "0x7a69" }, [pkp]]);
+    for (const params of [hello.params, [...hello.params].reverse(), ["hello", pkp.toLowerCase()]])
+      expect(verifyMessage("hello", String(await provider.request({ ...hello, params })))).to.equal(pkp);
+    expect(await codeOf(provider.request({ ...hello, params: ["0x00", TO] }))).to.equal(4100);
+    await provider.request({ method: "wallet_revokePermissions", params: [{ eth_accounts: {} }] });
+    expect(await codeOf(provider.request(hello))).to.equal(4100);
+  });
+
+  it("signs typed data and transactions as nodes take them", async () => {
+    const provider = open();
+    await provider.request({ method: "eth_requestAccounts" });
+    const data = {
+      domain: DOMAIN,
+      types: {
+        ...TYPES,
+        EIP712Domain: [
+          { name: "name", type: "string" },
+          { name: "version", type: "string" },
+          { name: "chainId", type: "uint256" },
+          { name: "verifyingContract", type: "address" },
+        ],
+      },
+      primaryType: "Order",
+      message: { amount: "7" },
+    };
+    for (const given of [data, JSON.stringify(data)]) {
+      const signature = await provider.request({ method: "eth_signTypedData_v4", params: [pkp, given] });
+      expect(verifyTypedData(DOMAIN, { Order: [...TYPES.Order] }, { amount: 7n }, String(signature))).to.equal(pkp);
+    }
+    const transaction = { from: pkp, to: TO, value: "0x1", data: "0x" };
+    const raw = await provider.request({ method: "eth_signTransaction", params: [transaction] });
+    expect(Transaction.from(String(raw)).from).to.equal(pkp);
+    const hashes = await Promise.all(
+      [1, 2, 3].map((value) =>
+        provider.request({ method: "eth_sendTransaction", params: [{ ...transaction, value: numberToHex(value) }] }),
+      ),
+    );
+    for (const hash of hashes) expect((await node.waitForTransaction(String(hash)))?.status).to.equal(1);
+    expect(await provider.request({ method: "eth_getTransactionCount", params: [pkp, "latest"] })).to.equal("0x3");
+    const elsewhere = { ...transaction, chainId: "0x1" };
+    expect(await codeOf(provider.request({ method: "eth_sendTransaction", params: [elsewhere] }))).to.equal(-32602);
+  });
+
+  it("refuses what is not approved, unknown methods, other chains, and to let a node sign", async () => {
+    const asked: unknown[] = [];
+    const provider = open({ approve: ({ method }) => asked.push(method) === 0 });
+    await provider.request({ method: "eth_requestAccounts" });
+    expect(await codeOf(provider.request({ method: "personal_sign", params: ["0x00", pkp] }))).to.equal(4001);
+    expect(asked).to.deep.equal(["personal_sign"]);
+    for (const method of ["eth_sign", "eth_signTypedData", "eth_decrypt", "anvil_setBalance", "wallet_watchAsset"])
+      expect(await codeOf(provider.request({ method, params: [pkp, "0x00"] })), method).to.equal(4200);
+    const changed: unknown[] = [];
+    provider.on("chainChanged", (chainId) => changed.push(chainId));
+    const to = (chainId: string) => provider.request({ method: "wallet_switchEthereumChain", params: [{ chainId }] });
+    expect(await codeOf(to("0x1"))).to.equal(4902);
+    await to("0x63");
+    expect([changed, await provider.request({ method: "eth_chainId" })]).to.deep.equal([["0x63"], "0x63"]);
+  });
+
+  it("serves viem as any wallet of a browser does", async () => {
+    const wallet = createWalletClient({ chain, transport: custom(open()) });
+    const [account] = await wallet.requestAddresses();
+    expect(account).to.equal(pkp);
+    const hash = await wallet.sendTransaction({ account: pkp, to: TO, value: 1n });
+    const reader = createPublicClient({ chain, transport: http() });
+    expect((await reader.waitForTransactionReceipt({ hash })).status).to.equal("success");
+  });
+
+  it("connects, signs, sends, switches and disconnects in wagmi", async () => {
+    const connector = keywrightConnector({ client: bot, pkpIds: [pkp] });
+    const config = createConfig({
+      chains: [chain, other],
+      connectors: [connector],
+      transports: { [chain.id]: http(), [other.id]: http() },
+      storage: null,
+    });
+    const [used] = config.connectors;
+    if (used === undefined) throw new Error("wagmi has no connector");
+    const { accounts, chainId } = await connectWagmi(config, { connector: used });
+    expect([accounts, chainId]).to.deep.equal([[pkp], 31337]);
+    expect(verifyMessage("hello", await signMessage(config, { message: "hello" }))).to.equal(pkp);
+    const typed = { domain: DOMAIN, types: TYPES, primaryType: "Order", message: { amount: 7n } } as const;
+    const signature = await signTypedData(config, typed);
+    expect(verifyTypedData(DOMAIN, { Order: [...TYPES.Order] }, { amount: 7n }, signature)).to.equal(pkp);
+    const hash = await sendTransaction(config, { to: TO, value: 1n });
+    expect((await waitForTransactionReceipt(config, { hash })).status).to.equal("success");
+    await switchChain(config, { chainId: 99 });
+    expect(getAccount(config).chainId).to.equal(99);
+    await disconnect(config);
+    expect(getAccount(config).status).to.equal("disconnected");
+    expect(await await used.isAuthorized()).to.equal(false);
+  });
+
+  it("is announced to a page that asks before or after", () => {
+    const page = new EventTarget();
+    Object.assign(globalThis, { window: page });
+    try {
+      const provider = open();
+      const stop = announceKeywright(provider, { name: "Treasury" });
+      const store = createStore();
+      const found = store.getProviders();
+      expect(
+        found.map(({ info, provider: one }) => [info.name, info.rdns, one === (provider as unknown)]),
+      ).to.deep.equal([["Treasury", "keywright.local", true]]);
+      expect(found[0]?.info.uuid).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      stop();
+      store.reset();
+      expect(store.getProviders()).to.deep.equal([]);
+      store.destroy();
+    } finally {
+      Reflect.deleteProperty(globalThis, "window");
+    }
+  });
+});
