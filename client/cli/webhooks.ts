@@ -5,7 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Answer, Body } from "../wire";
-import type { Connection } from "./connection";
+import { settingsOf } from "./config";
+import { connect, type Connection } from "./connection";
 import type { Context } from "./context";
 import { WrongUse } from "./failure";
 
@@ -39,11 +40,12 @@ async function listen(context: Context, { forwardTo, events }: Options): Promise
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
   process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  // Without the progress of other commands: this one runs until it is stopped.
+  const connection = await connect(settingsOf(context.io.env, context.options()), context.io);
   try {
-    await context.asking("webhooks listen", (connection) =>
-      whileListening(context, connection, { forwardTo, wanted }, stop.signal),
-    );
+    await whileListening(context, connection, { forwardTo, wanted }, stop.signal);
   } finally {
+    connection.close();
     process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
   }
 }

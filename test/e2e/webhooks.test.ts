@@ -1,5 +1,8 @@
 /** Webhooks on a whole stack: what arrives, signed by the statement key, and what hostile receivers achieve. */
+import { spawn } from "node:child_process";
 import { createPublicKey, verify } from "node:crypto";
+import { once } from "node:events";
+import { join } from "node:path";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
 import { verifyWebhook } from "../../client";
@@ -211,6 +214,34 @@ describe("webhooks", function () {
     await new Promise((resolve) => setTimeout(resolve, 11_000));
     expect(receiver.received.filter(({ type }) => type === "key.expiring")).to.have.length(1);
     await account.api.must(`/webhooks/${id}/delete`, undefined);
+  });
+
+  it("are passed on to a port of this machine by the command line, with their signatures", async () => {
+    const local = await startReceiver();
+    const main = join(__dirname, "..", "..", "dist", "client", "cli", "main.js");
+    const args = [main, "webhooks", "listen", "--forward-to", local.url, "--events", "webhook.*,run.*"];
+    const env = { PATH: process.env["PATH"], KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: account.key };
+    const listening = spawn(process.execPath, args, { env });
+    let printed = "";
+    for (const stream of [listening.stdout, listening.stderr])
+      stream.setEncoding("utf8").on("data", (text: string) => void (printed += text));
+    const ended = once(listening, "exit");
+    try {
+      await eventually("it listens", () => printed.includes("Listening as wh_"), 20_000);
+      const id = /wh_[0-9a-f]{32}/.exec(printed)?.[0] ?? "";
+      await account.api.must(`/webhooks/${id}/test`, undefined);
+      await run(account);
+      for (const { headers, body } of [await local.next("webhook.test"), await local.next("run.succeeded")])
+        await verifyWebhook(headers as Record<string, string>, body, { statementKey, accountId: account.id });
+      await eventually("it says so", () => printed.includes("webhook.test msg_") && printed.includes("→ 204"));
+      listening.kill("SIGINT");
+      expect((await ended)[0]).to.equal(0);
+      const left = (await account.api.get("/webhooks")).body as { id: string }[];
+      expect(left.map((webhook) => webhook.id)).not.to.include(id);
+    } finally {
+      listening.kill("SIGKILL");
+      await local.stop();
+    }
   });
 
   it("without a URL are fetched, signed the same way, and count as delivered when the client says so", async () => {
