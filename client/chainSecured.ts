@@ -72,8 +72,10 @@ type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (
 
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 
+/** With the signed header `X-Wallet-Auth`. */
 const BY_HEADER = [
   ...(["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const),
+  ...(["listTriggers", "getTrigger", "listFirings", "updateTrigger"] as const),
   ...(["listWebhooks", "createWebhook", "updateWebhook", "deleteWebhook", "testWebhook"] as const),
   ...(["webhookDeliveries", "replayWebhook", "receiveWebhook"] as const),
 ] as const;
@@ -212,7 +214,11 @@ function assemble(parts: Parts): ChainSecuredClient {
     ...sendingWrites(prepare, send),
     ...ownerReads(accountId, ask),
     ...mints,
-    ...ownerFlows({ ...mints, prepare, send, check, sender }),
+    ...ownerFlows({
+      ...mints,
+      ...operations(["createTrigger", "deleteTrigger"], parts.transport, ownersHeaders(parts)),
+      ...{ prepare, send, check, sender },
+    }),
     ...operations(BY_HEADER, parts.transport, ownersHeaders(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };

@@ -5,6 +5,7 @@
  */
 import { ClientError } from "./errors";
 import type { CallOptions } from "./transport";
+import type { Answer, Body } from "./wire";
 import type {
   MintedUsageKey,
   MintedWallet,
@@ -42,9 +43,32 @@ export interface OwnerFlows {
     permissions: UsageKeyPermissions,
     options?: FlowOptions<MintedUsageKey>,
   ): Promise<Sent<MintedUsageKey & { usage_api_key: string }>>;
+  /**
+   * Makes a trigger and attaches its key, which only the keyholder knows. When the second step fails, pass
+   * `error.facts.minted` to `attachUsageKey`.
+   */
+  createTrigger(fields: TriggerFields, options?: FlowOptions<MintedTrigger>): Promise<Sent<MintedTrigger>>;
+  /** Revokes the trigger's key on the chain, then deletes the trigger. */
+  deleteTrigger(trigger: { id: string; api_key_hash: string }): Promise<{ success: true; api_key_hash: string }>;
 }
 
+/** The fields of a trigger, and what its key may do. */
+export type TriggerFields = Body<"createTrigger">;
+export type MintedTrigger = Answer<"createTrigger">;
+
+/** A trigger's key runs its action, and nothing else. */
+const NO_SCOPES = {
+  can_create_groups: false,
+  can_delete_groups: false,
+  can_create_pkps: false,
+  manage_ipfs_ids_in_groups: [],
+  add_pkp_to_groups: [],
+  remove_pkp_from_groups: [],
+};
+
 interface FlowParts {
+  createTrigger(fields: TriggerFields, options?: CallOptions): Promise<MintedTrigger>;
+  deleteTrigger(trigger: { id: string }, options?: CallOptions): Promise<Answer<"deleteTrigger">>;
   readonly prepare: OwnerWrites;
   mintPkp(options?: CallOptions): Promise<MintedWallet>;
   mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
@@ -54,8 +78,33 @@ interface FlowParts {
   sender(): unknown;
 }
 
-export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender }: FlowParts): OwnerFlows {
+export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender, ...parts }: FlowParts): OwnerFlows {
   return {
+    createTrigger: async (fields, { onProgress, ...options } = {}) => {
+      sender();
+      const minted = await parts.createTrigger(fields, options);
+      await onProgress?.({ step: "minted", minted });
+      const { name, execute_in_groups = [0], expiration, balance } = fields;
+      const permissions = {
+        ...NO_SCOPES,
+        name,
+        description: "trigger",
+        execute_in_groups,
+        ...defined({ expiration, balance }),
+      };
+      const sent = await secondHalf(minted, onProgress, async () =>
+        send(await prepare.attachUsageKey(minted, permissions)),
+      );
+      return { ...minted, ...sent };
+    },
+    deleteTrigger: async ({ id, api_key_hash }) => {
+      const revoked = send(await prepare.removeUsageApiKey({ usage_api_key: api_key_hash }));
+      await revoked.catch((error: unknown) => {
+        // It was never attached, or is revoked already.
+        if (!(error instanceof ClientError) || error.code !== "unknown_usage_key") throw error;
+      });
+      return parts.deleteTrigger({ id });
+    },
     createPkp: async (strings = {}, { onProgress, ...options } = {}) => {
       sender();
       const minted = await mintPkp(options);

@@ -12,6 +12,7 @@ import type { RootIdentity } from "./keys/rootIdentity";
 import { commitmentAnswer } from "./root";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
+import type { Triggers } from "./triggers/triggers";
 import type { Handlers } from "./server";
 import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
 import type { Webhooks } from "./webhooks";
@@ -33,6 +34,7 @@ export interface ServiceParts {
   readonly forwards: Forwards;
   readonly gas: GasGuard;
   readonly runner: Runner;
+  readonly triggers: Triggers;
   readonly pool: SandboxPool;
   readonly tee: TeeSource;
   /** Fixed at start: a quote binds it. */
@@ -49,6 +51,8 @@ export function createHandlers(parts: ServiceParts): Handlers {
     leaveQueue: ({ requestId }) => runner.leaveQueue(requestId),
     mintAccountKey: (request) => mint.accountKey(request),
     mintApiUsageKey: (request) => mint.apiUsageKey(request),
+    mintTrigger: (request) => parts.triggers.mint(request),
+    acceptHook: (request) => parts.triggers.acceptHook(request),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),

@@ -4,6 +4,7 @@ import canonicalize from "canonicalize";
 import type { Cid, Hash32, PkpId } from "../protocol/ids";
 import type { KeyState } from "../protocol/keyState";
 import { RECEIPT_TYPE, RECEIPT_VERSION, type ReceiptClaims } from "../protocol/receipt";
+import { defined } from "../protocol/defined";
 import { isFreeRun, startedSeconds } from "../protocol/runPrice";
 import type { Decision } from "../protocol/decision";
 import type { Chain } from "./chain/chain";
@@ -27,6 +28,7 @@ export interface DecidedRun {
   readonly cid: Cid;
   readonly params: string;
   readonly decision: Decision;
+  readonly trigger?: { readonly id: string; readonly cause: string } | undefined;
 }
 
 /** How long the answer of a finished run waits for the hash of its decision's block, once for each block. */
@@ -84,7 +86,7 @@ export class Receipts {
   }
 
   async #signed(
-    { requestId, key, cid, params, decision }: DecidedRun,
+    { requestId, key, cid, params, decision, trigger }: DecidedRun,
     ended: Pick<ReceiptClaims, EndClaims>,
   ): Promise<string> {
     const blockHash = await inTime(this.#parts.chain.blockHash(decision));
@@ -99,6 +101,7 @@ export class Receipts {
       params_sha256: sha256(params),
       block: { number: Number(decision.blockNumber), hash: blockHash ?? null },
       ...ended,
+      ...defined({ trigger }),
     };
     const signed = `${this.#header}.${base64url(canonicalize(claims) ?? "")}`;
     return `${signed}.${this.#parts.statementKey.sign(Buffer.from(signed, "ascii")).toString("base64url")}`;

@@ -14,8 +14,9 @@ import { parseJson } from "../protocol/json";
 import type { RunLimits } from "../protocol/limits";
 import { withReceipt } from "../protocol/receipt";
 import { RunDenied, authorizeRun, isFresh, type Authorization, type Permitted } from "./access/authorize";
-import type { Callers } from "./access/callers";
-import type { Code } from "./code/code";
+import type { Caller, Callers } from "./access/callers";
+import type { Code, CodeSource } from "./code/code";
+import type { Firing, Triggers } from "./triggers/triggers";
 import { limitsOfRun } from "./limits";
 import { RunUse, type DecidedRun, type Receipts } from "./receipts";
 import { createOps, type OpsParts } from "./ops/ops";
@@ -37,6 +38,7 @@ export interface RunnerParts extends OpsParts {
   readonly pool: Pick<SandboxPool, "run">;
   readonly limits: RunLimits;
   readonly receipts: Receipts;
+  readonly triggers: Pick<Triggers, "admit">;
 }
 
 type RunRequest = ExecutorRequest<"run">;
@@ -54,6 +56,18 @@ interface QueuedRun {
   /** Aborted when the run need not begin any more. */
   readonly left: AbortSignal;
   readonly use: RunUse;
+  readonly firing: Firing | undefined;
+}
+
+/** Whose run of what. */
+interface Asked {
+  readonly caller: Pick<Caller, "ids">;
+  readonly source: CodeSource;
+  /** JSON text of an object. */
+  readonly params: string;
+  readonly pkpId: PkpId | undefined;
+  /** Of a trigger. */
+  readonly firing?: Firing;
 }
 
 /**
@@ -126,18 +140,16 @@ export class Runner {
   async #run(request: RunRequest, context: CallContext, left: AbortSignal): Promise<ExecutorAnswer<"run">> {
     const { signal, log } = context;
     const startedAt = performance.now();
-    const params = this.#parsedParams(request.params);
-    const pkpId = pkpOf(request);
-    const [caller, source] = await Promise.all([
-      this.#parts.callers.resolve(request.credential),
-      this.#parts.code.identify(request),
-    ]);
-    const likely = likelyPkp(params);
+    const { caller, source, params, pkpId, firing } = await this.#asked(request);
+    const likely = likelyPkp(this.#parsedParams(params));
     const ahead = likely === pkpId ? undefined : likely;
     const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };
-    const begun = { requestId: context.requestId, cid: source.cid, params: request.params };
+    const trigger = firing && { id: firing.triggerId, cause: firing.causeKey };
+    const begun = { requestId: context.requestId, cid: source.cid, params, trigger };
     const authorize = (): Promise<Permitted> =>
-      authorizeRun(this.#parts.chain, caller, question).catch((error: unknown) => this.#refused(begun, error));
+      authorizeRun(this.#parts.chain, caller, question)
+        .then((permitted) => requireOwnAccount(permitted, firing))
+        .catch((error: unknown) => this.#refused(begun, error));
     const authorization = await authorize();
     const { receipts } = this.#parts;
     receipts.prepare(authorization.decision);
@@ -156,10 +168,11 @@ export class Runner {
       authorize,
       pkpId,
       limits,
-      params: request.params,
+      params,
       signal,
       left,
       use,
+      firing,
     });
     log.debug(
       {
@@ -174,6 +187,22 @@ export class Runner {
     return answerOf(outcome, limits.wallMs, authorization, use, receipt);
   }
 
+  /** A trigger's definition says what runs; any other request does so itself. */
+  async #asked(request: RunRequest): Promise<Asked> {
+    const { credential, code } = request;
+    if (credential.type !== "trigger") {
+      const [caller, source] = await Promise.all([
+        this.#parts.callers.resolve(credential),
+        this.#parts.code.identify(request),
+      ]);
+      return { caller, source, params: request.params, pkpId: pkpOf(request) };
+    }
+    const firing = await this.#parts.triggers.admit(credential);
+    const { keyId, cid, params } = firing;
+    const source = await this.#parts.code.identify({ code, cid, keptOnly: request.keptOnly });
+    return { caller: { ids: [keyId] }, source, params, pkpId: undefined, firing };
+  }
+
   async #refused(begun: Omit<DecidedRun, "key" | "decision">, error: unknown): Promise<never> {
     if (!(error instanceof RunDenied)) throw error;
     const { key, decision } = error;
@@ -182,12 +211,14 @@ export class Runner {
   }
 
   async #runCode(run: QueuedRun): Promise<{ outcome: RunOutcome; granted: Permitted }> {
-    const { code, authorization, pkpId, limits, params, signal } = run;
+    const { code, authorization, pkpId, limits, params, signal, firing } = run;
     const { keyId, cid, decision } = authorization;
     const permission = new StartPermission(authorization, run.askedAt, run.authorize);
     const opsOf = (granted: Authorization): OpHandler =>
       createOps(this.#parts, granted, pkpId, (used) => run.use.pkps.add(used));
     let ops: OpHandler | undefined;
+    let isStarted = false;
+    firing?.begin();
     const job: RunJob = {
       account: decision.accountId,
       key: keyId,
@@ -205,6 +236,7 @@ export class Runner {
       signal: AbortSignal.any([signal, permission.revoked]),
       left: run.left,
       onStarted: () => {
+        isStarted = true;
         run.use.startedAtMs = Date.now();
         permission.start();
       },
@@ -213,6 +245,7 @@ export class Runner {
       const outcome = await this.#parts.pool.run(job);
       return { outcome, granted: await permission.granted };
     } catch (error) {
+      if (!isStarted) firing?.cameToNothing();
       await permission.granted;
       throw notRun(error);
     }
@@ -239,6 +272,12 @@ function likelyPkp(params: { pkpId?: unknown }): PkpId | undefined {
 
 function pkpOf({ pkpId }: RunRequest): PkpId | undefined {
   return pkpId === undefined ? undefined : (parseAddress(pkpId) as PkpId | undefined);
+}
+
+/** Another account may have set the id of this trigger's key as its own: that is not whose trigger it is. */
+function requireOwnAccount(permitted: Permitted, firing: Firing | undefined): Permitted {
+  if (firing === undefined || permitted.decision.accountId === firing.accountId) return permitted;
+  throw new KeywrightError("unknown_key", "The trigger's key is not one of the account that the trigger is of.");
 }
 
 const GONE = { retryAfterSeconds: 1 };

@@ -39,6 +39,7 @@ import { ExecutorServer } from "./server";
 import { buildConfigDocument, type ConfigDocument } from "./tee";
 import { servedPackages } from "./tee/packages";
 import { Webhooks } from "./webhooks";
+import { Triggers, type TriggersParts } from "./triggers/triggers";
 import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
@@ -106,13 +107,8 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     openFetcher(config, logger, undo),
     openKeySetFetcher(config, logger, undo),
   ]);
-  const pool = await openPool(
-    config,
-    fetcher,
-    [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])],
-    logger,
-    undo,
-  );
+  const missing = [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])];
+  const pool = await openPool(config, fetcher, missing, logger, undo);
   const code = await openCode(config, dataDir, fetcher, undo);
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
@@ -122,7 +118,9 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const statementKey = new StatementKey(keyring);
   const root = keyring.rootStatement(statementKey.publicKey);
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, root, pool);
+  const triggers = openTriggers(config, { keyring, statementKey, chain, callers });
   const runner = new Runner({
+    triggers,
     chain,
     receipts: new Receipts({ chain, statementKey, keyNamespace, ...receiptTerms(config, configDocument) }),
     keyring,
@@ -148,6 +146,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       forwards: openForwards(config, keyring, callers, writes, chain),
       gas,
       runner,
+      triggers,
       pool,
       tee,
       configDocument,
@@ -166,6 +165,13 @@ const receiptTerms = (
   configSha256: configDigest(document).toString("hex"),
   runSecondCents: prices.runSecondCents,
 });
+
+function openTriggers(
+  { limits, chainId }: Config,
+  parts: Pick<TriggersParts, "keyring" | "statementKey" | "callers" | "chain">,
+): Triggers {
+  return new Triggers({ ...parts, paramsBytes: limits.paramsBytes, chainId, nowMs: () => Date.now() });
+}
 
 async function openCode(config: Config, dataDir: string, fetcher: Fetcher, undo: Undo): Promise<Code> {
   const cids = new CidComputer();

@@ -4,7 +4,8 @@
  * service told it.
  */
 import { KeywrightError } from "../protocol/errors";
-import type { ExecutorAnswer, SignedWebhook, WebhookMessage } from "../protocol/executor";
+import type { ExecutorAnswer } from "../protocol/executor";
+import type { SignedWebhook, WebhookMessage } from "../protocol/webhookCalls";
 import { WEBHOOK_LIMITS } from "../protocol/limits";
 import {
   WEBHOOK_ID_HEADER,

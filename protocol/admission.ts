@@ -1,10 +1,12 @@
 /**
  * The one call before a run: whether the key may run the action (with the PKP), the state of the key, and the decision
  * about another PKP that the run is likely to use. All are read in one `multicall`, so that they are answered at the
- * same block. Encoded and decoded by hand, like `decision.ts`.
+ * same block.
  */
 import { AccountManager__factory } from "../typechain-types";
-import { DECISION_WORDS, NotTheContract, decisionOf, encodeQuestion, wordsOf, type Decision } from "./decision";
+import { encodeBytesArray, MalformedAnswer, numberWord, WORD_BYTES, wordsOf } from "./abi";
+import { DECISION_WORDS, decisionOf, encodeQuestion, type Decision } from "./decision";
+import { bytesOfHex } from "./hex";
 import type { AccountId, ActionHash, KeyId, PkpId } from "./ids";
 import { KEY_WORDS, keyQuestion, keyStateOf, type KeyState } from "./keyState";
 
@@ -17,28 +19,6 @@ export interface Admission {
 }
 
 const MULTICALL = AccountManager__factory.createInterface().getFunction("multicall").selector;
-const WORD_BYTES = 32;
-
-const word = (value: number): string => value.toString(16).padStart(2 * WORD_BYTES, "0");
-const words = (...values: number[]): string => values.map(word).join("");
-
-/** ABI encoding of one `bytes` element: its length, then its content padded to whole words. */
-function bytesOf(calldata: string): string {
-  const digits = calldata.slice(2);
-  const whole = Math.ceil(digits.length / (2 * WORD_BYTES)) * 2 * WORD_BYTES;
-  return word(digits.length / 2) + digits.padEnd(whole, "0");
-}
-
-/** ABI encoding of a list of `bytes`: where it starts, its length, where each element starts, the elements. */
-function listOf(elements: readonly string[]): string {
-  let at = elements.length * WORD_BYTES;
-  const offsets = elements.map((element) => {
-    const offset = at;
-    at += element.length / 2;
-    return offset;
-  });
-  return words(WORD_BYTES, elements.length, ...offsets) + elements.join("");
-}
 
 /** Where each result starts in the encoded array, and the offset and length words between them, which are constant. */
 interface Layout {
@@ -48,11 +28,11 @@ interface Layout {
 }
 
 function layoutOf(sizes: readonly number[]): Layout {
-  const around = new Map([WORD_BYTES, sizes.length].map((value, index) => [index, word(value)]));
+  const around = new Map([WORD_BYTES, sizes.length].map((value, index) => [index, numberWord(value)]));
   const head = around.size;
   let at = head + sizes.length;
   const starts = sizes.map((size, index) => {
-    around.set(head + index, word((at - head) * WORD_BYTES)).set(at, word(size * WORD_BYTES));
+    around.set(head + index, numberWord((at - head) * WORD_BYTES)).set(at, numberWord(size * WORD_BYTES));
     const start = at + 1;
     at = start + size;
     return start;
@@ -74,14 +54,14 @@ export function encodeAdmission(
 ): string {
   const questions = [encodeQuestion(key, action, pkp), keyQuestion(key)];
   if (ahead !== undefined) questions.push(encodeQuestion(key, action, ahead));
-  return MULTICALL + listOf(questions.map(bytesOf));
+  return MULTICALL + encodeBytesArray(questions.map(bytesOfHex)).toString("hex");
 }
 
-/** @param isAhead whether a PKP was asked about ahead. @throws NotTheContract. */
+/** @param isAhead whether a PKP was asked about ahead. @throws MalformedAnswer. */
 export function decodeAdmission(key: KeyId | AccountId, data: unknown, isAhead = false): Admission {
   const { total, starts, around } = isAhead ? LAYOUT_AHEAD : LAYOUT;
   const all = wordsOf(data, total);
-  for (const [index, expected] of around) if (all[index] !== expected) throw new NotTheContract();
+  for (const [index, expected] of around) if (all[index] !== expected) throw new MalformedAnswer();
   const [decision = 0, state = 0, ahead = 0] = starts;
   const decisionAt = (start: number): Decision => decisionOf(all.slice(start, start + DECISION_WORDS));
   return {

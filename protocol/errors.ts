@@ -85,6 +85,8 @@ export const ERRORS = {
   not_in_group: { status: 404, title: "Not a member of this group" },
   payment_intent_not_found: { status: 404, title: "No such payment intent" },
   webhook_not_found: { status: 404, title: "No such webhook" },
+  trigger_not_found: { status: 404, title: "No such trigger" },
+  log_not_found: { status: 404, title: "The chain has no such log at this depth" },
   submission_not_found: { status: 404, title: "No such submission" },
   code_not_found: { status: 404, title: "No code was found for this CID" },
   evidence_not_found: { status: 404, title: "No such evidence file" },
@@ -101,6 +103,9 @@ export const ERRORS = {
   idempotency_in_progress: { status: 409, title: "A request with this idempotency key is still running" },
   already_ran: { status: 409, title: "A run with this idempotency key has already been made" },
   too_many_webhooks: { status: 409, title: "The account has as many webhooks as it may" },
+  trigger_not_due: { status: 409, title: "The trigger is not due" },
+  trigger_paused: { status: 409, title: "The trigger is paused" },
+  too_many_triggers: { status: 409, title: "The account has as many triggers as it may have" },
   write_reverted: { status: 409, title: "The write reverted when it was mined" },
   forward_nonce_used: { status: 409, title: "The forward request's nonce is not the signer's next" },
   // 413, 415, 422

@@ -7,9 +7,9 @@ import { z } from "zod";
 import { RUN_ERROR_CODES } from "./errors";
 import type { KeyState } from "./keyState";
 import { publicKeysSchema } from "./publicKeys";
-import { WEBHOOK_LIMITS } from "./limits";
 import { receiptText } from "./receipt";
-import { WEBHOOK_MESSAGE_ID } from "./webhooks";
+import { WEBHOOK_CALLS } from "./webhookCalls";
+import { causeSchema, settingsSchema, triggerIdSchema } from "./trigger";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
 const hash32 = hex(64);
@@ -23,6 +23,16 @@ export const credentialSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("identity"), token: z.string() }),
 ]);
 export type Credential = z.infer<typeof credentialSchema>;
+
+/** A trigger fires: the keyholder derives its key from the sealed definition, and checks the cause. */
+const triggerCredential = z.strictObject({
+  type: z.literal("trigger"),
+  accountId: hash32,
+  sealed: z.string(),
+  cause: causeSchema,
+});
+export type TriggerCredential = z.infer<typeof triggerCredential>;
+const runCredentialSchema = z.discriminatedUnion("type", [...credentialSchema.options, triggerCredential]);
 
 /** A signed envelope as sent by a client. */
 export const signedEnvelopeSchema = z.strictObject({ typed_data: z.unknown(), signature: z.unknown() });
@@ -97,7 +107,8 @@ const limitMs = z.number().int().positive();
  * includes its limit is complete, and so is its answer.
  */
 const runRequest = z.strictObject({
-  credential: credentialSchema,
+  /** Of a trigger: code and params are those of its definition, whatever the request says. */
+  credential: runCredentialSchema,
   /** Code, its CID, or both, which must then match. */
   code: z.string().optional(),
   cid: z.string().optional(),
@@ -157,25 +168,6 @@ const attempt = z.strictObject({
 
 const mintedWallet = z.strictObject({ walletAddress: address, derivationPath: hash32 });
 
-/** A message to a webhook; the executor composes and signs the body (`webhookBody`). */
-const webhookMessage = z.strictObject({
-  id: z.string().regex(WEBHOOK_MESSAGE_ID),
-  type: z.string().regex(/^[a-z_]{1,64}\.[a-z_]{1,64}$/),
-  /** When it happened, in ISO 8601. */
-  timestamp: z.iso.datetime(),
-  accountId: hash32,
-  data: z.record(z.string(), z.unknown()),
-});
-export type WebhookMessage = z.infer<typeof webhookMessage>;
-
-const signedWebhook = z.strictObject({
-  /** Unix seconds of the signature: the executor's clock. */
-  timestamp: z.number().int(),
-  body: z.string(),
-  signature: z.string(),
-});
-export type SignedWebhook = z.infer<typeof signedWebhook>;
-
 /** Every call: path, request and answer. */
 export const EXECUTOR_CALLS = {
   run: { path: "/run", request: runRequest, answer: runAnswer },
@@ -195,6 +187,35 @@ export const EXECUTOR_CALLS = {
     path: "/mint/api-usage-key",
     request: attempt,
     answer: z.strictObject({ usageApiKey: z.string(), apiKeyHash: hash32, walletAddress: address }),
+  },
+  /**
+   * A usage key for a trigger, bound to all of its definition. The key never leaves the keyholder; `sealed` is what
+   * fires it later. `statement` is a JWS of the statement key: this key is that of this definition.
+   */
+  mintTrigger: {
+    path: "/mint/trigger",
+    request: attempt.extend({ accountId: hash32, cid: z.string(), params: z.string(), settings: settingsSchema }),
+    answer: mintedWallet.extend({
+      triggerId: triggerIdSchema,
+      apiKeyHash: hash32,
+      sealed: z.string(),
+      paramsSha256: z.string(),
+      statement: z.string(),
+      /** Of a hook whose request named none. */
+      hookSecret: z.string().optional(),
+    }),
+  },
+  /** Verifies a hook's request; `key` is the same for a repeated one, where its sender says which is which. */
+  acceptHook: {
+    path: "/triggers/accept-hook",
+    request: z.strictObject({
+      accountId: hash32,
+      sealed: z.string(),
+      /** In base64. */
+      body: z.string(),
+      headers: z.record(z.string(), z.string()),
+    }),
+    answer: z.strictObject({ accepted: z.string(), key: z.string() }),
   },
   mintPkp: { path: "/mint/pkp", request: z.strictObject({ accountId: hash32 }), answer: mintedWallet },
   /**
@@ -217,29 +238,7 @@ export const EXECUTOR_CALLS = {
     request: z.strictObject({ accountId: hash32, pkpId: address, derivationPath: hash32 }),
     answer: publicKeysSchema,
   },
-  signWebhooks: {
-    path: "/webhooks/sign",
-    request: z.strictObject({ messages: z.array(webhookMessage).min(1).max(WEBHOOK_LIMITS.receivedAtOnce) }),
-    answer: z.strictObject({ messages: z.array(signedWebhook) }),
-  },
-  /** Signs and sends one message. A receiver that cannot be reached, or may not be, is an answer with `failure`. */
-  sendWebhook: {
-    path: "/webhooks/send",
-    request: z.strictObject({ url: z.string(), message: webhookMessage }),
-    answer: z.strictObject({
-      durationMs: z.number().nonnegative(),
-      status: z.number().int().optional(),
-      /** The beginning of the receiver's answer. */
-      answer: z.string().optional(),
-      failure: z.string().optional(),
-    }),
-  },
-  /** Whether messages may be sent there: a public address at a permitted port. */
-  checkWebhook: {
-    path: "/webhooks/check",
-    request: z.strictObject({ url: z.string() }),
-    answer: z.strictObject({ problem: z.string().optional() }),
-  },
+  ...WEBHOOK_CALLS,
   ownerWallet: {
     path: "/owner-wallet",
     request: z.strictObject({ token: z.string() }),

@@ -3,7 +3,7 @@
  * it with the ABI.
  */
 import { AccountManager__factory } from "../typechain-types";
-import { flagOf, wordsOf } from "./decision";
+import { flagOf, wordsOf } from "./abi";
 import type { AccountId, KeyId } from "./ids";
 
 /** The state of a key of any kind at the block of the answer. */
@@ -27,7 +27,7 @@ export const KEY_WORDS = 8;
 
 export const keyQuestion = (id: KeyId | AccountId): string => GET_KEY + id.slice(2);
 
-/** Undefined for a key the contract never knew. @throws NotTheContract. */
+/** Undefined for a key the contract never knew. @throws MalformedAnswer. */
 export const keyAnswer = (keyId: KeyId, data: unknown): KeyState | undefined =>
   keyStateOf(keyId, wordsOf(data, KEY_WORDS));
 

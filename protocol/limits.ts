@@ -108,6 +108,30 @@ export const WIRE_LIMITS = {
   amountCentsMax: 99_999_999,
 } as const;
 
+/** Limits of triggers, enforced by keyholder and relayer. Source: docs/triggers.md. */
+export const TRIGGER_LIMITS = {
+  perAccount: 1_000,
+  cronChars: 256,
+  confirmations: 64,
+  hookBodyBytes: 32 * KIB,
+  /** Requests that one hook accepts. */
+  hooksPerMinute: 600,
+  /** Firings of one account that wait; further hooks are refused, logs wait on the chain. */
+  waitingPerAccount: 1_000,
+  /** How far ahead of the keyholder's clock a relayer's may be. */
+  earlySeconds: 2,
+  /** How late a due time may still begin. */
+  lateSeconds: 300,
+  /** A schedule with `missed: skip` makes no firing that the service has noticed later than this. */
+  skipAfterSeconds: 30,
+  /** Age of a webhook's signed time, as the Standard Webhooks libraries check it. */
+  hookToleranceSeconds: 300,
+  /** How long an accepted hook or a log may wait to fire. */
+  waitHours: 24,
+  /** Failures one after the other that pause a trigger. */
+  failuresBeforePause: 5,
+} as const;
+
 /** Prices in US cents; everything else is free. */
 export const PRICES = {
   managementWriteCents: 1,

@@ -35,6 +35,8 @@ export const receiptClaimsSchema = z.strictObject({
   started_at_ms: whole,
   duration_ms: z.number().nonnegative(),
   price_cents: whole,
+  /** Of a trigger's run: which trigger, and what fired it. */
+  trigger: z.strictObject({ id: z.string(), cause: z.string() }).optional(),
   /** `succeeded`, the code of the run's error, or the code of the refusal. */
   outcome: z.string(),
 });

@@ -26,6 +26,13 @@ export class Repeating {
     this.#turn = this.#run();
   }
 
+  /** Begins the next turn now; without effect during a turn. */
+  hurry(): void {
+    if (this.#timer === undefined || this.#stopped) return;
+    clearTimeout(this.#timer);
+    this.#turn = this.#run();
+  }
+
   async #run(): Promise<void> {
     this.#timer = undefined;
     try {

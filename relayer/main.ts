@@ -32,6 +32,7 @@ import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
 import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
 import { SharedCodeStore } from "./store/sharedCode";
+import { openTriggers, type TriggersNeeds } from "./triggers/open";
 import { openDocs } from "./site/docs";
 import { openPackages } from "./site/packages";
 import { openViewer } from "./site/viewer";
@@ -102,13 +103,16 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   startHousekeeping(config, store, log, running);
   running.add("shared code", startTrimming(sharedCode, log));
 
-  const typedDataDomain = {
-    name: domainName(config.serviceName),
-    version: TYPED_DATA_VERSION,
-    chainId: config.chainId,
-  } as const;
+  const executorInfo = cachedInfo(executor);
+  const { db } = store;
+  const triggerNeeds = { db, instanceId: instance.id, executor, executorInfo, credits, chain, metrics };
+  const triggers = await startTriggers(triggerNeeds, log, running);
+  const { serviceName, chainId } = config;
+  const typedDataDomain = { name: domainName(serviceName), version: TYPED_DATA_VERSION, chainId } as const;
   const app = createApp({
-    handlers: createHandlers(handlerDeps(config, log, { store, executor, credits, chain, metrics, typedDataDomain })),
+    handlers: createHandlers(
+      handlerDeps(config, log, { store, executor, executorInfo, credits, chain, metrics, triggers, typedDataDomain }),
+    ),
     authentication: new Authentication({ chain, executor, typedDataDomain }),
     limits: requestLimits(config, store, instance),
     addressHashKey: config.addressHashKey,
@@ -132,6 +136,17 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     },
     "the relayer is listening",
   );
+}
+
+async function startTriggers(
+  needs: Omit<TriggersNeeds, "log">,
+  log: Logger,
+  running: Running,
+): Promise<HandlerDeps["triggers"]> {
+  const { triggers, engine } = await openTriggers({ ...needs, log: log.child({ component: "triggers" }) });
+  engine.start();
+  running.add("triggers", () => engine.stop());
+  return triggers;
 }
 
 function startCredits(config: Config, log: Logger, store: Store, instanceId: string): Credits {
@@ -244,13 +259,15 @@ interface HandlerNeeds {
   readonly credits: Credits;
   readonly chain: Chain;
   readonly metrics: Metrics;
+  readonly executorInfo: HandlerDeps["executorInfo"];
+  readonly triggers: HandlerDeps["triggers"];
   readonly typedDataDomain: HandlerDeps["typedDataDomain"];
 }
 
 function handlerDeps(
   config: Config,
   log: Logger,
-  { store, executor, credits, chain, metrics, typedDataDomain }: HandlerNeeds,
+  { store, executor, executorInfo, credits, chain, metrics, triggers, typedDataDomain }: HandlerNeeds,
 ): HandlerDeps {
   const { serviceName, prices, rateLimits, evidenceDir, stripe } = config;
   const known = new KnownCids(store.db);
@@ -259,7 +276,8 @@ function handlerDeps(
     credits,
     executor,
     webhooks: new Webhooks({ db: store.db, executor, httpsOnly: config.production }),
-    executorInfo: cachedInfo(executor),
+    executorInfo,
+    triggers,
     // A list without a CID is a small loss; a confirmed write must not be answered as failed.
     cids: {
       remember: (cids) =>

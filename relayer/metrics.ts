@@ -55,6 +55,12 @@ export class Metrics {
     labelNames: ["outcome"],
     registers: [this.#registry],
   });
+  readonly #triggerLateness = new Histogram({
+    name: "relayer_trigger_lateness_seconds",
+    help: "From the time that a trigger was due, or its log or request was found, to the start of its run",
+    buckets: [...SECONDS, 120, 300],
+    registers: [this.#registry],
+  });
   readonly #rpcSeconds = new Histogram({
     name: "relayer_rpc_seconds",
     help: "Exchanges with each RPC endpoint, by its index in RPC_URLS: ok, or what counts against the endpoint",
@@ -85,6 +91,10 @@ export class Metrics {
 
   countWebhook(isDelivered: boolean): void {
     this.#webhookAttempts.inc({ outcome: isDelivered ? "delivered" : "failed" });
+  }
+
+  countFiring(lateSeconds: number): void {
+    this.#triggerLateness.observe(lateSeconds);
   }
 
   countExchange({ endpoint, seconds, failure }: ExchangeFacts): void {

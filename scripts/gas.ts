@@ -7,7 +7,7 @@ import { join } from "node:path";
 import hre, { artifacts } from "hardhat";
 import { accountManagerRows, type Row } from "./gas/accountManager";
 import { allowlistRows } from "./gas/allowlist";
-import { must } from "./gas/must";
+import { must } from "./gas/measure";
 
 interface Figures {
   bytecode: Record<string, number>;

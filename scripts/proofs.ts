@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import solc from "solc";
-import { must } from "./gas/must";
+import { must } from "./gas/measure";
 
 const ROOT = join(__dirname, "..");
 /** bmc follows every path, but not through loops; chc finds what holds in each round of a loop. */

@@ -108,11 +108,15 @@ interface RunQuestion {
  * @throws KeywrightError 401 or 403 with the facts `failed` (key, group, action or pkp) and `action_ipfs_cid`; a
  * `RunDenied` if the contract knows the key; `chain_unavailable`.
  */
-export async function authorizeRun(chain: Chain, caller: Caller, question: RunQuestion): Promise<Permitted> {
+export async function authorizeRun(
+  chain: Chain,
+  caller: Pick<Caller, "ids">,
+  question: RunQuestion,
+): Promise<Permitted> {
   const { cid, ahead: pkpAhead } = question;
   const askedAt = performance.now();
   const ask = (id: KeyId | AccountId): Promise<Admission> => chain.admit(id, actionHashOf(cid), question);
-  const [usual, other] = caller.ids;
+  const [usual, other]: readonly [KeyId | AccountId, KeyId?] = caller.ids;
   let keyId = usual;
   let { decision, key, ahead } = await ask(keyId);
   if (other !== undefined && decision.reason === "UnknownKey") {

@@ -11,7 +11,7 @@ import { addressOf } from "../keys/secp256k1";
 
 /** `ids`: the possible ids on chain, the usual one first. `wallet`: the caller's own address, computed on demand. */
 export type Caller =
-  | { readonly type: "key"; readonly ids: readonly [KeyId, KeyId]; wallet(): Address }
+  | { readonly type: "key"; readonly ids: readonly [KeyId, KeyId?]; wallet(): Address }
   | {
       readonly type: "identity";
       readonly ids: readonly [AccountId];

@@ -24,6 +24,20 @@ const blockSchema = z.object({
   baseFeePerGas: quantity.optional(),
 });
 
+const logSchema = z.object({
+  address: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+  topics: z.array(z.string().regex(/^0x[0-9a-fA-F]{64}$/)).max(4),
+  data: z.string().regex(/^0x([0-9a-fA-F]{2})*$/),
+  transactionHash: z.string(),
+  blockHash: z.string(),
+  logIndex: quantity,
+});
+export type RpcLog = z.infer<typeof logSchema>;
+export interface LogFilter {
+  readonly address: string;
+  readonly topics: readonly (string | null | readonly string[])[];
+}
+
 /** `latest`, or a block number. */
 export type BlockTag = "latest" | bigint;
 
@@ -56,6 +70,17 @@ export class RpcEndpoint {
     if (BigInt(number) !== block || BigInt(actual) !== timestamp)
       throw new RpcFailure("the endpoint has another block of this number");
     return { blockNumber: block, hash: hash as Hash32 };
+  }
+
+  /** Logs of the canonical block with this number and hash, which `depth` blocks end with. Throws RpcFailure. */
+  async logsOf(filter: LogFilter, block: bigint, blockHash: string, depth: number): Promise<readonly RpcLog[]> {
+    const [{ hash }, { number: newest }] = await Promise.all([this.#block(block), this.#block("latest")]);
+    if (hash !== blockHash) throw new RpcFailure("the endpoint has another block of this number");
+    if (BigInt(newest) - block + 1n < BigInt(depth)) throw new RpcFailure("the block has too few confirmations");
+    const { address, topics } = filter;
+    const logs = z.array(logSchema).safeParse(await this.#send("eth_getLogs", [{ blockHash, address, topics }]));
+    if (!logs.success) throw new RpcFailure("the endpoint's answer to eth_getLogs is no list of logs");
+    return logs.data;
   }
 
   async #block(block: BlockTag): Promise<z.infer<typeof blockSchema>> {

@@ -25,7 +25,9 @@ export type KeyKind =
   | "statement"
   | "root"
   | "account-key"
-  | "api-usage-key";
+  | "api-usage-key"
+  | "trigger"
+  | "trigger-seal";
 
 /** What distinguishes the keys of a kind. Every kind has a fixed number of parts. */
 export type KeyName = readonly Buffer[];

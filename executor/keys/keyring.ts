@@ -137,6 +137,16 @@ export class Keyring {
     return this.#withSecret(kind, [attempt], use);
   }
 
+  /** Uses the secret of a trigger's usage key, which is that of the account and of all that the digest covers. */
+  withTrigger<T>(account: AccountId, definitionDigest: Buffer, use: Use<T>): T {
+    return this.#withSecret("trigger", [bytesOf(account), definitionDigest], use);
+  }
+
+  /** Uses the key that seals an account's trigger definitions and accepted hooks, which relayers store. */
+  withTriggerSeal<T>(account: AccountId, use: Use<T>): T {
+    return this.#withSymmetric("trigger-seal", [bytesOf(account)], use);
+  }
+
   /**
    * The address that a path of this account derives to, whatever its kind.
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`.

@@ -16,10 +16,17 @@ import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
 import { inTurn } from "../loop";
 import { OP_ARGUMENTS, whatIsWrong, type OpArguments } from "./arguments";
-import { ed25519Signature, p256Signature, schnorrSignature } from "./curves";
+import {
+  ed25519Signature,
+  p256Signature,
+  schnorrSignature,
+  signDigest,
+  signMessage,
+  signTransaction,
+  signTypedData,
+} from "./signing";
 import { decrypt, encrypt } from "./encryption";
 import { OpRefusal } from "./refusal";
-import { signDigest, signMessage, signTransaction, signTypedData } from "./signing";
 import type { TypedDataLimits } from "./typedData";
 import { parseJson } from "../../protocol/json";
 import { defined } from "../../protocol/defined";

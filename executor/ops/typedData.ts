@@ -5,8 +5,7 @@
  */
 import { TypedDataEncoder, type TypedDataField } from "ethers";
 import type { RunLimits } from "../../protocol/limits";
-import { encoded } from "./encoded";
-import { OpRefusal } from "./refusal";
+import { encoded, OpRefusal } from "./refusal";
 
 export type TypedDataLimits = Pick<RunLimits, "typedDataTypes" | "typedDataPaths" | "typedDataHashBytes">;
 export interface TypedDataToSign {

@@ -1,6 +1,7 @@
 /** Encodes contract writes as calldata. The rules read its words, so they check the bytes to be signed. */
 import { getAddress, type Interface } from "ethers";
 import { AccountManager__factory } from "../../typechain-types";
+import { encodeBytesArray } from "../../protocol/abi";
 import { KeywrightError } from "../../protocol/errors";
 import type { SimpleWrite } from "../../protocol/executor";
 import type { Address, Hash32 } from "../../protocol/ids";
@@ -57,6 +58,15 @@ export function encodeWrite({ functionName, args }: SimpleWrite): EncodedWrite {
     );
   }
 }
+
+const TRY_MULTICALL = Buffer.from(
+  AccountManager__factory.createInterface().getFunction("tryMulticall").selector.slice(2),
+  "hex",
+);
+
+/** `tryMulticall`: calls that succeed or fail independently; the contract refuses a batch inside one. */
+export const encodeTryMulticall = (calls: readonly Uint8Array[]): Buffer =>
+  Buffer.concat([TRY_MULTICALL, encodeBytesArray(calls)]);
 
 export function encodeBatch(calls: readonly EncodedWrite[]): string {
   return CONTRACT.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);

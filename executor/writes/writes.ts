@@ -19,11 +19,10 @@ import type { Callers } from "../access/callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
 import { bytesOfHex } from "../../protocol/hex";
-import { encodeBatch, encodeWrite, type EncodedWrite } from "./calldata";
+import { encodeBatch, encodeTryMulticall, encodeWrite, type EncodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { registrationIn, requireAllowed, ruleOf, type RuleFacts } from "./rules";
 import { signTransaction } from "./transaction";
-import { encodeTryMulticall } from "./tryMulticall";
 import { defined } from "../../protocol/defined";
 
 export interface WriteOptions {

@@ -14,6 +14,7 @@ import { relayRoutes } from "./relay";
 import { runRoutes } from "./runs";
 import { serviceRoutes } from "./service";
 import { signatureRoutes } from "./signatures";
+import { triggerRoutes } from "./triggers";
 import { usageKeyRoutes } from "./usageKeys";
 import { walletRoutes } from "./wallets";
 import { webhookRoutes } from "./webhooks";
@@ -25,6 +26,7 @@ export const ROUTES = {
   ...walletRoutes,
   ...actionRoutes,
   ...runRoutes,
+  ...triggerRoutes,
   ...signatureRoutes,
   ...relayRoutes,
   ...configurationRoutes,

@@ -46,6 +46,7 @@ export type Tag =
   | "Groups"
   | "Wallets"
   | "Actions"
+  | "Triggers"
   | "ChainSecured"
   | "Configuration"
   | "Billing"
@@ -97,6 +98,8 @@ export interface Route {
     readonly response: unknown;
   };
   readonly price: Price;
+  /** A write in API mode only; in ChainSecured mode the owner sends it. */
+  readonly bothModes?: true;
   /** The call has an effect, so it accepts `Idempotency-Key`. */
   readonly effect: boolean;
   /** The handler itself makes a repeated `Idempotency-Key` safe: the payment processor recognizes the attempt. */

@@ -27,7 +27,7 @@ import { defineRoute } from "./route";
 const MAX_UNIX_SECONDS = 253_402_300_799;
 
 /** An object passed on unchanged; `__proto__` is an ordinary member and never assigned to an object. */
-const params = z
+export const paramsText = z
   .custom<Record<string, unknown> | null>((value) => typeof value === "object" && !Array.isArray(value), {
     message: "must be an object or null",
     params: { shape: true },
@@ -48,7 +48,7 @@ const body = z
     code: codeText.optional(),
     action_ipfs_cid: cid.optional(),
     ipfs_id: cid.optional(),
-    js_params: params.optional(),
+    js_params: paramsText.optional(),
     pkp_id: pkpReference.optional(),
     receipt: z.boolean().optional().meta({ description: "true: the receipt also in the body." }),
     timeout_ms: boundedNumber(1, MAX_WALL_MS, "Lowers the wall time of this run, in ms.").optional(),
@@ -252,6 +252,7 @@ const listRuns = defineRoute({
         .meta({ description: "PKPs the run signed, encrypted or decrypted with, or whose key it read." }),
       started_at: count.meta({ description: "Unix seconds." }),
       receipt_sha256: z.string().meta({ description: "Hex of the SHA-256 of the run's receipt; empty without one." }),
+      trigger_id: z.string().optional().meta({ description: "The trigger that made the run; see docs/triggers.md." }),
     }),
   ),
   example: {

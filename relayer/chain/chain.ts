@@ -10,6 +10,7 @@ import { Events } from "./events/events";
 import { Members } from "./events/members";
 import { FeeOracle } from "./payers/fees";
 import { Follower } from "./events/follower";
+import { ChainLogs } from "./events/logSource";
 import { Head } from "./rpc/head";
 import { PayerMaintenance } from "./payers/maintenance";
 import { Lanes } from "./payers/lanes";
@@ -85,6 +86,7 @@ const followerOf = (
 
 class ChainModule extends Reads implements Chain {
   readonly network: NetworkFacts;
+  readonly logs: ChainLogs;
   readonly #rpc: RpcClient;
   readonly #head: Head;
   readonly #lanes: Lanes;
@@ -113,6 +115,7 @@ class ChainModule extends Reads implements Chain {
     this.#lastWrite = minBlock;
     this.network = networkFacts(given.chainId, contractAddress);
     this.#rpc = rpc;
+    this.logs = new ChainLogs(rpc, contractAddress);
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
     this.#queue = new AccountQueue({

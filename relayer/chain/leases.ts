@@ -1,11 +1,12 @@
 /**
- * Work that one instance does for all: maintaining lanes, following events. Assigned by lease; an expired lease is
+ * Work that one instance does for all: maintaining lanes, following events, finding the logs
+ * that fire triggers. Assigned by lease; an expired lease is
  * taken over by compare-and-set.
  */
 import type { Db } from "../store/database";
 import { leaseExpired } from "../store/instance";
 
-export type LeaseName = "keep_lanes" | "follow_events";
+export type LeaseName = "keep_lanes" | "follow_events" | "find_logs";
 
 export class Leases {
   readonly #db: Db;

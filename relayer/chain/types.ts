@@ -18,6 +18,7 @@ import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, K
 import type { z } from "zod";
 import type { Act } from "../act";
 import type { Database } from "../store/database";
+import type { LogSource } from "./events/logSource";
 import type { EndpointHead } from "./rpc/client";
 import type { SubmissionState } from "./submissions/states";
 
@@ -266,6 +267,8 @@ export interface Readiness {
  */
 export interface Chain {
   readonly network: NetworkFacts;
+  /** Logs of other contracts on this chain. */
+  readonly logs: LogSource;
 
   /** The first of `ids` that the contract has ever known (a key's text id before its decoded id). */
   key(ids: readonly KeyId[]): Promise<KeyState | undefined>;

@@ -18,10 +18,11 @@ export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown
   const { accountId, keyId, actionHash, cid, outcome, requestId, durationMs, pkpsUsed } = record;
   return sql`, recorded as (
       insert into run_ends (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents,
-        pkps_used, started_at, receipt_sha256)
+        pkps_used, started_at, receipt_sha256, trigger_id)
       select ${runId}, ${accountId}, ${keyId}, ${actionHash}, ${cid}, ${outcome}, ${requestId}, ${durationMs}::float8,
         coalesce((select cost_cents from account), 0), ${JSON.stringify(pkpsUsed)}::jsonb,
-        ${record.startedAt}::timestamptz, ${record.receiptSha256}
+        ${record.startedAt}::timestamptz, ${record.receiptSha256},
+        ${record.triggerId ?? null}::text
     )`;
 }
 
@@ -45,9 +46,9 @@ async function recordSome(db: Db): Promise<number> {
       delete from run_ends where ctid = any(array(select ctid from chosen)) returning *
     ), recorded as (
       insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
-        cost_cents, pkps_used, started_at, receipt_sha256)
+        cost_cents, pkps_used, started_at, receipt_sha256, trigger_id)
       select distinct on (run_id) run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
-        cost_cents, pkps_used, started_at, receipt_sha256
+        cost_cents, pkps_used, started_at, receipt_sha256, trigger_id
       from taken order by run_id, cost_cents desc, place
       on conflict (run_id) do nothing
       returning account_id, key_id, action_hash, outcome, cost_cents, duration_ms, started_at
@@ -83,6 +84,7 @@ const SHOWN = [
   "pkps_used",
   "started_at",
   "receipt_sha256",
+  "trigger_id",
 ] as const;
 
 export class RunRecords {
@@ -195,6 +197,7 @@ interface RunRow {
   readonly pkps_used: string[];
   readonly started_at: Date;
   readonly receipt_sha256: string;
+  readonly trigger_id: string | null;
 }
 
 const viewOf = (row: RunRow): RunView => ({
@@ -207,6 +210,7 @@ const viewOf = (row: RunRow): RunView => ({
   pkpsUsed: row.pkps_used as Address[],
   startedAt: row.started_at,
   receiptSha256: row.receipt_sha256,
+  triggerId: row.trigger_id ?? undefined,
 });
 
 const RECORDS_PER_TURN = 1_000;

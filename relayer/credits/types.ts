@@ -68,12 +68,14 @@ export interface RunRecord {
   readonly startedAt: Date;
   /** Hex of the SHA-256 of the run's receipt. */
   readonly receiptSha256: string;
+  /** The trigger that made the run. */
+  readonly triggerId?: string | undefined;
 }
 
 /** A recorded run as shown to its account. */
 export interface RunView extends Pick<
   RunRecord,
-  "keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt" | "receiptSha256"
+  "keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt" | "receiptSha256" | "triggerId"
 > {
   readonly costCents: number;
 }

@@ -14,7 +14,7 @@ export function permit(route: Route, caller: Caller | undefined): void {
         "its owner's wallet decides now.",
     );
   const isWrite = route.price === "managementWrite" || route.price === "writeIfFunded";
-  if (isWrite && !caller.managed && caller.identityWallet === undefined)
+  if (isWrite && route.bothModes !== true && !caller.managed && caller.identityWallet === undefined)
     throw chainSecured("The account is ChainSecured: its owner's wallet sends this write to the contract itself.");
   if (!ownerRoute(route)) return;
   if (!caller.isOwner)

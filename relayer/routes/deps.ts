@@ -8,6 +8,7 @@ import type { Chain } from "../chain/types";
 import type { Credits } from "../credits";
 import type { Executor } from "../executor/client";
 import type { Webhooks } from "../webhooks";
+import type { Triggers } from "../triggers";
 import type { Logger } from "../../protocol/log";
 
 /** CIDs seen so far, so that lists can show them beside their hashes. */
@@ -32,6 +33,7 @@ export interface RouteDeps {
   readonly credits: Credits;
   readonly executor: Executor;
   readonly webhooks: Webhooks;
+  readonly triggers: Triggers;
   /** The executor's info, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;
   readonly cids: CidLookup;

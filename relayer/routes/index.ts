@@ -14,6 +14,7 @@ import { runRoutes } from "./runs";
 import { serviceRoutes, type ServiceDeps } from "./service";
 import { signatureRoutes } from "./signatures";
 import { transparencyRoutes, type TransparencyDeps } from "./transparency";
+import { triggerRoutes } from "./triggers";
 import { usageKeyRoutes } from "./usageKeys";
 import { walletRoutes } from "./wallets";
 import { webhookRoutes } from "./webhooks";
@@ -32,6 +33,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...runRoutes(deps),
     ...runRecordRoutes(deps),
     ...explainRoutes(deps),
+    ...triggerRoutes(deps, writes),
     ...signatureRoutes(deps),
     ...relayRoutes(deps, writes),
     ...configurationRoutes(deps),

@@ -2,6 +2,7 @@
 import type { Answer, HandlersOf } from "../middleware/call";
 import type { DayUsage, RunView } from "../credits/types";
 import { actionHashOf } from "../../protocol/ids";
+import { defined } from "../../protocol/defined";
 import type { RouteDeps } from "./deps";
 import { storePageOf } from "./pages";
 
@@ -44,6 +45,7 @@ function runItem({
   pkpsUsed,
   startedAt,
   receiptSha256,
+  triggerId,
 }: RunView): Answer<"listRuns">[number] {
   return {
     request_id: requestId,
@@ -55,6 +57,7 @@ function runItem({
     pkps_used: [...pkpsUsed],
     started_at: Math.floor(startedAt.getTime() / 1000),
     receipt_sha256: receiptSha256,
+    ...defined({ trigger_id: triggerId }),
   };
 }
 

@@ -3,19 +3,18 @@
  * the executor runs the action, the time used is charged. A run continues and is charged even if the client
  * disconnects, unless it still waits in the executor's queue.
  */
-import { createHash } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
-import { ZERO_ADDRESS, actionHashOf, parseAddress, type Cid, type PkpId } from "../../protocol/ids";
+import type { PkpId } from "../../protocol/ids";
 import type { ExecutorAnswer } from "../../protocol/executor";
 import { RECEIPT_HEADER } from "../../protocol/receipt";
-import { isFreeRun } from "../../protocol/runPrice";
 import type { PkpReference } from "../../protocol/http";
 import type { KeyState } from "../../protocol/keyState";
 import type { Act } from "../act";
 import { DeniedRun, type AskedRun } from "../executor/askedRun";
-import type { RunRecord, RunReservation } from "../credits/types";
+import type { RunReservation } from "../credits/types";
 import type { Answer, Call, Deciding, HandlersOf } from "../middleware/call";
 import { alreadyRan } from "../middleware/idempotency";
+import { settleRan, thousandths } from "../ran";
 import type { RouteDeps } from "./deps";
 import { pkpAddress } from "./references";
 import { EarlyReservation, PermittedRuns, spenderOf, type RunText } from "./runReservation";
@@ -170,45 +169,12 @@ async function paidRun(
     throw error;
   });
   deps.onRan({ error: ran.error?.code, seconds: ran.usage.durationMs / 1_000, serviceFault: ran.serviceFault });
-  const costCents = await settle(deps, reservationId, ran, recordOf(call, ran, startedAt));
+  const { accountId, actorId: keyId } = call.caller;
+  const by = { accountId, keyId, requestId: call.requestId, startedAt };
+  const costCents = await settleRan(deps.credits, reservationId, ran, by);
   call.setHeader(RECEIPT_HEADER, ran.receipt);
   return { ...runAnswer(ran, costCents), ...(call.body.receipt === true ? { receipt: ran.receipt } : {}) };
 }
-
-async function settle(
-  { credits }: RouteDeps,
-  reservationId: string,
-  ran: ExecutorAnswer<"run">,
-  record: RunRecord,
-): Promise<number> {
-  const { serviceFault, error, usage } = ran;
-  const isFree = isFreeRun({ serviceFault, errorCode: error?.code, durationMs: usage.durationMs });
-  if (!isFree) return credits.reservations.settleRun(reservationId, usage.durationMs, record);
-  await credits.reservations.releaseRun(reservationId, record);
-  return 0;
-}
-
-function recordOf(
-  { caller, requestId }: Run,
-  { cid, error, usage, pkpsUsed, receipt }: ExecutorAnswer<"run">,
-  startedAt: Date,
-): RunRecord {
-  return {
-    accountId: caller.accountId,
-    keyId: caller.actorId,
-    requestId,
-    cid: cid as Cid,
-    actionHash: actionHashOf(cid as Cid),
-    durationMs: thousandths(usage.durationMs),
-    outcome: error?.code ?? "succeeded",
-    pkpsUsed: pkpsUsed.map((pkp) => parseAddress(pkp) ?? ZERO_ADDRESS),
-    startedAt,
-    receiptSha256: createHash("sha256").update(receipt, "ascii").digest("hex"),
-  };
-}
-
-/** Milliseconds to three decimal places, as in every response. */
-const thousandths = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 function runAnswer(answer: ExecutorAnswer<"run">, costCents: number): Answer<"runAction"> {
   const { response, signatures, logs, error, usage } = answer;

@@ -5,9 +5,11 @@ import type { CreditTables } from "./tables/credits";
 import type { HttpTables } from "./tables/http";
 import type { InstanceTables } from "./tables/instances";
 import type { RunTables } from "./tables/runs";
+import type { TriggerTables } from "./tables/triggers";
 import type { WebhookTables } from "./tables/webhooks";
 
-export interface Database extends InstanceTables, CreditTables, ChainTables, HttpTables, RunTables, WebhookTables {}
+export interface Database
+  extends InstanceTables, CreditTables, ChainTables, HttpTables, RunTables, TriggerTables, WebhookTables {}
 
 /** The database or a transaction: taken by functions that may run inside the caller's transaction. */
 export type Db = Kysely<Database>;

@@ -3,7 +3,7 @@
  * delivery's time past the longest attempt: if this process dies meanwhile, any relayer repeats it from then on.
  */
 import { sql } from "kysely";
-import type { WebhookMessage } from "../../protocol/executor";
+import type { WebhookMessage } from "../../protocol/webhookCalls";
 import type { AccountId } from "../../protocol/ids";
 import { WEBHOOK_LIMITS, WEBHOOK_RETRY_SECONDS } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";

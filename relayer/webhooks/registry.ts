@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { sql } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
-import type { SignedWebhook } from "../../protocol/executor";
+import type { SignedWebhook } from "../../protocol/webhookCalls";
 import type { AccountId } from "../../protocol/ids";
 import { WEBHOOK_LIMITS } from "../../protocol/limits";
 import type { Executor } from "../executor/client";

@@ -9,7 +9,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { sql } from "kysely";
+import { sql, type PostgresPool } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import { SubmissionRecords } from "../../relayer/chain/submissions/records";
 import { newSubmissionId, type Outcome } from "../../relayer/chain/submissions/rows";
@@ -18,9 +18,12 @@ import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
 import { startPostgres, type TestPostgres } from "../dev/postgres";
-import { backgroundWork, dropCaches, MOST_STATEMENT_MS, SlowestStatements } from "./oldStatements";
 import { makeOld, type Age } from "./oldStore";
 import { rounded, summary, timed, type Summary } from "./statistics";
+import { reopenOrphans, undoAbove } from "../../relayer/chain/events/reorg";
+import { Audit } from "../../relayer/credits/audit";
+import { recordEnds } from "../../relayer/credits/runRecords";
+import { dropOld } from "../../relayer/store/retention";
 
 const ACTS = 200;
 const WARM_UP = 20;
@@ -212,6 +215,74 @@ function print(young: Ages, old: Ages): void {
       `${name.padEnd(14)} young ${young[name].median} ms [${young[name].p10}..${young[name].p90}], old ` +
         `${old[name].median} ms [${old[name].p10}..${old[name].p90}]`,
     );
+  }
+}
+
+/** No statement may take longer: others wait for its connection, and for the rows that it locks. */
+const MOST_STATEMENT_MS = 100;
+const AUDIT_TURNS = 100;
+
+/** Notes how long statements take, by their text. */
+class SlowestStatements {
+  readonly #ms = new Map<string, number>();
+
+  readonly around = (pool: PostgresPool): PostgresPool => ({
+    connect: async () => {
+      const client = await pool.connect();
+      const query = client.query.bind(client) as unknown as (
+        text: string,
+        values: readonly unknown[],
+      ) => Promise<unknown>;
+      const noting = async (text: string, values: readonly unknown[]): Promise<unknown> => {
+        let answer: unknown;
+        const ms = await timed(async () => (answer = await query(text, values)));
+        this.#ms.set(text, Math.max(ms, this.#ms.get(text) ?? 0));
+        return answer;
+      };
+      return { query: noting as unknown as typeof client.query, release: () => client.release() };
+    },
+    end: () => pool.end(),
+  });
+
+  forget(): void {
+    this.#ms.clear();
+  }
+
+  /** The slowest first, in milliseconds. */
+  list(): { readonly ms: number; readonly statement: string }[] {
+    const all = [...this.#ms].map(([text, ms]) => ({
+      ms: Math.round(ms * 10) / 10,
+      statement: text.replace(/\s+/g, " ").trim().slice(0, 160),
+    }));
+    return all.sort((a, b) => b.ms - a.ms);
+  }
+}
+
+/** Beside requests: what a relayer does every second, minute and hour, and at a reorg. */
+async function backgroundWork(db: Db): Promise<void> {
+  await db
+    .insertInto("followed_blocks")
+    .values([
+      { number: 1_000_000, hash: "0x1" },
+      { number: 1_000_001, hash: "0x2" },
+    ])
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  await reopenOrphans(db);
+  await db.transaction().execute((trx) => undoAbove(trx, { number: 1_000_000, hash: "0x1" }));
+  await recordEnds(db);
+  const audit = new Audit({ db, onWrong: () => undefined });
+  for (let turn = 0; turn < AUDIT_TURNS; turn++) await audit.turn();
+  await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
+}
+
+/** Of the operating system, for the whole machine; false where this process may not. */
+function dropCaches(): boolean {
+  try {
+    writeFileSync("/proc/sys/vm/drop_caches", "1");
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,8 +1,7 @@
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
 import { ethers } from "hardhat";
 import type { AccountManager } from "../../typechain-types";
-import { measure, type Measure } from "./measure";
-import { must } from "./must";
+import { measure, type Measure, must } from "./measure";
 
 /** One row: a call, the same call's gas on the closest comparable public contract, and the means it counts in. */
 export interface Row {

@@ -1,8 +1,7 @@
 import { ethers } from "hardhat";
 import type { ApplicationAllowlist } from "../../typechain-types";
 import type { Row } from "./accountManager";
-import { measure } from "./measure";
-import { must } from "./must";
+import { measure, must } from "./measure";
 
 /** The rows of ApplicationAllowlist; there is nothing to compare them with. */
 export async function allowlistRows(): Promise<Row[]> {

@@ -8,3 +8,9 @@ export const measure: Measure = async (call) => {
   if (receipt?.status !== 1) throw new Error("A measured call failed.");
   return Number(receipt.gasUsed);
 };
+
+/** Returns a value that must be present, or throws. */
+export function must<T>(value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new Error("A value that this measurement needs is missing.");
+  return value;
+}

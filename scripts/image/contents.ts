@@ -1,7 +1,7 @@
 /** The contents of an image, layer by layer, complete: no shell, no package manager, no compiler. */
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
-import type { Entry } from "./layer";
+import type { Entry } from "./layout";
 import { lockfileOf, productionPackages } from "./source";
 
 /** Development doubles, build tools and benchmarks are not part of a service; the package is, packed. */

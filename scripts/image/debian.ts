@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { extract } from "tar-stream";
-import type { Entry } from "./layer";
+import type { Entry } from "./layout";
 
 const run = promisify(execFile);
 const PERMANENT_ARCHIVE = "https://snapshot.debian.org/archive/debian/";

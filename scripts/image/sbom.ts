@@ -6,7 +6,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { LockedPackage } from "./debian";
-import type { Entry } from "./layer";
+import type { Entry } from "./layout";
 import { lockfileOf, plainEnvironment, productionPackages, type Lockfile } from "./source";
 import { defined } from "../../protocol/defined";
 

@@ -1,7 +1,7 @@
 /**
  * Mutants of a Solidity source: small edits found on the compiler's syntax tree, each of which some test should detect.
  */
-import { must } from "../gas/must";
+import { must } from "../gas/measure";
 
 /** The members of a syntax tree node that the operators use. */
 export interface Node {

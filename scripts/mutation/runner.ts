@@ -5,7 +5,7 @@ import hre from "hardhat";
 import { clearSnapshots } from "@nomicfoundation/hardhat-network-helpers/dist/src/loadFixture";
 import Mocha from "mocha";
 import type { Artifact as HardhatArtifact } from "hardhat/types";
-import { must } from "../gas/must";
+import { must } from "../gas/measure";
 import type { Mutant } from "./mutants";
 import { SWITCH, type Artifact } from "./schemata";
 

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import solc from "solc";
-import { must } from "../gas/must";
+import { must } from "../gas/measure";
 import { mutantsOf, walk, type Edit, type Mutant, type Node } from "./mutants";
 
 const ROOT = join(__dirname, "../..");

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { API_PREFIX, ROUTE_NAMES, routeOf } from "../../protocol/http";
 import { CLIENT_ROUTES } from "../../client/routes";
 
-/** Excluded: pages and files are for browsers, the webhook is for the payment processor. */
-const NOT_FOR_CLIENTS = new Set(["webhook", "openapi"]);
+/** Excluded: pages and files are for browsers, the webhook is for the payment processor, hooks are for senders. */
+const NOT_FOR_CLIENTS = new Set(["webhook", "openapi", "callHook"]);
 
 function slimTable(): Record<string, unknown> {
   const names = ROUTE_NAMES.filter((name) => routeOf(name).answers === undefined && !NOT_FOR_CLIENTS.has(name));

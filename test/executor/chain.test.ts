@@ -17,7 +17,8 @@ import {
 import { AccountManager__factory } from "../../typechain-types";
 import { Chain, WrongChain, type ChainOptions } from "../../executor/chain/chain";
 import { decodeAdmission, encodeAdmission } from "../../protocol/admission";
-import { DENIAL_REASONS, NotTheContract, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
+import { MalformedAnswer } from "../../protocol/abi";
+import { DENIAL_REASONS, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
 import { keyAnswer } from "../../protocol/keyState";
 import { KeywrightError } from "../../protocol/errors";
 import { SEED, count } from "../support/counts";
@@ -268,7 +269,9 @@ describe("reading the chain", () => {
           [decision, state, state],
           [decision, `${state}00`],
         ])
-          expect(() => decodeAdmission(keyId, abi.encodeFunctionResult("multicall", [other]))).to.throw(NotTheContract);
+          expect(() => decodeAdmission(keyId, abi.encodeFunctionResult("multicall", [other]))).to.throw(
+            MalformedAnswer,
+          );
       }),
       { seed: SEED, numRuns: count(50, 2_000) },
     );
@@ -303,9 +306,9 @@ describe("reading the chain", () => {
           [decision, state, `${second}00`],
         ])
           expect(() => decodeAdmission(keyId, abi.encodeFunctionResult("multicall", [wrong]), true)).to.throw(
-            NotTheContract,
+            MalformedAnswer,
           );
-        expect(() => decodeAdmission(keyId, answer)).to.throw(NotTheContract);
+        expect(() => decodeAdmission(keyId, answer)).to.throw(MalformedAnswer);
       }),
       { seed: SEED, numRuns: count(50, 2_000) },
     );

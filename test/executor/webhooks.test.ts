@@ -2,7 +2,7 @@
 import { createPublicKey, verify } from "node:crypto";
 import { expect } from "chai";
 import { statementBytes } from "../../protocol/publicKeys";
-import type { WebhookMessage } from "../../protocol/executor";
+import type { WebhookMessage } from "../../protocol/webhookCalls";
 import { WEBHOOK_LIMITS } from "../../protocol/limits";
 import { webhookBody, webhookSignedText } from "../../protocol/webhooks";
 import { startReceiver } from "../support/webhookReceiver";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { computeAddress, getAddress, toBeHex, zeroPadValue } from "ethers";
 import type { KeyId } from "../../protocol/ids";
-import { NotTheContract } from "../../protocol/decision";
+import { MalformedAnswer } from "../../protocol/abi";
 import { CONTRACT } from "../../relayer/chain/abi/contract";
 import { keyAnswer, keyQuestion } from "../../protocol/keyState";
 import { count, SEED } from "../support/counts";
@@ -56,7 +56,7 @@ describe("the state of a key, decoded without the ABI coder", () => {
     ]);
     expect(keyAnswer(id, nobody)).to.equal(undefined);
     for (const bad of ["0x", nobody.slice(0, -2), `${nobody}00`, nobody.replace(/.$/, "g"), null, 7]) {
-      expect(() => keyAnswer(id, bad)).to.throw(NotTheContract);
+      expect(() => keyAnswer(id, bad)).to.throw(MalformedAnswer);
     }
   });
 });

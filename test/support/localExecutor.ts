@@ -7,7 +7,7 @@ import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import type { KeywrightError } from "../../protocol/errors";
 import { decodeForward, forwarderCalldata } from "../../protocol/forward";
 import type { Address } from "../../protocol/ids";
-import { encodeTryMulticall } from "../../executor/writes/tryMulticall";
+import { encodeTryMulticall } from "../../executor/writes/calldata";
 import { bytesOfHex } from "../../protocol/hex";
 import { encodeWrite } from "../../relayer/chain/abi/contract";
 import type { ExecutorPort, ExecutorWriteCall } from "../../relayer/chain/types";

@@ -15,6 +15,8 @@ export class StatementFaults {
   seen = 0;
   hits = 0;
   #at = Infinity;
+  /** After the fault no further statement is answered: the process that sends them has died. */
+  staysDown = false;
   #side: Side = "before";
   /** Probability of a fault at any statement, for random histories. */
   #chance = 0;
@@ -44,6 +46,7 @@ export class StatementFaults {
   /** Called once for each statement: how it should fail, if at all. */
   next(): Side | undefined {
     this.seen += 1;
+    if (this.staysDown && this.seen > this.#at) return "before";
     const side = this.seen === this.#at ? this.#side : this.#byChance();
     if (side !== undefined) this.hits += 1;
     return side;

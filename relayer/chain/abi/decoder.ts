@@ -4,9 +4,7 @@
  * coder.
  */
 import { getAddress, type ParamType } from "ethers";
-import { NotTheContract } from "../../../protocol/decision";
-
-export const WORD = 32;
+import { MalformedAnswer, WORD_BYTES } from "../../../protocol/abi";
 
 /** How values of one type are laid out. */
 export interface Shape {
@@ -21,10 +19,10 @@ export function shapeOf(type: ParamType): Shape {
   if (type.baseType === "string") return { size: undefined, read: textAt };
   if (type.baseType === "bytes")
     return { size: undefined, read: (bytes, at) => `0x${bytesAt(bytes, at).toString("hex")}` };
-  if (type.baseType === "bool") return { size: WORD, read: (bytes, at) => smallAt(bytes, at) !== 0 };
+  if (type.baseType === "bool") return { size: WORD_BYTES, read: (bytes, at) => smallAt(bytes, at) !== 0 };
   if (type.baseType === "address")
-    return { size: WORD, read: (bytes, at) => getAddress(`0x${sliceOf(bytes, at + 12, 20).toString("hex")}`) };
-  if (type.baseType.startsWith("uint")) return { size: WORD, read: uintAt };
+    return { size: WORD_BYTES, read: (bytes, at) => getAddress(`0x${sliceOf(bytes, at + 12, 20).toString("hex")}`) };
+  if (type.baseType.startsWith("uint")) return { size: WORD_BYTES, read: uintAt };
   throw new TypeError(`no view or event of the contract holds ${type.type}`);
 }
 
@@ -48,8 +46,8 @@ function arrayOf(item: Shape): Shape {
   const read = (bytes: Buffer, at: number): unknown[] => {
     const count = lengthAt(bytes, at);
     // Each item takes at least a word: reject lengths beyond the payload before allocating.
-    if (count > (bytes.length - at) / WORD) throw new NotTheContract();
-    return readAll(new Array<Shape>(count).fill(item), bytes, at + WORD);
+    if (count > (bytes.length - at) / WORD_BYTES) throw new MalformedAnswer();
+    return readAll(new Array<Shape>(count).fill(item), bytes, at + WORD_BYTES);
   };
   return { size: undefined, read };
 }
@@ -60,24 +58,24 @@ export function readAll(shapes: readonly Shape[], bytes: Buffer, base: number): 
   let at = base;
   for (const { size, read } of shapes) {
     values.push(read(bytes, size === undefined ? base + lengthAt(bytes, at) : at));
-    at += size ?? WORD;
+    at += size ?? WORD_BYTES;
   }
   return values;
 }
 
 function sliceOf(bytes: Buffer, at: number, length: number): Buffer {
-  if (at + length > bytes.length) throw new NotTheContract();
+  if (at + length > bytes.length) throw new MalformedAnswer();
   return bytes.subarray(at, at + length);
 }
 
 function uintAt(bytes: Buffer, at: number): bigint {
-  return BigInt(smallAt(bytes, at) ?? `0x${sliceOf(bytes, at, WORD).toString("hex")}`);
+  return BigInt(smallAt(bytes, at) ?? `0x${sliceOf(bytes, at, WORD_BYTES).toString("hex")}`);
 }
 
 /** The value of a word if below 2^32, the common case; else undefined. */
 function smallAt(bytes: Buffer, at: number): number | undefined {
-  const low = at + WORD - 4;
-  if (low + 4 > bytes.length) throw new NotTheContract();
+  const low = at + WORD_BYTES - 4;
+  if (low + 4 > bytes.length) throw new MalformedAnswer();
   for (let high = at; high < low; high++) if (bytes[high] !== 0) return undefined;
   return bytes.readUInt32BE(low);
 }
@@ -85,14 +83,14 @@ function smallAt(bytes: Buffer, at: number): number | undefined {
 /** An offset or a length; values beyond the payload are rejected. */
 function lengthAt(bytes: Buffer, at: number): number {
   const value = smallAt(bytes, at);
-  if (value === undefined || value > bytes.length) throw new NotTheContract();
+  if (value === undefined || value > bytes.length) throw new MalformedAnswer();
   return value;
 }
 
 function bytesAt(bytes: Buffer, at: number): Buffer {
-  const start = at + WORD;
+  const start = at + WORD_BYTES;
   const end = start + lengthAt(bytes, at);
-  if (end > bytes.length) throw new NotTheContract();
+  if (end > bytes.length) throw new MalformedAnswer();
   return bytes.subarray(start, end);
 }
 

@@ -1,6 +1,6 @@
 /** Decodes logs as events of the contract, by its ABI. Event signatures are hashed once, not per log. */
 import type { EventFragment, ParamType } from "ethers";
-import { NotTheContract } from "../../../protocol/decision";
+import { MalformedAnswer } from "../../../protocol/abi";
 import { CONTRACT } from "./contract";
 import { readAll, shapeOf, type Shape } from "./decoder";
 
@@ -39,7 +39,7 @@ export function decodeLog({ topics, data }: RawLog): DecodedLog | undefined {
     event.names.forEach((name, index) => (args[name] = values[index]));
     return { name: event.fragment.name, inputs: event.fragment.inputs, args };
   } catch (error) {
-    if (error instanceof NotTheContract) return undefined;
+    if (error instanceof MalformedAnswer) return undefined;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 /** Encodes calls of views and decodes their results, by the ABI. */
-import { NotTheContract } from "../../../protocol/decision";
+import { MalformedAnswer, WORD_BYTES } from "../../../protocol/abi";
 import { CONTRACT } from "./contract";
-import { readAll, shapeOf, WORD, type Shape } from "./decoder";
+import { readAll, shapeOf, type Shape } from "./decoder";
 
 export type ViewArgument = bigint | number | string;
 
@@ -13,22 +13,22 @@ export function encodeView(name: string, args: readonly ViewArgument[]): string 
       .map((value) =>
         BigInt(value)
           .toString(16)
-          .padStart(2 * WORD, "0"),
+          .padStart(2 * WORD_BYTES, "0"),
       )
       .join("")
   );
 }
 
 /**
- * The return values in order; a struct as an object of its members. @throws NotTheContract for data that this view
+ * The return values in order; a struct as an object of its members. @throws MalformedAnswer for data that this view
  * cannot have returned.
  */
 export function decodeResult(name: string, data: unknown): readonly unknown[] {
   const { outputs } = viewOf(name);
-  if (typeof data !== "string" || !data.startsWith("0x")) throw new NotTheContract();
+  if (typeof data !== "string" || !data.startsWith("0x")) throw new MalformedAnswer();
   const bytes = Buffer.from(data.slice(2), "hex");
   // Invalid hex shortens the buffer.
-  if (2 * bytes.length !== data.length - 2) throw new NotTheContract();
+  if (2 * bytes.length !== data.length - 2) throw new MalformedAnswer();
   return readAll(outputs, bytes, 0);
 }
 

@@ -45,10 +45,11 @@ export class BlockReader {
   readonly #rpc: RpcClient;
   readonly #contract: Address;
 
-  constructor(rpc: RpcClient, contract: Address) {
+  /** @param topics of which each log has one; none: of which nothing is known */
+  constructor(rpc: RpcClient, contract: Address, topics: readonly string[] = eventTopics()) {
     this.#rpc = rpc;
     this.#contract = contract;
-    this.#bloom = new BloomQuestion(contract, eventTopics());
+    this.#bloom = new BloomQuestion(contract, topics);
   }
 
   /** Number of old blocks per query. */

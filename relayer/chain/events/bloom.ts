@@ -12,7 +12,7 @@ function placesOf(value: string): readonly (readonly [number, number])[] {
   });
 }
 
-/** Tests blooms for one contract: its address, and any of its events' first topics. */
+/** Tests blooms for one contract: its address, and any of these topics; without topics, its address alone. */
 export class BloomQuestion {
   readonly #address: readonly (readonly [number, number])[];
   readonly #topics: readonly (readonly (readonly [number, number])[])[];
@@ -28,7 +28,7 @@ export class BloomQuestion {
     if (bits.length !== BYTES) return "unknown";
     const has = (places: readonly (readonly [number, number])[]): boolean =>
       places.every(([byte, bit]) => (((bits[byte] ?? 0) >> bit) & 1) === 1);
-    if (!has(this.#address) || !this.#topics.some(has)) return "no";
+    if (!has(this.#address) || (this.#topics.length > 0 && !this.#topics.some(has))) return "no";
     return isMoreThanHalfFull(bits) ? "unknown" : "yes";
   }
 }

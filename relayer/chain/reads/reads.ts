@@ -1,7 +1,8 @@
 /** Reads of the contract, each from a block at or after the last answered write. */
 import { noncesCall } from "../abi/forwarder";
 import { toBeHex } from "ethers";
-import { NotTheContract, decodeDecision, encodeQuestion } from "../../../protocol/decision";
+import { MalformedAnswer } from "../../../protocol/abi";
+import { decodeDecision, encodeQuestion } from "../../../protocol/decision";
 import { KeywrightError } from "../../../protocol/errors";
 import { hash32FromUint, MAX_U64 } from "../../../protocol/ids";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, KeyId, PkpId } from "../../../protocol/ids";
@@ -210,7 +211,7 @@ function ofTheContract<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw error instanceof NotTheContract ? noContract() : error;
+    throw error instanceof MalformedAnswer ? noContract() : error;
   }
 }
 

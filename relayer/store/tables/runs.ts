@@ -19,6 +19,8 @@ export interface RunRecordsTable {
   started_at: Timestamp;
   /** Hex of the SHA-256 of the run's receipt. */
   receipt_sha256: string;
+  /** The trigger that made the run. */
+  trigger_id: string | null;
 }
 
 /** Number of records per combination of filters; the empty text stands for "any". */

@@ -6,7 +6,7 @@ import { median, quantile } from "../statistics";
 import { MEMORY_LIMITS_MIB, type Bed } from "./bed";
 import { Caller, type AbuseAccount, type RunEnd } from "./callers";
 import type { CrowdAttack } from "./crowds";
-import { MemoryWatch } from "./memory";
+import { MemoryWatch } from "../processes";
 
 export const CROWD_BARS = {
   helloTimes: 20,

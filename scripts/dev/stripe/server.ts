@@ -7,8 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import Stripe from "stripe";
 import { z } from "zod";
-import { badKey, invalidRequest, StripeHttpError } from "./errors";
-import { FAULT_KINDS, Faults, type FaultKind } from "./faults";
+import { badKey, invalidRequest, StripeHttpError, FAULT_KINDS, Faults, type FaultKind } from "./errors";
 import { decodeForm, type FormValue } from "./form";
 import { IdempotencyKeys, type Answer } from "./idempotency";
 import { newId, nowSeconds, Objects, type Event } from "./objects";

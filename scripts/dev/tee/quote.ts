@@ -1,7 +1,6 @@
 /** TDX quotes, version 4, with every field at Intel's offset (Intel TDX DCAP Quoting Library API, appendix A.3). */
 import { publicPoint, signP256 } from "./certificates";
-import { type Platform } from "./platform";
-import { SVN, u16, u32 } from "./quotingEnclave";
+import { SVN, u16, u32, type Platform } from "./platform";
 
 export interface Measurements {
   /** 48 bytes each. */

@@ -1,7 +1,7 @@
 /** The calldata of a batch: byte for byte that of ethers. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { encodeTryMulticall } from "../../../executor/writes/tryMulticall";
+import { encodeTryMulticall } from "../../../executor/writes/calldata";
 import { SEED, count } from "../../support/counts";
 import { ABI } from "../../support/writes";
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type Stripe from "stripe";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
-import type { FaultKind } from "../../../scripts/dev/stripe/faults";
+import type { FaultKind } from "../../../scripts/dev/stripe/errors";
 import { freshAccount, withPayments, type CreditsBench } from "../../support/credits";
 import { expectRefusal } from "../../support/refusal";
 

@@ -75,6 +75,9 @@ describe("error codes", () => {
       "action_zero",
       "foreign_derivation_path",
       "unknown_path_kind",
+      // Ends of firings.
+      "log_not_found",
+      "trigger_not_due",
     ]);
     const outsideRoutes = new Set(["route_not_found", "method_not_allowed"]);
     const missing = (Object.keys(ERRORS) as ErrorCode[]).filter(

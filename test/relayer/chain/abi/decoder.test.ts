@@ -2,7 +2,7 @@
 import { AbiCoder, ParamType } from "ethers";
 import { expect } from "chai";
 import fc from "fast-check";
-import { NotTheContract } from "../../../../protocol/decision";
+import { MalformedAnswer } from "../../../../protocol/abi";
 import { readAll, shapeOf } from "../../../../relayer/chain/abi/decoder";
 import { count } from "../../../support/counts";
 
@@ -67,14 +67,14 @@ describe("the decoder", () => {
     const read = (bytes: Buffer): unknown => readAll(types.map(shapeOf), bytes, 0);
     expect(() => read(whole)).not.to.throw();
     for (let length = 0; length < whole.length - 32; length++)
-      expect(() => read(whole.subarray(0, length)), String(length)).to.throw(NotTheContract);
+      expect(() => read(whole.subarray(0, length)), String(length)).to.throw(MalformedAnswer);
     for (let word = 0; word + 32 <= whole.length; word += 32) {
       const bent = Buffer.from(whole);
       bent.fill(0xff, word, word + 32);
       try {
         read(bent);
       } catch (error) {
-        expect(error, String(word)).to.be.instanceOf(NotTheContract);
+        expect(error, String(word)).to.be.instanceOf(MalformedAnswer);
       }
     }
   });

@@ -4,7 +4,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { Interface, getAddress, hexlify, type FunctionFragment, type ParamType } from "ethers";
-import { NotTheContract } from "../../../../protocol/decision";
+import { MalformedAnswer } from "../../../../protocol/abi";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import { decodeResult, encodeView, type ViewArgument } from "../../../../relayer/chain/abi/views";
 import { count, SEED } from "../../../support/counts";
@@ -54,14 +54,14 @@ describe("results of the contract's views", () => {
       try {
         decodeResult("listGroups", data);
       } catch (error) {
-        expect(error).to.be.instanceOf(NotTheContract);
+        expect(error).to.be.instanceOf(MalformedAnswer);
       }
     };
     for (let length = 2; length < answer.length; length += 2) {
-      expect(() => decodeResult("listGroups", answer.slice(0, length)), String(length)).to.throw(NotTheContract);
+      expect(() => decodeResult("listGroups", answer.slice(0, length)), String(length)).to.throw(MalformedAnswer);
     }
     for (const bad of ["", "0x0", "0xzz", null, 7, undefined, {}])
-      expect(() => decodeResult("listGroups", bad)).to.throw(NotTheContract);
+      expect(() => decodeResult("listGroups", bad)).to.throw(MalformedAnswer);
     const word = fc.oneof(fc.nat((answer.length - 2) / 64 - 1), fc.constant(0));
     const value = fc.oneof(fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }), fc.bigInt({ min: 0n, max: 2_000n }));
     fc.assert(

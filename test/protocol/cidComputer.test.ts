@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { cidOfCode } from "../../protocol/cid";
-import { cachedCidOfCode } from "../../protocol/cidCache";
+import { cachedCidOfCode } from "../../protocol/cidComputer";
 import { count, SEED } from "../support/counts";
 
 describe("cached CIDs", () => {

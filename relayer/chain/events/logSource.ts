@@ -1,0 +1,42 @@
+/** Logs of any contract on the account's chain, block by block, as reliably as those of our own (`BlockReader`). */
+import { LRUCache } from "lru-cache";
+import type { Address } from "../../../protocol/ids";
+import type { RpcClient } from "../rpc/client";
+import { BlockReader, type Block, type Header } from "./blockReader";
+import type { ChainLog } from "./eventRows";
+
+const MOST_ADDRESSES = 5_000;
+
+export interface LogSource {
+  /** The newest block that an endpoint knows. */
+  head(): Promise<Block | undefined>;
+  /** The canonical block of a number; undefined when no endpoint has it. */
+  block(number: number): Promise<Header | undefined>;
+  /** The contract's logs in a block; undefined while no endpoint's answer is reliable. */
+  logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined>;
+}
+
+export class ChainLogs implements LogSource {
+  readonly #readers = new LRUCache<Address, BlockReader>({ max: MOST_ADDRESSES });
+  readonly #blocks: BlockReader;
+  readonly #rpc: RpcClient;
+
+  constructor(rpc: RpcClient, contract: Address) {
+    this.#rpc = rpc;
+    this.#blocks = new BlockReader(rpc, contract);
+  }
+
+  head(): Promise<Header | undefined> {
+    return this.#blocks.head();
+  }
+
+  block(number: number): Promise<Header | undefined> {
+    return this.#blocks.block(number);
+  }
+
+  logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
+    const reader = this.#readers.get(address) ?? new BlockReader(this.#rpc, address, []);
+    this.#readers.set(address, reader);
+    return reader.logsOf(block);
+  }
+}

@@ -1,0 +1,47 @@
+/** The end of a run that the executor made: charged and recorded in one statement, for requests and triggers alike. */
+import { createHash } from "node:crypto";
+import type { ExecutorAnswer } from "../protocol/executor";
+import { ZERO_ADDRESS, actionHashOf, parseAddress, type AccountId, type Cid, type Hash32 } from "../protocol/ids";
+import { isFreeRun } from "../protocol/runPrice";
+import type { Credits } from "./credits";
+import type { RunRecord } from "./credits/types";
+
+/** Who ran. */
+export interface RanBy {
+  readonly accountId: AccountId;
+  /** The key; the account's own id for its owner. */
+  readonly keyId: Hash32;
+  readonly requestId: string;
+  readonly triggerId?: string | undefined;
+  readonly startedAt: Date;
+}
+
+/** Returns the price in cents. */
+export async function settleRan(
+  credits: Pick<Credits, "reservations">,
+  reservationId: string,
+  ran: ExecutorAnswer<"run">,
+  by: RanBy,
+): Promise<number> {
+  const { serviceFault, error, usage } = ran;
+  const record = recordOf(by, ran);
+  const isFree = isFreeRun({ serviceFault, errorCode: error?.code, durationMs: usage.durationMs });
+  if (!isFree) return credits.reservations.settleRun(reservationId, usage.durationMs, record);
+  await credits.reservations.releaseRun(reservationId, record);
+  return 0;
+}
+
+function recordOf(by: RanBy, { cid, error, usage, pkpsUsed, receipt }: ExecutorAnswer<"run">): RunRecord {
+  return {
+    ...by,
+    cid: cid as Cid,
+    actionHash: actionHashOf(cid as Cid),
+    durationMs: thousandths(usage.durationMs),
+    outcome: error?.code ?? "succeeded",
+    pkpsUsed: pkpsUsed.map((pkp) => parseAddress(pkp) ?? ZERO_ADDRESS),
+    receiptSha256: createHash("sha256").update(receipt, "ascii").digest("hex"),
+  };
+}
+
+/** Milliseconds to three decimal places, as in every response. */
+export const thousandths = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -1,0 +1,193 @@
+/** Triggers: made, listed, paused, deleted, fired by hand and by hooks. */
+import { API_PREFIX } from "../../protocol/http";
+import { KeywrightError } from "../../protocol/errors";
+import { defined } from "../../protocol/defined";
+import type { Cid, KeyId } from "../../protocol/ids";
+import { kindOfSettings, type Settings } from "../../protocol/trigger";
+import { NEVER_AND_NO_CAP, usageKeySet } from "../../protocol/updates";
+import type { Answer, Call, Caller, HandlersOf } from "../middleware/call";
+import { hookHeadersOf } from "../triggers/book";
+import type { FiringView, TriggerView } from "../triggers/types";
+import type { RouteDeps } from "./deps";
+import { storePageOf } from "./pages";
+import { attemptOf, done, write, type Writes } from "./writes";
+
+type TriggerRoute =
+  | "createTrigger"
+  | "listTriggers"
+  | "getTrigger"
+  | "listFirings"
+  | "updateTrigger"
+  | "deleteTrigger"
+  | "runTrigger"
+  | "callHook";
+
+export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<TriggerRoute> {
+  const { triggers } = deps;
+  return {
+    createTrigger: (call) => createTrigger(deps, writes, call),
+    listTriggers: async ({ caller, query, setTotal }) => {
+      const { items, total } = await triggers.book.list(caller.accountId, storePageOf(query));
+      setTotal(total);
+      return items.map(triggerItem);
+    },
+    getTrigger: async ({ caller, params }) => triggerItem(await triggers.book.one(params.id, caller.accountId)),
+    listFirings: async ({ caller, params, query, setTotal }) => {
+      const { id } = await triggers.book.one(params.id, caller.accountId);
+      const { items, total } = await triggers.book.firings(id, storePageOf(query));
+      setTotal(total);
+      return items.map(firingItem);
+    },
+    updateTrigger: async ({ caller, params: { id }, body: { name, paused } }) => {
+      await triggers.book.one(id, caller.accountId);
+      if (name !== undefined) await triggers.book.rename(id, name);
+      if (paused === true) await triggers.book.pause(id);
+      if (paused === false) await triggers.activate(id, "paused");
+      return triggerItem(await triggers.book.one(id, caller.accountId));
+    },
+    deleteTrigger: (call) => deleteTrigger(deps, writes, call),
+    runTrigger: (call) => runTrigger(deps, call),
+    callHook: async ({ params, rawBody, header, requestId }) => {
+      const accepted = await triggers.acceptHook(params.id, rawBody, hookHeadersOf(header), requestId);
+      const { firingId, isRepeated, fired } = accepted;
+      return {
+        success: true,
+        firing_id: firingId,
+        ...(isRepeated ? { repeated: true as const } : {}),
+        ...defined({ outcome: fired?.outcome }),
+        ...(fired?.response === undefined ? {} : { response: JSON.parse(fired.response) }),
+      };
+    },
+  };
+}
+
+/** The service writes for managed accounts, and for identities, whose wallets it signs for. */
+const isWrittenHere = ({ credential, isOwner, managed, identityWallet }: Caller): boolean =>
+  credential !== undefined && isOwner && (managed || identityWallet !== undefined);
+
+async function createTrigger(
+  { executor, triggers, cidOf }: RouteDeps,
+  writes: Writes,
+  call: Call<"createTrigger">,
+): Promise<Answer<"createTrigger">> {
+  const { body, caller } = call;
+  // In ChainSecured mode the trigger acts only once the owner has attached it: a multisig has a usage key ask for it.
+  if (caller.managed && !caller.isOwner)
+    throw new KeywrightError("owner_only", "Only the account's owner may make a trigger: it is a key of the account.");
+  const settings = settingsOf(body);
+  const cid = body.action_ipfs_cid ?? (await cidOf(body.code ?? ""));
+  const { accountId } = caller;
+  const asked = { ...attemptOf(call), accountId, cid, params: body.params ?? "{}", settings };
+  const minted = await executor.call("mintTrigger", asked, call);
+  const { triggerId: id, paramsSha256, sealed, walletAddress, derivationPath, statement, hookSecret } = minted;
+  const keyId = minted.apiKeyHash as KeyId;
+  await triggers.book.add({
+    ...{ id, accountId, keyId, sealed, paramsSha256, cid: cid as Cid, name: body.name, code: body.code },
+    kind: kindOfSettings(settings),
+    settings: withoutSecret(settings),
+  });
+  const transaction = isWrittenHere(caller) ? await attach(writes, call, keyId) : undefined;
+  if (transaction !== undefined) await triggers.activate(id, "unattached");
+  return {
+    ...triggerItem(await triggers.book.one(id, accountId)),
+    success: true,
+    ...{ wallet_address: walletAddress, derivation_path: derivationPath, statement },
+    ...defined({ hook_secret: hookSecret, transaction_hash: transaction }),
+  };
+}
+
+async function attach(writes: Writes, call: Call<"createTrigger">, keyId: KeyId): Promise<string> {
+  const { name, execute_in_groups, expiration, balance } = call.body;
+  const fields = { ...NO_SCOPES, name, description: "trigger", execute_in_groups, expiration, balance };
+  const set = usageKeySet(call.caller.accountId, keyId, fields, NEVER_AND_NO_CAP);
+  return (await writes.send(call, set, { pendingFacts: { api_key_hash: keyId } })).transactionHash;
+}
+
+/** A trigger's key runs its action, and nothing else. */
+const NO_SCOPES = {
+  can_create_groups: false,
+  can_delete_groups: false,
+  can_create_pkps: false,
+  manage_ipfs_ids_in_groups: [],
+  add_pkp_to_groups: [],
+  remove_pkp_from_groups: [],
+} as const;
+
+function settingsOf({ schedule, event, hook }: Call<"createTrigger">["body"]): Settings {
+  if (schedule !== undefined) return { schedule };
+  return event !== undefined ? { event } : { hook: hook ?? { verification: "none", respond: false } };
+}
+
+function withoutSecret(settings: Settings): Settings {
+  if (!("hook" in settings)) return settings;
+  const { verification, respond } = settings.hook;
+  return { hook: { verification, respond } };
+}
+
+async function deleteTrigger(
+  { triggers, chain }: RouteDeps,
+  writes: Writes,
+  call: Call<"deleteTrigger">,
+): Promise<Answer<"deleteTrigger">> {
+  const { accountId } = call.caller;
+  const { id, keyId } = await triggers.book.one(call.params.id, accountId);
+  const isAttached = isWrittenHere(call.caller) && (await chain.usageKey(keyId))?.accountId === accountId;
+  const revoked = isAttached ? done(await writes.send(call, write("removeUsageApiKey", accountId, keyId))) : undefined;
+  await triggers.book.delete(id);
+  return { success: true, api_key_hash: keyId, ...revoked };
+}
+
+async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Promise<Answer<"runTrigger">> {
+  const { caller, params, act } = call;
+  const { credential } = caller;
+  if (credential === undefined)
+    throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
+  const trigger = await triggers.book.one(params.id, caller.accountId);
+  act?.begins();
+  const { id, fired } = await triggers.run(trigger, credential, act?.id);
+  const { items } = await triggers.book.firings(trigger.id, { number: 0, size: 100 });
+  const made = items.find((one) => one.id === id);
+  if (made === undefined) throw new KeywrightError("timed_out", "The firing did not end in time.");
+  act?.happened();
+  if (fired?.outcome === "not_authorized")
+    throw new KeywrightError("not_authorized", fired.detail ?? "This key may not run the trigger's action.");
+  return {
+    ...firingItem(made),
+    ...(fired?.response === undefined ? {} : { response: JSON.parse(fired.response) }),
+  };
+}
+
+function triggerItem(trigger: TriggerView): Answer<"getTrigger"> {
+  const { id, name, keyId, cid, paramsSha256, kind, settings, state, reason, failures, lastOutcome } = trigger;
+  return {
+    ...{ id, name, api_key_hash: keyId, action_ipfs_cid: cid, params_sha256: paramsSha256, kind },
+    ...("schedule" in settings ? { schedule: settings.schedule } : {}),
+    ...("event" in settings ? { event: settings.event } : {}),
+    ...("hook" in settings ? { hook: { ...settings.hook, path: `${API_PREFIX}/hooks/${id}` } } : {}),
+    state: state === "deleted" ? "paused" : state,
+    ...defined({ reason }),
+    failures,
+    ...defined({
+      next_due_at: trigger.nextDue?.toISOString(),
+      last_fired_at: trigger.lastFiredAt?.toISOString(),
+      last_outcome: lastOutcome,
+    }),
+    created_at: trigger.createdAt.toISOString(),
+  };
+}
+
+function firingItem(firing: FiringView): Answer<"listFirings">[number] {
+  const { id, triggerId, kind, cause, state, outcome, detail, durationMs, costCents, receipt } = firing;
+  return {
+    ...{ id, trigger_id: triggerId, kind, cause, state, due_at: firing.dueAt.toISOString() },
+    ...defined({
+      started_at: firing.startedAt?.toISOString(),
+      ended_at: firing.endedAt?.toISOString(),
+      outcome,
+      detail,
+      duration_ms: durationMs,
+      cost_cents: costCents,
+      receipt,
+    }),
+  };
+}

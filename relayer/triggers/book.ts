@@ -1,0 +1,251 @@
+/** The rows of triggers: made, listed, paused and deleted. */
+import { sql, type RawBuilder } from "kysely";
+import { KeywrightError } from "../../protocol/errors";
+import type { AccountId, Cid, KeyId } from "../../protocol/ids";
+import { TRIGGER_LIMITS } from "../../protocol/limits";
+import { nextDue } from "../../protocol/schedule";
+import { HOOK_HEADERS, type Settings } from "../../protocol/trigger";
+import type { Page } from "../credits/types";
+import type { Db } from "../store/database";
+import type { FiringView, NewTrigger, TriggerView } from "./types";
+
+const SHOWN = [
+  "id",
+  "account_id",
+  "key_id",
+  "name",
+  "kind",
+  "settings",
+  "cid",
+  "params_sha256",
+  "state",
+  "reason",
+  "failures",
+  "next_due",
+  "last_fired_at",
+  "last_outcome",
+  "created_at",
+] as const;
+
+export class TriggerBook {
+  readonly #db: Db;
+
+  constructor(db: Db) {
+    this.#db = db;
+  }
+
+  /** Stored before its key is attached: no attached key is without its trigger. Repeating it changes nothing. */
+  async add(trigger: NewTrigger): Promise<void> {
+    const { id, accountId, keyId, name, kind, settings, cid, paramsSha256, code, sealed } = trigger;
+    const { rows } = await sql<{ known: boolean; own: number }>`
+      select exists (select from triggers where id = ${id}) as known,
+        (select count(*)::int4 from triggers where account_id = ${accountId} and state <> 'deleted') as own`.execute(
+      this.#db,
+    );
+    if (rows[0]?.known === true) return;
+    if ((rows[0]?.own ?? 0) >= TRIGGER_LIMITS.perAccount)
+      throw new KeywrightError("too_many_triggers", `An account has at most ${TRIGGER_LIMITS.perAccount} triggers.`);
+    await this.#db
+      .insertInto("triggers")
+      .values({
+        id,
+        account_id: accountId,
+        key_id: keyId,
+        name,
+        kind,
+        settings: JSON.stringify(settings),
+        cid,
+        params_sha256: paramsSha256,
+        code: code ?? null,
+        sealed,
+        state: "unattached",
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  }
+
+  /** @throws KeywrightError `trigger_not_found`. */
+  async one(id: string, accountId?: AccountId): Promise<TriggerView & { readonly sealed: string }> {
+    let query = this.#db
+      .selectFrom("triggers")
+      .select([...SHOWN, "sealed"])
+      .where("id", "=", id)
+      .where("state", "<>", "deleted");
+    if (accountId !== undefined) query = query.where("account_id", "=", accountId);
+    const row = await query.executeTakeFirst();
+    if (row === undefined) throw new KeywrightError("trigger_not_found", "There is no such trigger.");
+    return { ...viewOf(row), sealed: row.sealed };
+  }
+
+  async list(
+    accountId: AccountId,
+    page: Page,
+  ): Promise<{ readonly items: readonly TriggerView[]; readonly total: number }> {
+    const own = this.#db.selectFrom("triggers").where("account_id", "=", accountId).where("state", "<>", "deleted");
+    const rows = await own
+      .select(SHOWN)
+      .orderBy("created_at")
+      .orderBy("id")
+      .limit(page.size)
+      .offset(page.number * page.size)
+      .execute();
+    const { total } = await own.select(sql<number>`count(*)::int4`.as("total")).executeTakeFirstOrThrow();
+    return { items: rows.map(viewOf), total };
+  }
+
+  async firings(
+    triggerId: string,
+    page: Page,
+  ): Promise<{ readonly items: readonly FiringView[]; readonly total: number }> {
+    const own = this.#db.selectFrom("trigger_firings").where("trigger_id", "=", triggerId);
+    const rows = await own
+      .selectAll()
+      .orderBy("due_at", "desc")
+      .orderBy("id")
+      .limit(page.size)
+      .offset(page.number * page.size)
+      .execute();
+    const { total } = await own.select(sql<number>`count(*)::int4`.as("total")).executeTakeFirstOrThrow();
+    const items = rows.map((row) => ({
+      id: row.id,
+      triggerId: row.trigger_id,
+      kind: row.kind,
+      cause: row.cause_key,
+      state: row.state,
+      dueAt: row.due_at,
+      outcome: row.outcome ?? undefined,
+      detail: row.detail ?? undefined,
+      durationMs: row.duration_ms ?? undefined,
+      costCents: row.cost_cents ?? undefined,
+      receipt: row.receipt ?? undefined,
+      startedAt: row.started_at ?? undefined,
+      endedAt: row.ended_at ?? undefined,
+    }));
+    return { items, total };
+  }
+
+  /** From now on: what was due while it did not act does not fire. */
+  async activate(
+    id: string,
+    from: readonly ("unattached" | "paused")[],
+    head: number | undefined,
+    now: RawBuilder<Date> = sql<Date>`now()`,
+  ): Promise<void> {
+    await this.#db.transaction().execute(async (trx) => {
+      const row = await trx
+        .selectFrom("triggers")
+        .select(["settings", "state"])
+        .where("id", "=", id)
+        .forUpdate()
+        .executeTakeFirst();
+      if (row === undefined || !(from as readonly string[]).includes(row.state)) return;
+      await trx
+        .updateTable("triggers")
+        .set({
+          state: "active",
+          reason: null,
+          failures: 0,
+          next_due: nextOf(row.settings, await timeOf(trx, now)),
+          from_block: head === undefined ? null : head + 1,
+        })
+        .where("id", "=", id)
+        .execute();
+    });
+  }
+
+  async pause(id: string): Promise<void> {
+    await this.#db
+      .updateTable("triggers")
+      .set({ state: "paused", reason: null })
+      .where("id", "=", id)
+      .where("state", "=", "active")
+      .execute();
+  }
+
+  async rename(id: string, name: string): Promise<void> {
+    await this.#db.updateTable("triggers").set({ name }).where("id", "=", id).execute();
+  }
+
+  /** Firings that wait end; one that runs is made to its end. */
+  async delete(id: string): Promise<void> {
+    await this.#db.transaction().execute(async (trx) => {
+      await trx
+        .updateTable("triggers")
+        .set({ state: "deleted", next_due: null, code: null })
+        .where("id", "=", id)
+        .execute();
+      await sql`update trigger_firings set state = 'ended', outcome = 'deleted', cause = null, ended_at = now()
+        where trigger_id = ${id} and state = 'waiting'`.execute(trx);
+    });
+  }
+}
+
+const nextOf = (settings: Settings, now: Date): Date | null => {
+  const next = "schedule" in settings ? nextDue(settings.schedule, now.getTime()) : undefined;
+  return next === undefined ? null : new Date(next);
+};
+
+async function timeOf(db: Db, sqlNow: RawBuilder<Date>): Promise<Date> {
+  const { rows } = await sql<{ now: Date }>`select ${sqlNow} as now`.execute(db);
+  return rows[0]?.now ?? new Date();
+}
+
+const ATTACHED_AT_A_TIME = 100;
+
+/** Triggers of ChainSecured accounts act once the contract's events show that their owner has set their keys. */
+export async function attachSeen(db: Db, head: { headNumber(): Promise<number | undefined> }): Promise<void> {
+  const { rows } = await sql<{ id: string; kind: string }>`
+    select id, kind from triggers where state = 'unattached' and exists (
+      select from chain_events where chain_events.account_id = triggers.account_id and name = 'UsageApiKeySet'
+        and not removed and not retracted and args->>'keyId' = triggers.key_id
+    ) limit ${sql.lit(ATTACHED_AT_A_TIME)}`.execute(db);
+  if (rows.length === 0) return;
+  const newest = await head.headNumber();
+  const book = new TriggerBook(db);
+  for (const { id } of rows) await book.activate(id, ["unattached"], newest);
+}
+
+interface TriggerRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly key_id: string;
+  readonly name: string;
+  readonly kind: TriggerView["kind"];
+  readonly settings: Settings;
+  readonly cid: string;
+  readonly params_sha256: string;
+  readonly state: TriggerView["state"];
+  readonly reason: string | null;
+  readonly failures: number;
+  readonly next_due: Date | null;
+  readonly last_fired_at: Date | null;
+  readonly last_outcome: string | null;
+  readonly created_at: Date;
+}
+
+const viewOf = (row: TriggerRow): TriggerView => ({
+  id: row.id,
+  accountId: row.account_id as AccountId,
+  keyId: row.key_id as KeyId,
+  name: row.name,
+  kind: row.kind,
+  settings: row.settings,
+  cid: row.cid as Cid,
+  paramsSha256: row.params_sha256,
+  state: row.state,
+  reason: row.reason ?? undefined,
+  failures: row.failures,
+  nextDue: row.state === "active" ? (row.next_due ?? undefined) : undefined,
+  lastFiredAt: row.last_fired_at ?? undefined,
+  lastOutcome: row.last_outcome ?? undefined,
+  createdAt: row.created_at,
+});
+
+/** Those of a request's headers that the verification of hooks reads. */
+export const hookHeadersOf = (header: (name: string) => string | undefined): Record<string, string> =>
+  Object.fromEntries(
+    HOOK_HEADERS.flatMap((name) => {
+      const value = header(name);
+      return value === undefined ? [] : [[name, value.slice(0, 1_024)]];
+    }),
+  );

@@ -1,0 +1,136 @@
+/**
+ * Makes one firing: the executor checks the cause and asks the contract, credit is reserved, the firing is marked as
+ * begun, the executor runs the action, the time used is charged. The keyholder never returns the key; the relayer has
+ * only the sealed definition.
+ */
+import { KeywrightError, type ErrorCode } from "../../protocol/errors";
+import type { ExecutorAnswer, TriggerCredential } from "../../protocol/executor";
+import type { KeyState } from "../../protocol/keyState";
+import { TRIGGER_LIMITS } from "../../protocol/limits";
+import type { Cause } from "../../protocol/trigger";
+import type { Credits } from "../credits";
+import type { AskedRun } from "../executor/askedRun";
+import type { Executor } from "../executor/client";
+import { settleRan } from "../ran";
+import { runIdOf, type Firings } from "./firings";
+import type { Claimed, Fired } from "./types";
+
+export interface FireParts {
+  readonly executor: Pick<Executor, "askRun">;
+  readonly credits: Pick<Credits, "reservations">;
+  readonly firings: Pick<Firings, "begin" | "retry" | "end">;
+  /** The block of the last answered write. */
+  readonly lastWrite: () => Promise<number>;
+  /** Wall time of a run, in ms. */
+  readonly limitMs: () => Promise<number>;
+  readonly onRan: (ran: ExecutorAnswer<"run">) => void;
+  /** The run begins: so many seconds after it was due. */
+  readonly onBegun: (lateSeconds: number) => void;
+  readonly nowMs: () => number;
+}
+
+const HOUR_MS = 3_600_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+/** A log may be in a block that the keyholder's endpoints do not have yet, or not any more. */
+const LOG_WAIT_MS = 10 * 60_000;
+
+/** The row was taken from this instance. */
+class Lost extends Error {
+  override readonly name = "Lost";
+}
+
+/** @returns how it ended; undefined if another attempt will be made. */
+export async function fire(parts: FireParts, claimed: Claimed, by?: Cause): Promise<Fired | undefined> {
+  const asked = parts.executor.askRun(await questionOf(parts, claimed, by), {
+    requestId: claimed.id,
+    account: claimed.accountId,
+  });
+  const fired = await run(parts, claimed, asked).catch((error: unknown) => {
+    asked.abandon();
+    return endOf(parts, claimed, asked, error);
+  });
+  if (fired !== undefined) await parts.firings.end(claimed, fired);
+  return fired;
+}
+
+async function questionOf({ lastWrite }: FireParts, claimed: Claimed, by?: Cause) {
+  const { accountId, sealed, cid, code } = claimed;
+  const cause = by ?? (claimed.cause as Cause);
+  const credential: TriggerCredential = { type: "trigger", accountId, sealed, cause };
+  return { credential, ...(code === undefined ? { cid } : { code }), params: "{}", notBefore: await lastWrite() };
+}
+
+async function run(parts: FireParts, claimed: Claimed, asked: AskedRun): Promise<Fired> {
+  const { credits } = parts;
+  const key = await asked.permission;
+  const runId = runIdOf(claimed);
+  const { limitMs } = await credits.reservations.reserveRun({
+    ...spenderOf(key),
+    limitMs: await parts.limitMs(),
+    runId,
+  });
+  const startedAt = new Date();
+  const ran = await begin(parts, claimed, asked, limitMs).catch(async (error: unknown) => {
+    await credits.reservations.releaseRun(runId);
+    throw error;
+  });
+  parts.onRan(ran);
+  const { accountId, keyId, triggerId, id: requestId } = claimed;
+  const costCents = await settleRan(credits, runId, ran, { accountId, keyId, requestId, triggerId, startedAt });
+  const { error, usage, receipt, response } = ran;
+  const detail = error?.message.slice(0, 500);
+  return {
+    outcome: error?.code ?? "succeeded",
+    ...(detail === undefined ? {} : { detail }),
+    durationMs: usage.durationMs,
+    costCents,
+    receipt,
+    response,
+  };
+}
+
+async function begin(
+  { firings, onBegun, nowMs }: FireParts,
+  claimed: Claimed,
+  asked: AskedRun,
+  limitMs: number,
+): Promise<ExecutorAnswer<"run">> {
+  if (!(await firings.begin(claimed))) throw new Lost();
+  onBegun(Math.max(0, nowMs() - claimed.dueAt.getTime()) / 1_000);
+  return asked.start(limitMs);
+}
+
+const spenderOf = ({ accountId, keyId, isAccountKey, capCents }: KeyState) => ({
+  accountId,
+  ...(isAccountKey ? {} : { keyId }),
+  ...(capCents === 0n ? {} : { capCents: Number(capCents) }),
+});
+
+/** A refusal ends the firing; what may pass by itself is tried again, as long as nothing ran. */
+async function endOf(parts: FireParts, claimed: Claimed, asked: AskedRun, error: unknown): Promise<Fired | undefined> {
+  if (error instanceof Lost) return undefined;
+  if (asked.mayHaveRun)
+    return { outcome: "interrupted", detail: "The executor failed during the run; nothing was charged." };
+  const { code, detail } =
+    error instanceof KeywrightError ? error : new KeywrightError("internal_error", "The service failed.");
+  if (isPassing(code, error) && claimed.kind !== "manual" && parts.nowMs() < latestOf(claimed, code)) {
+    await parts.firings.retry(claimed, pauseOf(claimed));
+    return undefined;
+  }
+  return { outcome: code === "trigger_not_due" ? "missed" : code, detail };
+}
+
+const isPassing = (code: ErrorCode, error: unknown): boolean =>
+  code === "log_not_found" ||
+  code === "internal_error" ||
+  (code === "trigger_not_due" && (error as KeywrightError).detail.endsWith("is yet to come.")) ||
+  (error instanceof KeywrightError && error.retryable);
+
+/** For schedules the keyholder says when it is too late. */
+function latestOf({ dueAt }: Claimed, code: ErrorCode): number {
+  return dueAt.getTime() + (code === "log_not_found" ? LOG_WAIT_MS : TRIGGER_LIMITS.waitHours * HOUR_MS);
+}
+
+const pauseOf = ({ attempt }: Claimed): number =>
+  Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10));

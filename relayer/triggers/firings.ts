@@ -1,0 +1,227 @@
+/**
+ * The rows of firings, as relayers share them: each is claimed by one instance, for one attempt. `began` is set before
+ * any code may run; a row that a dead relayer left is made again only if it is not set.
+ */
+import { sql, type RawBuilder } from "kysely";
+import type { AccountId, Cid, KeyId } from "../../protocol/ids";
+import { TRIGGER_LIMITS } from "../../protocol/limits";
+import type { Db, Trx } from "../store/database";
+import { leaseExpired } from "../store/instance";
+import type { TriggerKind } from "../../protocol/trigger";
+import type { NewFiring } from "./due";
+import type { Claimed, Fired } from "./types";
+
+/** Told in the transaction that pauses a trigger. */
+export type OnPaused = (
+  trx: Trx,
+  trigger: { readonly id: string; readonly accountId: AccountId; readonly reason: string },
+) => Promise<void>;
+
+export interface FiringsOptions {
+  readonly db: Db;
+  readonly instanceId: string;
+  readonly onPaused: OnPaused;
+  /** SQL of the time; default: the database's clock, which all relayers share. */
+  readonly now?: () => RawBuilder<Date>;
+}
+
+/** Ends that say nothing about the action or its key. */
+const NO_FAILURE = new Set([
+  "succeeded",
+  "missed",
+  "already_ran",
+  "interrupted",
+  "log_not_found",
+  "sandbox_crashed",
+  "unattached",
+]);
+/** A claim whose outcome was lost on the way back is noticed after this time. */
+const LOST_AFTER_SECONDS = 10;
+
+interface ClaimedRow {
+  readonly id: string;
+  readonly trigger_id: string;
+  readonly account_id: string;
+  readonly key_id: string;
+  readonly kind: TriggerKind | "manual";
+  readonly cause: unknown;
+  readonly due_at: Date;
+  readonly attempt: number;
+  readonly sealed: string;
+  readonly cid: string;
+  readonly code: string | null;
+}
+
+export class Firings {
+  /** Claims of this process that have not ended. */
+  readonly #active = new Set<string>();
+  readonly #options: FiringsOptions;
+
+  constructor(options: FiringsOptions) {
+    this.#options = options;
+  }
+
+  get #now(): RawBuilder<Date> {
+    return this.#options.now?.() ?? sql<Date>`now()`;
+  }
+
+  get active(): number {
+    return this.#active.size;
+  }
+
+  /**
+   * Claims up to `most` firings, round after round one of each account, the oldest first: an account with thousands
+   * that wait delays nobody else's.
+   */
+  async claim(most: number, mostEach: number): Promise<readonly Claimed[]> {
+    const { db, instanceId } = this.#options;
+    const { rows } = await sql<ClaimedRow>`
+      with waiting as (
+        select distinct account_id from trigger_firings where state = 'waiting'
+      ), picked as materialized (
+        select mine.id from waiting cross join lateral (
+          select id, due_at, row_number() over (order by due_at, id) as turn from (
+            select id, due_at from trigger_firings where state = 'waiting' and account_id = waiting.account_id
+              and not_before <= ${this.#now} order by due_at, id limit ${mostEach}
+          ) first
+        ) mine order by mine.turn, mine.due_at limit ${most}
+      ), locked as materialized (
+        select id from trigger_firings where id = any(array(select id from picked)) and state = 'waiting'
+        for update skip locked
+      ), claimed as (
+        update trigger_firings set state = 'running', instance_id = ${instanceId}, attempt = attempt + 1, began = false,
+          started_at = now()
+        from locked where trigger_firings.id = locked.id returning trigger_firings.*
+      )
+      select claimed.id, claimed.trigger_id, claimed.account_id, key_id, claimed.kind, cause, due_at, attempt, sealed,
+        cid, code
+      from claimed join triggers on triggers.id = claimed.trigger_id
+      order by due_at, claimed.id`.execute(db);
+    const claimed = rows.map(claimedOf);
+    for (const { id } of claimed) this.#active.add(id);
+    return claimed;
+  }
+
+  /**
+   * Stores a firing that this instance makes itself: a run by hand, or a hook whose caller waits. Undefined if its
+   * cause has a firing already.
+   */
+  async addOwn({ id, triggerId, accountId, causeKey, cause, kind, dueAt }: NewFiring): Promise<Claimed | undefined> {
+    this.#active.add(id);
+    const { rows } = await sql<ClaimedRow>`
+      with made as (
+        insert into trigger_firings (id, trigger_id, account_id, cause_key, cause, kind, state, due_at, not_before,
+          instance_id, attempt, started_at)
+        values (${id}, ${triggerId}, ${accountId}, ${causeKey}, ${JSON.stringify(cause) ?? null}::jsonb, ${kind},
+          'running', ${dueAt}, now(), ${this.#options.instanceId}, 1, now())
+        on conflict (trigger_id, cause_key) do nothing returning *
+      )
+      select made.id, made.trigger_id, made.account_id, key_id, made.kind, cause, due_at, attempt, sealed, cid, code
+      from made join triggers on triggers.id = made.trigger_id`.execute(this.#options.db);
+    if (rows[0] === undefined) this.#active.delete(id);
+    return rows[0] && claimedOf(rows[0]);
+  }
+
+  /** It could not be ended: its row is looked at again. */
+  lose({ id }: Claimed): void {
+    this.#active.delete(id);
+  }
+
+  /** Call before any code may run. False if the firing is no longer this instance's. */
+  async begin({ id, attempt }: Claimed): Promise<boolean> {
+    const { numUpdatedRows } = await this.#options.db
+      .updateTable("trigger_firings")
+      .set({ began: true })
+      .where("id", "=", id)
+      .where("attempt", "=", attempt)
+      .where("state", "=", "running")
+      .where("instance_id", "=", this.#options.instanceId)
+      .executeTakeFirst();
+    return numUpdatedRows > 0n;
+  }
+
+  /** Nothing ran: another attempt may be made, by any instance. */
+  async retry({ id, attempt }: Claimed, afterMs: number): Promise<void> {
+    await sql`update trigger_firings set state = 'waiting', instance_id = null, began = false,
+        not_before = ${this.#now} + ${afterMs}::float8 * interval '1 millisecond'
+      where id = ${id} and attempt = ${attempt} and state = 'running'`.execute(this.#options.db);
+    this.#active.delete(id);
+  }
+
+  /** The end of a firing, and what it means for its trigger: failures in a row pause it. */
+  async end({ id, attempt, triggerId, accountId }: Claimed, fired: Fired): Promise<void> {
+    const { outcome, detail = null, durationMs = null, costCents = null, receipt = null } = fired;
+    await this.#options.db.transaction().execute(async (trx) => {
+      const { rows } = await sql`update trigger_firings set state = 'ended', instance_id = null, outcome = ${outcome},
+          detail = ${detail}::text, duration_ms = ${durationMs}::float8, cost_cents = ${costCents}::int8,
+          receipt = ${receipt}::text, cause = null, ended_at = now()
+        where id = ${id} and attempt = ${attempt} and state = 'running' returning id`.execute(trx);
+      if (rows.length > 0) await this.#count(trx, { id: triggerId, accountId, outcome });
+    });
+    this.#active.delete(id);
+  }
+
+  async #count(
+    trx: Trx,
+    { id, accountId, outcome }: { readonly id: string; readonly accountId: AccountId; readonly outcome: string },
+  ): Promise<void> {
+    const failed = !NO_FAILURE.has(outcome);
+    const most = TRIGGER_LIMITS.failuresBeforePause;
+    const pauses = sql`triggers.state = 'active' and ${failed}::bool and triggers.failures + 1 >= ${most}::int4`;
+    const reason = `${most} firings in a row failed, the last one with ${outcome}.`;
+    const failures = failed ? sql`failures + 1` : outcome === "succeeded" ? sql`0` : sql`failures`;
+    const { rows } = await sql<{ paused: boolean }>`
+      with before as (select id, state from triggers where id = ${id} for update),
+      changed as (
+        update triggers set failures = ${failures}, last_fired_at = now(), last_outcome = ${outcome},
+          state = case when ${pauses} then 'paused' else triggers.state end,
+          reason = case when ${pauses} then ${reason} else reason end
+        from before where triggers.id = before.id returning triggers.state, before.state as earlier
+      )
+      select state = 'paused' and earlier = 'active' as paused from changed`.execute(trx);
+    if (rows[0]?.paused === true) await this.#options.onPaused(trx, { id, accountId, reason });
+  }
+
+  /** Firings of dead relayers, and of lost answers of this one, before any code ran: any instance may make them. */
+  async releaseLost(): Promise<void> {
+    await sql`update trigger_firings set state = 'waiting', instance_id = null
+      where state = 'running' and not began and kind <> 'manual' and ${this.#isLost()}`.execute(this.#options.db);
+  }
+
+  /** Those of which code may have run: they are not made again. */
+  async interrupted(): Promise<readonly (Claimed & { readonly runId: string })[]> {
+    const { rows } = await sql<ClaimedRow>`
+      select trigger_firings.id, trigger_id, trigger_firings.account_id, key_id, trigger_firings.kind, cause, due_at,
+        attempt, sealed, cid, code
+      from trigger_firings join triggers on triggers.id = trigger_id
+      where trigger_firings.state = 'running' and (began or trigger_firings.kind = 'manual') and ${this.#isLost()}
+      limit 100`.execute(this.#options.db);
+    return rows.map((row) => ({ ...claimedOf(row), runId: runIdOf(row) }));
+  }
+
+  #isLost() {
+    const mine = JSON.stringify([...this.#active]);
+    return sql<boolean>`(${leaseExpired("trigger_firings.instance_id")}
+      or (instance_id = ${this.#options.instanceId}
+        and trigger_firings.started_at < now() - ${LOST_AFTER_SECONDS} * interval '1 second'
+        and not (trigger_firings.id = any(array(select jsonb_array_elements_text(${mine}::jsonb))))))`;
+  }
+}
+
+/** Names the reservation of one attempt. */
+export const runIdOf = ({ id, attempt }: { readonly id: string; readonly attempt: number }): string =>
+  `firing-${id}-${attempt}`;
+
+const claimedOf = (row: ClaimedRow): Claimed => ({
+  id: row.id,
+  triggerId: row.trigger_id,
+  accountId: row.account_id as AccountId,
+  keyId: row.key_id as KeyId,
+  kind: row.kind,
+  cause: row.cause,
+  dueAt: row.due_at,
+  attempt: row.attempt,
+  sealed: row.sealed,
+  cid: row.cid as Cid,
+  code: row.code ?? undefined,
+});

@@ -1,0 +1,130 @@
+/** Triggers for the routes: their rows, the hooks' requests, runs by hand. */
+import { createHash } from "node:crypto";
+import { sql } from "kysely";
+import { KeywrightError } from "../../protocol/errors";
+import type { Credential } from "../../protocol/executor";
+import { TRIGGER_LIMITS } from "../../protocol/limits";
+import { causeKeyOf, type Cause } from "../../protocol/trigger";
+import type { Executor } from "../executor/client";
+import type { Db } from "../store/database";
+import type { TriggerBook } from "./book";
+import { newFiringId, storeFirings, type NewFiring } from "./due";
+import type { Engine } from "./engine";
+import type { Fired, TriggerView } from "./types";
+
+export interface TriggersParts {
+  readonly db: Db;
+  readonly executor: Pick<Executor, "call">;
+  readonly book: TriggerBook;
+  readonly engine: Pick<Engine, "make" | "hurry">;
+  /** The newest block of the chain. */
+  readonly headBlock: () => Promise<number | undefined>;
+}
+
+export interface HookAnswer {
+  readonly firingId: string;
+  readonly isRepeated: boolean;
+  readonly fired?: Fired | undefined;
+}
+
+type Sealed = TriggerView & { readonly sealed: string };
+
+export class Triggers {
+  readonly book: TriggerBook;
+  readonly #parts: TriggersParts;
+
+  constructor(parts: TriggersParts) {
+    this.#parts = parts;
+    this.book = parts.book;
+  }
+
+  async activate(id: string, from: "unattached" | "paused"): Promise<void> {
+    const head = await this.#parts.headBlock();
+    if (head === undefined) throw new KeywrightError("chain_unavailable", "The chain cannot be read at the moment.");
+    await this.book.activate(id, [from], head);
+    this.#parts.engine.hurry();
+  }
+
+  /**
+   * Accepts a request to a hook: verified by the keyholder, stored, and then made, by whichever relayer is next.
+   * @throws KeywrightError `trigger_not_found`, `trigger_paused`, `payload_too_large`, `rate_limited`, `queue_full`,
+   * `invalid_webhook_signature`, `malformed_json`, `invalid_body`, `executor_unavailable`.
+   */
+  async acceptHook(id: string, body: Buffer, headers: Record<string, string>, requestId: string): Promise<HookAnswer> {
+    const trigger = await this.book.one(id);
+    const { settings, accountId, sealed } = trigger;
+    if (!("hook" in settings)) throw new KeywrightError("trigger_not_found", "There is no such hook.");
+    requireActive(trigger);
+    const most = TRIGGER_LIMITS.hookBodyBytes;
+    if (body.length > most)
+      throw new KeywrightError("payload_too_large", `The body may have at most ${most} bytes here.`, {
+        limit_bytes: most,
+      });
+    await this.#requireRoom(trigger);
+    const request = { accountId, sealed, body: body.toString("base64"), headers };
+    const { accepted, key } = await this.#parts.executor.call("acceptHook", request, { requestId });
+    const cause: Cause = { type: "hook", accepted };
+    const firing = { ...this.#firing(trigger, `hook:${key}`), cause, kind: "hook" };
+    if (settings.hook.respond) {
+      const fired = await this.#parts.engine.make(firing);
+      return fired === undefined ? this.#earlier(firing) : { firingId: firing.id, isRepeated: false, fired };
+    }
+    const [stored] = await storeFirings(this.#parts.db, [firing]);
+    if (stored === undefined) return this.#earlier(firing);
+    this.#parts.engine.hurry();
+    return { firingId: stored, isRepeated: false };
+  }
+
+  /**
+   * @param actId of the request, if it may be repeated: the same run then
+   * @throws KeywrightError `trigger_paused` for one whose key is not attached.
+   */
+  async run(
+    trigger: Sealed,
+    credential: Credential,
+    actId: string | undefined,
+  ): Promise<{ id: string; fired: Fired | undefined }> {
+    if (trigger.state === "unattached") requireActive(trigger);
+    const id = actId === undefined ? newFiringId() : createHash("sha256").update(actId).digest("hex").slice(0, 32);
+    const cause: Cause = { type: "manual", id, by: credential };
+    const firing = { ...this.#firing(trigger, causeKeyOf(cause)), id, cause: undefined, kind: "manual" };
+    return { id, fired: await this.#parts.engine.make(firing, cause) };
+  }
+
+  #firing({ id: triggerId, accountId }: TriggerView, causeKey: string): Omit<NewFiring, "cause" | "kind"> {
+    return { id: newFiringId(), triggerId, accountId, causeKey, dueAt: new Date() };
+  }
+
+  async #earlier({ triggerId, causeKey }: NewFiring): Promise<HookAnswer> {
+    const row = await this.#parts.db
+      .selectFrom("trigger_firings")
+      .select("id")
+      .where("trigger_id", "=", triggerId)
+      .where("cause_key", "=", causeKey)
+      .executeTakeFirst();
+    return { firingId: row?.id ?? "", isRepeated: true };
+  }
+
+  /** Each hook has a rate of its own, and an account's firings that wait are bounded. */
+  async #requireRoom({ id, accountId }: TriggerView): Promise<void> {
+    const { rows } = await sql<{ recent: number; waiting: number }>`
+      select (select count(*)::int4 from trigger_firings where trigger_id = ${id}
+          and due_at > now() - interval '1 minute' and kind = 'hook') as recent,
+        (select count(*)::int4 from trigger_firings where account_id = ${accountId} and state = 'waiting') as waiting
+      `.execute(this.#parts.db);
+    const { recent = 0, waiting = 0 } = rows[0] ?? {};
+    if (recent >= TRIGGER_LIMITS.hooksPerMinute)
+      throw new KeywrightError("rate_limited", "Too many requests to this hook.", {}, { retryAfterSeconds: 10 });
+    if (waiting >= TRIGGER_LIMITS.waitingPerAccount)
+      throw new KeywrightError("queue_full", "Too many firings of the account wait.", {}, { retryAfterSeconds: 10 });
+  }
+}
+
+function requireActive({ state }: TriggerView): void {
+  if (state === "active") return;
+  const detail =
+    state === "paused"
+      ? "The trigger is paused."
+      : "The trigger's key is not attached yet: its owner sets it on the chain.";
+  throw new KeywrightError("trigger_paused", detail);
+}

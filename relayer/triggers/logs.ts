@@ -1,0 +1,170 @@
+/**
+ * Finds the logs that fire triggers. One instance searches block after block, for each number of confirmations up to
+ * the blocks that have as many; firings and position are stored together. A reorganisation deeper than that is searched
+ * again from the last common block, and a log that has fired does not fire again in its new block.
+ */
+import { sql } from "kysely";
+import { parseAddress, type Address } from "../../protocol/ids";
+import { TRIGGER_LIMITS } from "../../protocol/limits";
+import { causeKeyOf, topicsMatch, type EventSettings } from "../../protocol/trigger";
+import type { Block, Header } from "../chain/events/blockReader";
+import type { ChainLog } from "../chain/events/eventRows";
+import type { LogSource } from "../chain/events/logSource";
+import type { Db } from "../store/database";
+import { newFiringId, storeFirings, type NewFiring } from "./due";
+
+interface Watcher {
+  readonly id: string;
+  readonly account_id: string;
+  readonly settings: { readonly event: EventSettings };
+  readonly from_block: number;
+}
+
+interface Position {
+  readonly next: number;
+  readonly recent: readonly Block[];
+}
+
+const BLOCKS_AT_ONCE = 32;
+const KEPT_BLOCKS = 256;
+
+export class LogSearch {
+  readonly #db: Db;
+  readonly #logs: LogSource;
+  readonly #nowMs: () => number;
+
+  constructor(db: Db, logs: LogSource, nowMs: () => number = () => Date.now()) {
+    this.#db = db;
+    this.#logs = logs;
+    this.#nowMs = nowMs;
+  }
+
+  async headNumber(): Promise<number | undefined> {
+    return (await this.#logs.head())?.number;
+  }
+
+  async turn(): Promise<void> {
+    const watchers = await this.#watchers();
+    if (watchers.length === 0) return;
+    const head = await this.#logs.head();
+    if (head === undefined) return;
+    const depths = new Set(watchers.map(({ settings }) => settings.event.confirmations));
+    for (const confirmations of depths) {
+      const those = watchers.filter(({ settings }) => settings.event.confirmations === confirmations);
+      await this.#search(confirmations, those, head.number - confirmations + 1);
+    }
+  }
+
+  async #watchers(): Promise<readonly Watcher[]> {
+    const { rows } = await sql<Watcher>`
+      select id, account_id, settings, from_block from triggers where state = 'active' and kind = 'event'
+      order by id`.execute(this.#db);
+    return rows;
+  }
+
+  async #search(confirmations: number, watchers: readonly Watcher[], last: number): Promise<void> {
+    const first = Math.min(...watchers.map(({ from_block }) => from_block));
+    let at = await this.#position(confirmations);
+    if (at === undefined || at.next < first) at = { next: first, recent: [] };
+    for (let read = 0; read < BLOCKS_AT_ONCE; read += 1) {
+      const moved = await this.#step(confirmations, watchers, at, last);
+      if (moved === undefined) return;
+      at = moved;
+    }
+  }
+
+  /** Undefined when nothing more can be read now. */
+  async #step(
+    confirmations: number,
+    watchers: readonly Watcher[],
+    at: Position,
+    last: number,
+  ): Promise<Position | undefined> {
+    const newest = at.recent.at(-1);
+    const block = at.next <= last ? await this.#logs.block(at.next) : undefined;
+    const isReplaced =
+      block === undefined ? await this.#isReplaced(newest) : newest !== undefined && block.parentHash !== newest.hash;
+    if (isReplaced) return this.#move(confirmations, at, { next: at.next - 1, recent: at.recent.slice(0, -1) }, []);
+    if (block === undefined) return undefined;
+    const firings = await this.#firingsIn(block, watchers);
+    if (firings === undefined) return undefined;
+    const { number, hash } = block;
+    const recent = [...at.recent, { number, hash }].slice(-KEPT_BLOCKS);
+    return this.#move(confirmations, at, { next: at.next + 1, recent }, firings);
+  }
+
+  /** The last block searched is no longer the chain's. */
+  async #isReplaced(newest: Block | undefined): Promise<boolean> {
+    const now = newest && (await this.#logs.block(newest.number));
+    return now !== undefined && now.hash !== newest?.hash;
+  }
+
+  async #firingsIn(block: Header, watchers: readonly Watcher[]): Promise<readonly NewFiring[] | undefined> {
+    const found: NewFiring[] = [];
+    const watching = watchers.filter(({ from_block }) => from_block <= block.number);
+    const addresses = new Set(watching.map(addressOf));
+    for (const address of addresses) {
+      const logs = await this.#logs.logsOf(block, address);
+      if (logs === undefined) return undefined;
+      const those = logs.length === 0 ? [] : watching.filter((watcher) => addressOf(watcher) === address);
+      found.push(...those.flatMap((watcher) => firingsOf(watcher, block, logs, new Date(this.#nowMs()))));
+    }
+    return found;
+  }
+
+  async #move(
+    confirmations: number,
+    from: Position,
+    to: Position,
+    firings: readonly NewFiring[],
+  ): Promise<Position | undefined> {
+    const isMoved = await this.#db.transaction().execute(async (trx) => {
+      const { rows } = await sql`
+        insert into trigger_scans (confirmations, next_block, recent)
+        values (${confirmations}, ${to.next}, ${JSON.stringify(to.recent)}::jsonb)
+        on conflict (confirmations) do update set next_block = excluded.next_block, recent = excluded.recent
+          where trigger_scans.next_block <= ${from.next}::int8
+        returning confirmations`.execute(trx);
+      if (rows.length > 0) await storeFirings(trx, firings);
+      return rows.length > 0;
+    });
+    if (isMoved && firings.length > 0) await this.#pauseCrowded(firings);
+    return isMoved ? to : undefined;
+  }
+
+  /** A contract that logs more than its trigger's runs can follow would fill the store. */
+  async #pauseCrowded(firings: readonly NewFiring[]): Promise<void> {
+    const ids = JSON.stringify([...new Set(firings.map(({ triggerId }) => triggerId))]);
+    await sql`update triggers set state = 'paused', reason = 'More firings wait than the service keeps for one trigger.'
+      where state = 'active' and id = any(array(select jsonb_array_elements_text(${ids}::jsonb)))
+        and (select count(*) from trigger_firings where trigger_id = triggers.id and state = 'waiting')
+          > ${TRIGGER_LIMITS.waitingPerAccount}`.execute(this.#db);
+  }
+
+  async #position(confirmations: number): Promise<Position | undefined> {
+    const row = await this.#db
+      .selectFrom("trigger_scans")
+      .selectAll()
+      .where("confirmations", "=", confirmations)
+      .executeTakeFirst();
+    return row && { next: row.next_block, recent: row.recent };
+  }
+}
+
+const addressOf = ({ settings }: Watcher): Address => parseAddress(settings.event.address) as Address;
+
+function firingsOf(watcher: Watcher, block: Block, logs: readonly ChainLog[], dueAt: Date): NewFiring[] {
+  const { topics } = watcher.settings.event;
+  const places = new Map<string, number>();
+  const inOrder = [...logs].sort((one, other) => Number(one.logIndex) - Number(other.logIndex));
+  return inOrder.flatMap((log) => {
+    if (!topicsMatch(topics, log.topics)) return [];
+    const place = places.get(log.transactionHash) ?? 0;
+    places.set(log.transactionHash, place + 1);
+    const { number: blockNumber, hash: blockHash } = block;
+    const cause = { type: "event", blockNumber, blockHash, transactionHash: log.transactionHash, place } as const;
+    const { id: triggerId, account_id: accountId } = watcher;
+    const known = { id: newFiringId(), triggerId, accountId, causeKey: causeKeyOf(cause), cause };
+    return [{ ...known, kind: "event", dueAt }];
+  });
+}

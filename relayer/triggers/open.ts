@@ -1,0 +1,61 @@
+/** Assembles triggers from the parts of a relayer. */
+import type { Logger } from "../../protocol/log";
+import type { ExecutorAnswer } from "../../protocol/executor";
+import { Leases } from "../chain/leases";
+import type { Chain } from "../chain/types";
+import type { Credits } from "../credits";
+import type { Executor } from "../executor/client";
+import type { Metrics } from "../metrics";
+import type { Db } from "../store/database";
+import { enqueue } from "../store/outbox";
+import { Triggers } from ".";
+import { TriggerBook } from "./book";
+import { Engine } from "./engine";
+import { Firings, type OnPaused } from "./firings";
+import { LogSearch } from "./logs";
+
+export interface TriggersNeeds {
+  readonly db: Db;
+  readonly instanceId: string;
+  readonly executor: Executor;
+  readonly executorInfo: () => Promise<ExecutorAnswer<"info">>;
+  readonly credits: Credits;
+  readonly chain: Pick<Chain, "logs" | "lastWrite">;
+  readonly metrics?: Pick<Metrics, "countFiring" | "countRun">;
+  readonly log: Logger;
+}
+
+/** Of the executor's places for runs, while it cannot say how many it has. */
+const FEWEST_PLACES = 2;
+const DEFAULT_WALL_MS = 60_000;
+
+export async function openTriggers(needs: TriggersNeeds): Promise<{ triggers: Triggers; engine: Engine }> {
+  const { db, instanceId, executor, executorInfo, credits, chain, metrics, log } = needs;
+  const size = await executorInfo().then(
+    ({ pool }) => pool.size,
+    () => 0,
+  );
+  const firings = new Firings({ db, instanceId, onPaused: paused(log) });
+  const search = new LogSearch(db, chain.logs);
+  const engine = new Engine({
+    ...{ db, executor, credits, firings, search, log },
+    leases: new Leases(db, instanceId),
+    places: Math.max(FEWEST_PLACES, Math.floor(size / 2)),
+    lastWrite: () => chain.lastWrite(),
+    limitMs: async () => (await executorInfo()).limits["wallMs"] ?? DEFAULT_WALL_MS,
+    onRan: ({ error, usage, serviceFault }) =>
+      metrics?.countRun({ error: error?.code, seconds: usage.durationMs / 1_000, serviceFault }),
+    onBegun: (lateSeconds) => metrics?.countFiring(lateSeconds),
+    nowMs: () => Date.now(),
+  });
+  const headBlock = (): Promise<number | undefined> => search.headNumber();
+  const triggers = new Triggers({ db, executor, book: new TriggerBook(db), engine, headBlock });
+  return { triggers, engine };
+}
+
+const paused =
+  (log: Logger): OnPaused =>
+  async (trx, { id, accountId, reason }) => {
+    await enqueue(trx, accountId, "trigger.paused", { trigger_id: id, reason });
+    log.info({ audit: true, trigger: id, account: accountId, reason }, "a trigger was paused");
+  };
