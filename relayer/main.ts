@@ -93,12 +93,8 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   );
   running.add("chain", () => chain.close());
   running.add("webhooks", startWebhookWork(log, { store, executor, chain, metrics }));
-  metrics.watchWebhooks(() => lateness(store.db));
-  metrics.watchChain(chain);
-  metrics.watchEndpoints(chain);
+  watchParts(metrics, { store, chain, credits });
   metrics.watchLedger(startAudit(log, store, running));
-  metrics.watchProcessor(() => credits.processorCheck?.figures);
-  metrics.watchStore(() => store.pool());
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
   startHousekeeping(config, store, log, running);
   running.add("shared code", startTrimming(sharedCode, log));
@@ -136,6 +132,17 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     },
     "the relayer is listening",
   );
+}
+
+function watchParts(
+  metrics: Metrics,
+  { store, chain, credits }: Pick<HandlerNeeds, "store" | "chain" | "credits">,
+): void {
+  metrics.watchWebhooks(() => lateness(store.db));
+  metrics.watchChain(chain);
+  metrics.watchEndpoints(chain);
+  metrics.watchProcessor(() => credits.processorCheck?.figures);
+  metrics.watchStore(() => store.pool());
 }
 
 async function startTriggers(
