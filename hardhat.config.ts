@@ -44,6 +44,7 @@ subtask(
 const TYPED = [
   "contracts/AccountManager.sol/AccountManager",
   "contracts/ApplicationAllowlist.sol/ApplicationAllowlist",
+  "contracts/Budgets.sol/Budgets",
   "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol/ERC2771Forwarder",
 ];
 subtask("typechain:generate-types", async (_, { config }) => {

@@ -71,6 +71,8 @@ export interface Ops {
   getActionPublicKey(args: { ipfsId: string; curve?: "secp256k1" | "ed25519" | "bip340" | "p256" }): Promise<string>;
   /** The address of any action. */
   getActionWalletAddress(args: { ipfsId: string }): Promise<string>;
+  /** Counts an amount against a budget of this code, before it is signed. What is left of the limit. */
+  spend(args: { budget: string; amount: string; limit: string; window: "hour" | "day" }): Promise<string>;
 }
 // end
 

@@ -91,6 +91,12 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
     // --------------------------------------------------------------------------------------------------------- views
 
     /// @inheritdoc IApiPayers
+    function isApiPayer(address payer) external view returns (bool) {
+        (bool added, uint256 activeFrom) = _payers.activeFrom.tryGet(payer);
+        return added && block.timestamp >= activeFrom;
+    }
+
+    /// @inheritdoc IApiPayers
     function apiPayers() external view returns (address[] memory payers) {
         ScheduledPayer[] memory found = _payersThat(true);
         payers = new address[](found.length);

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { deploymentSettings, type DeploymentSettings } from "../protocol/deployment";
 import { PRICES, RUN_LIMITS, type Prices, type RunLimits } from "../protocol/limits";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
+import { leaseDepthOf, type LeaseDepth } from "./budgets/depth";
 import { LIMIT_CEILINGS, LIMIT_NAMES, limitVariable, type LimitName } from "./limits";
 import { parseJson } from "../protocol/json";
 
@@ -167,6 +168,12 @@ const VARIABLES = {
       "what the payers' gas may cost within an hour at the fees signed; default 10^19 (ten coins) in production, " +
         "a million coins else",
     ),
+  LEASE_CONFIRMATIONS: integer(1, 1_000)
+    .optional()
+    .describe(
+      "blocks that the lease of a budget needs, its own included, before anything is spent of it; default by " +
+        "network, 1 on the development chain",
+    ),
   MAX_TOP_UP_WEI: wei
     .default(1_000_000_000_000_000_000n)
     .describe("the most one top-up moves from the admin payer to a payer"),
@@ -227,6 +234,7 @@ export interface Config extends Omit<Values, Derived>, DeploymentSettings {
   readonly maxHeadAgeSeconds: number;
   readonly drainMs: number;
   readonly maxGasWeiPerHour: bigint;
+  readonly leaseDepth: LeaseDepth;
   readonly limits: RunLimits;
   readonly prices: Prices;
 }
@@ -321,6 +329,7 @@ function assemble(values: Values, network: DeploymentSettings, limits: RunLimits
     maxGasWeiPerHour:
       values.MAX_GAS_WEI_PER_HOUR ??
       DEFAULT_GAS_WEI_PER_HOUR[values.NODE_ENV === "production" ? "production" : "development"],
+    leaseDepth: leaseDepthOf(network.chainId, values.LEASE_CONFIRMATIONS),
     limits,
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
   };

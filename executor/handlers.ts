@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { AccountId, Hash32 } from "../protocol/ids";
 import type { ExecutorAnswer } from "../protocol/executor";
+import type { LeaseRequests } from "./budgets/requests";
 import type { Callers } from "./access/callers";
 import type { Chain } from "./chain/chain";
 import type { Config } from "./config";
@@ -31,6 +32,7 @@ export interface ServiceParts {
   readonly publicKeys: PublicKeys;
   readonly webhooks: Webhooks;
   readonly writes: Writes;
+  readonly leases: LeaseRequests;
   readonly forwards: Forwards;
   readonly gas: GasGuard;
   readonly runner: Runner;
@@ -70,6 +72,8 @@ export function createHandlers(parts: ServiceParts): Handlers {
     signForwardOfIdentity: (request) => forwards.signOfIdentity(request),
     signNoop: async (request) => (await gas.ready(), writes.signNoop(request)),
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
+    nextLeases: (_request, { signal }) => parts.leases.next(signal),
+    leaseOutcome: (request) => parts.leases.outcome(request),
     payers: (request) => writes.payers(request),
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...defined({ tlsCertFile }) }, request),
     evidenceQuote: (request) => quoteEvidence(parts.tee, request),

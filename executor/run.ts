@@ -214,7 +214,7 @@ export class Runner {
     const { code, authorization, pkpId, limits, params, signal, firing } = run;
     const { keyId, cid, decision } = authorization;
     const permission = new StartPermission(authorization, run.askedAt, run.authorize);
-    const opsOf = (granted: Authorization): OpHandler =>
+    const opsOf = (granted: Permitted): OpHandler =>
       createOps(this.#parts, granted, pkpId, (used) => run.use.pkps.add(used));
     let ops: OpHandler | undefined;
     let isStarted = false;

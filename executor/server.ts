@@ -85,6 +85,9 @@ const CALLS = new Map<string, ExecutorCall>(
   Object.entries(EXECUTOR_CALLS).map(([name, { path }]) => [path, name as ExecutorCall]),
 );
 
+/** Made all the time, by a relayer that has nothing to do. */
+const QUIET: ReadonlySet<string> = new Set([EXECUTOR_CALLS.ready.path, EXECUTOR_CALLS.nextLeases.path]);
+
 export class ExecutorServer {
   readonly #server: Server;
   #handlers: Partial<Handlers> | undefined;
@@ -192,7 +195,7 @@ export class ExecutorServer {
     } finally {
       const ms = Math.round((performance.now() - startedAt) * 100) / 100;
       const line: CallLine = { requestId, path: request.url?.slice(0, 64), status, ms };
-      this.#calls[request.url === EXECUTOR_CALLS.ready.path ? "debug" : "info"](line, "call");
+      this.#calls[QUIET.has(request.url ?? "") ? "debug" : "info"](line, "call");
       if (--this.#open === 0) this.#onIdle?.();
     }
   }

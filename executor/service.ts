@@ -15,6 +15,10 @@ import type { AccountId, Hash32, KeyId } from "../protocol/ids";
 import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
 import { Callers } from "./access/callers";
 import { Chain, WrongChain } from "./chain/chain";
+import { Budgets } from "./budgets/budgets";
+import { LeaseRequests } from "./budgets/requests";
+import { BudgetReads } from "./chain/budgetReads";
+import { budgetsAddressOf } from "../protocol/budgets";
 import { CidComputer } from "../protocol/cidComputer";
 import { Code } from "./code/code";
 import { CodeStore } from "./code/store";
@@ -118,10 +122,12 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const statementKey = new StatementKey(keyring);
   const root = keyring.rootStatement(statementKey.publicKey);
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, root, pool);
+  const leases = new LeaseRequests();
   const triggers = openTriggers(config, { keyring, statementKey, chain, callers });
   const runner = new Runner({
     triggers,
     chain,
+    budgets: openBudgets(config, chain, leases),
     receipts: new Receipts({ chain, statementKey, keyNamespace, ...receiptTerms(config, configDocument) }),
     keyring,
     callers,
@@ -130,8 +136,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     limits: config.limits,
     privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
   });
-  const writes = openWrites(config, chain, keyring, callers, domain, gas);
-  const publicKeys = new PublicKeys(keyring, keyNamespace, statementKey);
+  const writes = openWrites(config, chain, keyring, callers, domain, gas, leases);
   server.serve(
     createHandlers({
       config,
@@ -140,9 +145,10 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       chain,
       callers,
       mint: new Mint(keyring, domain),
-      publicKeys,
+      publicKeys: new PublicKeys(keyring, keyNamespace, statementKey),
       webhooks: new Webhooks(statementKey, fetcher),
       writes,
+      leases,
       forwards: openForwards(config, keyring, callers, writes, chain),
       gas,
       runner,
@@ -155,7 +161,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     }),
   );
   // Added last, so it runs first: open calls finish while everything they need is still available.
-  undo.add(() => server.close(config.drainMs));
+  undo.add(() => (leases.stop(), server.close(config.drainMs)));
 }
 
 const receiptTerms = (
@@ -320,6 +326,9 @@ function gasGuard(config: Config, chain: Chain): GasGuard {
   return new GasGuard(rules, () => chain.baseFee());
 }
 
+const openBudgets = ({ contractAddress, leaseDepth }: Config, chain: Chain, leases: LeaseRequests): Budgets =>
+  new Budgets(new BudgetReads(chain, budgetsAddressOf(contractAddress), leaseDepth), leases);
+
 function openWrites(
   config: Config,
   chain: Chain,
@@ -327,8 +336,10 @@ function openWrites(
   callers: Callers,
   domain: TypedDataDomain,
   gas: GasGuard,
+  leases: LeaseRequests,
 ): Writes {
   return new Writes(keyring, callers, {
+    leaseCalldata: (id) => leases.calldata(id),
     accountOf: (id) => chain.accountOf(id as AccountId | KeyId),
     chainId: config.chainId,
     contractAddress: config.contractAddress,

@@ -107,6 +107,7 @@ export const ERRORS = {
   trigger_paused: { status: 409, title: "The trigger is paused" },
   too_many_triggers: { status: 409, title: "The account has as many triggers as it may have" },
   write_reverted: { status: 409, title: "The write reverted when it was mined" },
+  budget_exceeded: { status: 409, title: "The budget does not cover it in this window" },
   forward_nonce_used: { status: 409, title: "The forward request's nonce is not the signer's next" },
   // 413, 415, 422
   payload_too_large: { status: 413, title: "The body is too large" },
@@ -180,6 +181,7 @@ export const RUN_ERROR_CODES = [
   "limit_exceeded",
   "invalid_code",
   "permission_denied",
+  "budget_exceeded",
   "key_exposed",
   "preempted",
   "sandbox_crashed",

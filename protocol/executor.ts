@@ -4,6 +4,7 @@
  * signatures and tokens itself.
  */
 import { z } from "zod";
+import { BUDGET_NAME, WINDOWS } from "./budgetTerms";
 import { RUN_ERROR_CODES } from "./errors";
 import type { KeyState } from "./keyState";
 import { publicKeysSchema } from "./publicKeys";
@@ -23,6 +24,13 @@ export const credentialSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("identity"), token: z.string() }),
 ]);
 export type Credential = z.infer<typeof credentialSchema>;
+
+/** What allows a write: its caller's credential, or for a lease of a budget that the keyholder asked for it. */
+export const writeCredentialSchema = z.discriminatedUnion("type", [
+  ...credentialSchema.options,
+  z.strictObject({ type: z.literal("lease"), id: hash32 }),
+]);
+export type WriteCredential = z.infer<typeof writeCredentialSchema>;
 
 /** A trigger fires: the keyholder derives its key from the sealed definition, and checks the cause. */
 const triggerCredential = z.strictObject({
@@ -254,7 +262,7 @@ export const EXECUTOR_CALLS = {
       writes: z
         .array(
           z.strictObject({
-            credential: credentialSchema,
+            credential: writeCredentialSchema,
             write: contractWriteSchema,
             convert: consentSchema.optional(),
           }),
@@ -319,6 +327,35 @@ export const EXECUTOR_CALLS = {
       nonce: z.number().int().nonnegative(),
     }),
     answer: z.strictObject({ rawTransaction: hexData, hash: hash32 }),
+  },
+  /** Leases of budgets that runs wait for; answered as soon as there is one. The outcome of each is told. */
+  nextLeases: {
+    path: "/leases/next",
+    request: z.strictObject({}),
+    answer: z.strictObject({
+      leases: z.array(
+        z.strictObject({
+          id: hash32,
+          accountId: hash32,
+          actionHash: hash32,
+          cid: z.string(),
+          name: z.string().regex(BUDGET_NAME),
+          window: z.enum(WINDOWS),
+          amount: decimal,
+          limit: decimal,
+          /** Whose run waits, and its cap: the price counts against it. */
+          keyId: hash32,
+          isAccountKey: z.boolean(),
+          capCents: decimal,
+        }),
+      ),
+    }),
+  },
+  /** Without `failed` the lease is on its way or on the chain: the keyholder looks for itself. */
+  leaseOutcome: {
+    path: "/leases/outcome",
+    request: z.strictObject({ id: hash32, failed: executorErrorSchema.optional() }),
+    answer: z.strictObject({}),
   },
   /** Addresses of payers 0 (admin) to `count`. */
   payers: {

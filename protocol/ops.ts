@@ -119,6 +119,10 @@ export const OPS = {
   },
   getActionPublicKey: { purpose: "The public key of any action.", required: ["ipfsId"], optional: ["curve"] },
   getActionWalletAddress: { purpose: "The address of any action.", required: ["ipfsId"] },
+  spend: {
+    purpose: "Counts an amount against a budget of this code, before it is signed. What is left of the limit.",
+    required: ["budget", "amount", "limit", "window"],
+  },
 } as const satisfies Record<string, OpRow>;
 
 export type OpName = keyof typeof OPS;

@@ -7,6 +7,7 @@ import type { Address } from "../protocol/ids";
 import { createApp } from "./app";
 import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
+import { BudgetLeases } from "./budgetLeases";
 import { cidsBeside } from "./cids";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { Credits } from "./credits";
@@ -24,6 +25,7 @@ import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
 import { buildOpenApi } from "./site/openapi";
 import { createHandlers, type HandlerDeps } from "./routes";
+import { BudgetStore } from "./store/budgets";
 import { createIdempotencyStore, type IdempotencyStore } from "./store/idempotency";
 import { CodeSharingExecutor } from "./executor/sharedCode";
 import { openStore, type Store } from "./store";
@@ -79,8 +81,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   });
   await instance.start();
   running.add("instance", () => instance.stop());
-  const client = new ExecutorClient(config.executorSocket);
-  running.add("executor client", () => client.close());
+  const client = openClient(config, running);
   const sharedCode = new SharedCodeStore(store.db, config.sharedCode);
   const executor = new CodeSharingExecutor(client, sharedCode, (error) =>
     log.warn({ err: error }, "code by CID could not be shared"),
@@ -92,6 +93,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }),
   );
   running.add("chain", () => chain.close());
+  running.add("leases of budgets", startLeases(config, log, { store, executor, credits, chain }));
   running.add("webhooks", startWebhookWork(log, { store, executor, chain, metrics }));
   watchParts(metrics, { store, chain, credits });
   metrics.watchLedger(startAudit(log, store, running));
@@ -208,6 +210,22 @@ function startWebhookWork(
     onAttempt: (isDelivered) => metrics.countWebhook(isDelivered),
     onError: (error) => log.warn({ err: error }, "webhooks"),
   });
+}
+
+function openClient({ executorSocket }: Config, running: Running): ExecutorClient {
+  const client = new ExecutorClient(executorSocket);
+  running.add("executor client", () => client.close());
+  return client;
+}
+
+function startLeases(
+  { prices }: Config,
+  log: Logger,
+  { store, ...parts }: Pick<HandlerNeeds, "store" | "executor" | "credits" | "chain">,
+): () => Promise<void> {
+  const leases = new BudgetLeases({ ...parts, budgets: new BudgetStore(store.db), prices, log });
+  leases.start();
+  return () => leases.stop();
 }
 
 /** Retries storing the ends of operations at short intervals: repeated requests wait for it. */

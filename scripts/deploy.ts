@@ -1,8 +1,8 @@
 /**
  * `npm run deploy -- --network <name> --rpc <url> --admin <address> …`: deploys the allow-list of images, the ERC-2771
- * forwarder and AccountManager, and writes deployments/<name>.json, or the file given. The contract is bound to the
- * keyholder's root key: a keyholder that has no contract yet (`CONTRACT_ADDRESS=none`) names the commitment to it. The
- * deployer's key is entered at the prompt and kept in memory only. Payers are registered afterwards (`npm run
+ * forwarder, AccountManager and Budgets; writes deployments/<name>.json, or the file given. The contract is bound to
+ * the keyholder's root key: a keyholder that has no contract yet (`CONTRACT_ADDRESS=none`) names the commitment to it.
+ * The deployer's key is entered at the prompt and kept in memory only. Payers are registered afterwards (`npm run
  * operator`), since their keys depend on the contract's address.
  */
 import { join } from "node:path";
@@ -112,10 +112,10 @@ async function deploy(signer: Wallet, wanted: Wanted, rootCommitment: string | u
     serviceName,
   });
   writeDeployment(file, deployment);
-  const { contractAddress, forwarderAddress, chainId, blockNumber } = deployment;
+  const { contractAddress, forwarderAddress, budgetsAddress, chainId, blockNumber } = deployment;
   console.log(
-    `AccountManager ${contractAddress} with forwarder ${forwarderAddress} on chain ${chainId}, block ` +
-      `${blockNumber}, bound to the root ${rootCommitment}; written to ${file}`,
+    `AccountManager ${contractAddress} with forwarder ${forwarderAddress} and Budgets ${budgetsAddress} on chain ` +
+      `${chainId}, block ${blockNumber}, bound to the root ${rootCommitment}; written to ${file}`,
   );
 }
 

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { keccak256, toUtf8Bytes, type Signer } from "ethers";
+import { Transaction, ZeroHash, concat, keccak256, toUtf8Bytes, type Signer } from "ethers";
 import {
   AccountManager__factory,
   ApplicationAllowlist__factory,
@@ -12,6 +12,7 @@ import {
   type AccountManager,
 } from "../typechain-types";
 import { DEFAULT_SERVICE_NAME, forwarderName } from "../protocol/serviceName";
+import { DETERMINISTIC_DEPLOYER, budgetsAddressOf, budgetsCode } from "../protocol/budgets";
 import { keyNamespaceOf } from "../protocol/namespace";
 import type { Address } from "../protocol/ids";
 
@@ -21,6 +22,8 @@ export interface Deployment {
   readonly contractAddress: string;
   /** OpenZeppelin's ERC2771Forwarder, deployed alongside; owners may act through it. */
   readonly forwarderAddress: string;
+  /** Follows from the contract's address: see protocol/budgets.ts. */
+  readonly budgetsAddress: string;
   readonly blockNumber: number;
   readonly transactionHash: string;
   readonly constructorArguments: readonly string[];
@@ -46,7 +49,7 @@ export interface DeploymentTerms {
   readonly serviceName?: string;
 }
 
-/** Deploys the forwarder and the contract, and describes the result. */
+/** Deploys the forwarder, the contract and its budgets, and describes the result. */
 export async function deployAccountManager(
   signer: Signer,
   network: string,
@@ -74,6 +77,7 @@ export async function deployAccountManager(
     chainId: chainId.toString(),
     contractAddress,
     forwarderAddress,
+    budgetsAddress: await deployBudgets(signer, contractAddress as Address),
     blockNumber: receipt.blockNumber,
     transactionHash: receipt.hash,
     constructorArguments: [admin, String(payerDelaySeconds), forwarderAddress, rootCommitment],
@@ -83,6 +87,33 @@ export async function deployAccountManager(
     ...(allowlistAddress === undefined ? {} : { allowlistAddress }),
   };
   return { contract, deployment };
+}
+
+/** Deploys the budgets of an account manager, unless they are there: their address follows from it. */
+export async function deployBudgets(signer: Signer, accountManager: Address): Promise<string> {
+  const provider = signer.provider ?? raise("the signer has no provider");
+  const address = budgetsAddressOf(accountManager);
+  if ((await provider.getCode(address)) !== "0x") return address;
+  if ((await provider.getCode(DETERMINISTIC_DEPLOYER)) === "0x") await deployDeployer(signer);
+  const data = concat([ZeroHash, budgetsCode(accountManager)]);
+  await (await signer.sendTransaction({ to: DETERMINISTIC_DEPLOYER, data })).wait();
+  if ((await provider.getCode(address)) === "0x")
+    throw new Error(`there is no contract at ${address} after its deployment`);
+  return address;
+}
+
+/** The transaction that makes the deterministic deployer on any network, signed by nobody's key. */
+const DEPLOYER_TRANSACTION =
+  "0xf8a58085174876e800830186a08080b853604580600e600039806000f350fe7fffffffffffffffffffffffffffffffffffffffffffffff" +
+  "ffffffffffffffffe03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf31ba0" +
+  `${"22".repeat(32)}a0${"22".repeat(32)}`;
+
+async function deployDeployer(signer: Signer): Promise<void> {
+  const { from, gasLimit, gasPrice } = Transaction.from(DEPLOYER_TRANSACTION);
+  const value = gasLimit * (gasPrice ?? 0n);
+  await (await signer.sendTransaction({ to: from, value })).wait();
+  const sent = await signer.provider?.broadcastTransaction(DEPLOYER_TRANSACTION);
+  await sent?.wait();
 }
 
 export interface AllowlistTerms {

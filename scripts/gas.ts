@@ -7,6 +7,7 @@ import { join } from "node:path";
 import hre, { artifacts } from "hardhat";
 import { accountManagerRows, type Row } from "./gas/accountManager";
 import { allowlistRows } from "./gas/allowlist";
+import { budgetRows } from "./gas/budgets";
 import { must } from "./gas/measure";
 
 interface Figures {
@@ -22,7 +23,7 @@ interface Bar {
 
 const JSON_FILE = join(__dirname, "../bench/gas.json");
 const TABLE_FILE = join(__dirname, "../bench/gas.md");
-const CONTRACTS = ["AccountManager", "ApiPayers", "AccountLists", "ApplicationAllowlist"];
+const CONTRACTS = ["AccountManager", "ApiPayers", "AccountLists", "ApplicationAllowlist", "Budgets"];
 /** Limit of run-time code: networks accept 24,576 bytes; keep some headroom. */
 const MAX_BYTECODE = 19_500;
 
@@ -58,6 +59,7 @@ function bars(rows: Row[], figures: Figures): Bar[] {
     { what: "decision in 1,000 groups, wildcard key", figure: gasOf(rows, /1000, wildcard/), max: 92_000 },
     { what: "decision in 1,000 groups, key naming all", figure: gasOf(rows, /1000, key naming/), max: 101_000 },
     { what: "decision, each further 224 groups", figure: perWord, max: 14_000 },
+    { what: "a lease of a counter in use", figure: gasOf(rows, /^budgets: lease again/), max: 35_000 },
     { what: "a full page of any list", figure: gasOf(rows, /^list[A-Z]/), max: 25_000_000 },
     ...Object.entries(figures.bytecode).map(([name, figure]) => ({
       what: `bytes of ${name} at run time`,
@@ -112,7 +114,7 @@ function moved(now: Figures): string[] {
 
 async function main(): Promise<void> {
   await hre.run("compile", { quiet: true });
-  const rows = [...(await accountManagerRows()), ...(await allowlistRows())];
+  const rows = [...(await accountManagerRows()), ...(await allowlistRows()), ...(await budgetRows())];
   const figures = { bytecode: await bytecodeSizes(), gas: Object.fromEntries(rows.map((row) => [row.name, row.gas])) };
   const all = bars(rows, figures);
   const broken = all

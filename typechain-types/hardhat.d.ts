@@ -22,6 +22,10 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ApplicationAllowlist__factory>;
     getContractFactory(
+      name: "Budgets",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.Budgets__factory>;
+    getContractFactory(
       name: "ERC2771Forwarder",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ERC2771Forwarder__factory>;
@@ -37,6 +41,11 @@ declare module "hardhat/types/runtime" {
       signer?: ethers.Signer
     ): Promise<Contracts.ApplicationAllowlist>;
     getContractAt(
+      name: "Budgets",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.Budgets>;
+    getContractAt(
       name: "ERC2771Forwarder",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
@@ -51,6 +60,10 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
     deployContract(
+      name: "Budgets",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.Budgets>;
+    deployContract(
       name: "ERC2771Forwarder",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ERC2771Forwarder>;
@@ -65,6 +78,11 @@ declare module "hardhat/types/runtime" {
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
+    deployContract(
+      name: "Budgets",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.Budgets>;
     deployContract(
       name: "ERC2771Forwarder",
       args: any[],

@@ -10,5 +10,7 @@ export type { AccountManager } from "./contracts/AccountManager";
 export { AccountManager__factory } from "./factories/contracts/AccountManager__factory";
 export type { ApplicationAllowlist } from "./contracts/ApplicationAllowlist";
 export { ApplicationAllowlist__factory } from "./factories/contracts/ApplicationAllowlist__factory";
+export type { Budgets } from "./contracts/Budgets";
+export { Budgets__factory } from "./factories/contracts/Budgets__factory";
 export type { ERC2771Forwarder } from "./@openzeppelin/contracts/metatx/ERC2771Forwarder";
 export { ERC2771Forwarder__factory } from "./factories/@openzeppelin/contracts/metatx/ERC2771Forwarder__factory";

@@ -1,6 +1,6 @@
 /**
- * The server of `keywright mcp`: the service's operations as Model Context Protocol tools over standard input and
- * output. For agents: accepts a usage key and nothing stronger, and offers tools with effects only under
+ * The server of `keywright mcp`: the service's operations as Model Context Protocol tools, over standard input and
+ * output or HTTP. For agents: accepts a usage key and nothing stronger, and offers tools with effects only under
  * --allow-writes.
  */
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
@@ -14,12 +14,14 @@ import {
 import { cidOfCode } from "../../protocol/cid";
 import { routeOf } from "../../protocol/http";
 import { keyIdOf, type ApiKey } from "../../protocol/ids";
-import { createClient } from "../api";
+import { createClient, type Client } from "../api";
 import { ClientError } from "../errors";
 import { ALL_OPERATIONS, type OperationName } from "../operations";
 import { settingsOf } from "./config";
 import type { Context } from "./context";
 import { WrongUse, failureOf } from "./failure";
+import { actionTools, type ActionTool } from "./mcpActions";
+import { serveHttp } from "./mcpHttp";
 import { inputSchema } from "./spec";
 import { VERSION } from "../../protocol/version";
 
@@ -76,37 +78,58 @@ const MARK =
 const isForAgents = (name: OperationName): boolean =>
   !NOT_FOR_AGENTS.has(routeOf(name).auth) && !WALLET_OPERATIONS.has(name);
 
-export async function serveAgent(context: Context, allowWrites: boolean): Promise<void> {
+export interface AgentOptions {
+  readonly allowWrites: boolean;
+  /** Serve HTTP on this port instead of standard input and output. */
+  readonly http?: number;
+}
+
+export async function serveAgent(context: Context, { allowWrites, http }: AgentOptions): Promise<void> {
   const { url, insecure, apiKey, wallet } = settingsOf(context.io.env, context.options());
+  const serverFor = async (key: string): Promise<Server> => {
+    const client = createClient({ baseUrl: url, insecure, apiKey: key });
+    await requireUsageKey(client, key);
+    return agentServer(client, key, allowWrites);
+  };
+  if (http !== undefined) return serveHttp(http, serverFor, context.io.err);
   if (wallet !== undefined) throw new WrongUse("An agent gets a usage key, not an owner's wallet.");
   if (apiKey === undefined) throw new WrongUse("Set KEYWRIGHT_API_KEY to a usage key made for the agent.");
-  const client = createClient({ baseUrl: url, insecure, apiKey });
-  await requireUsageKey(client, apiKey);
-  const tools = agentTools(allowWrites);
-  const server = new Server(
-    { name: "keywright", version: VERSION },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
-  );
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
-  server.setRequestHandler(CallToolRequestSchema, ({ params }) =>
-    call(client, tools, params.name, params.arguments ?? {}),
-  );
+  const server = await serverFor(apiKey);
   const closed = new Promise<void>((done) => (server.onclose = done));
   process.stdin.once("end", () => void server.close());
   await server.connect(new StdioServerTransport());
   await closed;
 }
 
+function agentServer(client: Client, apiKey: string, allowWrites: boolean): Server {
+  const tools = agentTools(allowWrites);
+  const runs = (): Promise<ActionTool[]> => (allowWrites ? actionTools(client, apiKey) : Promise.resolve([]));
+  const server = new Server(
+    { name: "keywright", version: VERSION },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  server.setRequestHandler(ListToolsRequestSchema, async () => ({
+    tools: [...tools, ...(await runs()).map(({ tool }) => tool)],
+  }));
+  server.setRequestHandler(CallToolRequestSchema, ({ params: { name, arguments: input = {} } }) =>
+    answered(async () => {
+      const run = name.startsWith("run_") ? (await runs()).find(({ tool }) => tool.name === name) : undefined;
+      return run === undefined ? call(client, tools, name, input) : client.runAction(run.inputOf(input));
+    }),
+  );
+  return server;
+}
+
 const INSTRUCTIONS =
   "Keywright signs with keys (PKPs) that exist only inside a TEE, through actions: JavaScript named by its CID. " +
-  "Which action may use which PKP is decided by groups. Run one with runAction; an action " +
-  "that fails answers with has_error.";
+  "Which action may use which PKP is decided by groups. Run one with its own tool run_… or with " +
+  "runAction; an action that fails answers with has_error.";
 
 /**
  * Rejects the account key, with which an agent could grant itself anything. A managed account's id is the hash of its
  * account key; a usage key's hash never equals it.
  */
-async function requireUsageKey(client: ReturnType<typeof createClient>, apiKey: string): Promise<void> {
+async function requireUsageKey(client: Client, apiKey: string): Promise<void> {
   const { id } = await client.account();
   if (id === (keyIdOf(apiKey as ApiKey) as string))
     throw new WrongUse(
@@ -117,20 +140,23 @@ async function requireUsageKey(client: ReturnType<typeof createClient>, apiKey: 
 type Methods = Readonly<Record<string, ((input: unknown) => Promise<unknown>) | undefined>>;
 
 async function call(
-  client: ReturnType<typeof createClient>,
+  client: Client,
   tools: readonly Tool[],
   name: string,
   input: Record<string, unknown>,
-): Promise<CallToolResult> {
+): Promise<unknown> {
+  const method = tools.some((tool) => tool.name === name) ? (client as unknown as Methods)[name] : undefined;
+  if (method === undefined)
+    throw new ClientError(
+      "invalid_argument",
+      `There is no tool ${name} here; tools that change or run something need --allow-writes.`,
+    );
+  return name === "getActionIpfsId" ? cidOfCode(String(input["code"])) : method(input);
+}
+
+async function answered(work: () => Promise<unknown>): Promise<CallToolResult> {
   try {
-    const method = tools.some((tool) => tool.name === name) ? (client as unknown as Methods)[name] : undefined;
-    if (method === undefined)
-      throw new ClientError(
-        "invalid_argument",
-        `There is no tool ${name} here; tools that change something need --allow-writes.`,
-      );
-    const answer = name === "getActionIpfsId" ? await cidOfCode(String(input["code"])) : await method(input);
-    const text = JSON.stringify(answer, null, 2);
+    const text = JSON.stringify(await work(), null, 2);
     const marks = WRITTEN_BY_OTHERS.test(text) ? [{ type: "text" as const, text: MARK }] : [];
     return { content: [{ type: "text", text }, ...marks] };
   } catch (error) {

@@ -60,6 +60,9 @@ interface IApiPayers is IAccountErrors, ITwoStepAdmin {
     /// @notice How long an addition of a payer waits. 0: additions act at once, and owners have no time to leave.
     function payerDelaySeconds() external view returns (uint256);
 
+    /// @notice Whether an address acts as an API payer at this block.
+    function isApiPayer(address payer) external view returns (bool);
+
     /// @notice The addresses that act as API payers at this block, in no promised order.
     function apiPayers() external view returns (address[] memory);
 

@@ -15,7 +15,7 @@ import { ZERO_HASH, parseAddress } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, Hash32, KeyId, PkpId } from "../../protocol/ids";
 import { KeywrightError } from "../../protocol/errors";
 import { topicsMatch, type EventSettings } from "../../protocol/trigger";
-import { agreed, unavailable, type AtBlock } from "./quorum";
+import { agreed, unavailable, type Ask, type AtBlock } from "./quorum";
 import { RpcEndpoint, RpcFailure, type BlockTag, type LogFilter } from "./rpc";
 
 export interface ChainOptions {
@@ -41,11 +41,14 @@ const MARK_LIFE_SECONDS = 60;
 /** Retry delays for an endpoint that is behind: a load balancer may have chosen a node that is one block back. */
 const CATCH_UP_DELAYS_MS = [100, 300, 600];
 
-interface Decided {
-  readonly decision: Decision;
+/** An answer that names its block. */
+export interface Decided {
+  readonly decision: Pick<Decision, "blockNumber" | "blockTimestamp">;
 }
 
-interface Question<T extends Decided> {
+export interface Question<T extends Decided> {
+  /** Default: the account contract. */
+  readonly to?: Address;
   readonly data: string;
   readonly read: (data: string) => T;
   /** The answer must be of this block or a later one. */
@@ -62,6 +65,7 @@ export class Chain {
   #forwarder: Address | undefined;
   #hash: { readonly block: string; readonly hash: Promise<Hash32 | undefined> } | undefined;
   #highest = { block: 0n, at: -Infinity };
+  #time = { seconds: 0n, readAt: -Infinity };
 
   constructor(options: ChainOptions) {
     this.#options = options;
@@ -71,7 +75,7 @@ export class Chain {
 
   /** Whether the key may run the action, with the PKP if one is named. @throws KeywrightError `chain_unavailable`. */
   async explain(key: KeyId | AccountId, action: ActionHash, pkp: PkpId | undefined): Promise<Decision> {
-    const { decision } = await this.#ask({
+    const { decision } = await this.ask({
       data: encodeQuestion(key, action, pkp),
       read: (data) => ({ decision: decodeDecision(data) }),
     });
@@ -88,7 +92,7 @@ export class Chain {
     action: ActionHash,
     { pkpId, ahead, notBefore }: { pkpId?: PkpId | undefined; ahead?: PkpId | undefined; notBefore: number },
   ): Promise<Admission> {
-    return this.#ask({
+    return this.ask({
       data: encodeAdmission(key, action, pkpId, ahead),
       read: (data) => decodeAdmission(key, data, ahead !== undefined),
       notBefore,
@@ -101,7 +105,8 @@ export class Chain {
     return key?.accountId;
   }
 
-  async #ask<T extends Decided>(question: Question<T>): Promise<T> {
+  /** Any view, read as a decision is. @throws KeywrightError `chain_unavailable`. */
+  async ask<T extends Decided>(question: Question<T>): Promise<T> {
     for (const delayMs of CATCH_UP_DELAYS_MS) {
       const answer = await this.#read(question);
       if (answer !== "behind") return this.#requireFresh(answer);
@@ -119,6 +124,20 @@ export class Chain {
    */
   async head(): Promise<bigint> {
     return (await this.explain(ZERO_HASH as KeyId, ZERO_HASH as ActionHash, undefined)).blockNumber;
+  }
+
+  /**
+   * Time of the newest block in seconds, as of the last answer if that came within `withinMs`. Never goes back.
+   * @throws KeywrightError `chain_unavailable`.
+   */
+  async time(withinMs: number): Promise<bigint> {
+    if (performance.now() - this.#time.readAt > withinMs) await this.head();
+    return this.#time.seconds;
+  }
+
+  /** A reading on which the endpoints agree. @throws KeywrightError `chain_unavailable`. */
+  agreed<T extends AtBlock>(ask: Ask<T>): Promise<T> {
+    return agreed(this.#endpoints, this.#options.quorum, ask);
   }
 
   /** Base fee of the newest block, in wei. @throws KeywrightError `chain_unavailable`. */
@@ -256,11 +275,10 @@ export class Chain {
    */
   async #answerOf<T extends Decided>(
     endpoint: RpcEndpoint,
-    { data, read, notBefore = 0 }: Question<T>,
+    { to = this.#options.contractAddress, data, read, notBefore = 0 }: Question<T>,
     block: BlockTag,
   ): Promise<T> {
-    const call = async (at: BlockTag): Promise<T> =>
-      readAnswer(read, await endpoint.call(this.#options.contractAddress, data, at));
+    const call = async (at: BlockTag): Promise<T> => readAnswer(read, await endpoint.call(to, data, at));
     const answer = await call(block);
     const wanted = BigInt(notBefore);
     if (block !== "latest" || answer.decision.blockNumber >= wanted) return answer;
@@ -282,6 +300,8 @@ export class Chain {
       );
     if (maxHeadAgeSeconds > 0 && age < -MAX_CLOCK_SKEW_SECONDS)
       throw unavailable(`The chain's head is ${Math.floor(-age)} seconds ahead of this machine's clock.`);
+    const seconds = blockTimestamp > this.#time.seconds ? blockTimestamp : this.#time.seconds;
+    this.#time = { seconds, readAt: performance.now() };
     if (blockNumber >= this.#floor()) this.#highest = { block: blockNumber, at: this.#nowSeconds() };
     return answer;
   }

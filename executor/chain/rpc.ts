@@ -24,6 +24,16 @@ const blockSchema = z.object({
   baseFeePerGas: quantity.optional(),
 });
 
+const logsSchema = z.array(
+  z.object({
+    address: z.string(),
+    topics: z.array(z.string()),
+    data: z.string(),
+    blockNumber: quantity,
+    removed: z.boolean().optional(),
+  }),
+);
+export type Log = z.infer<typeof logsSchema>[number];
 const logSchema = z.object({
   address: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
   topics: z.array(z.string().regex(/^0x[0-9a-fA-F]{64}$/)).max(4),
@@ -70,6 +80,24 @@ export class RpcEndpoint {
     if (BigInt(number) !== block || BigInt(actual) !== timestamp)
       throw new RpcFailure("the endpoint has another block of this number");
     return { blockNumber: block, hash: hash as Hash32 };
+  }
+
+  /** The block's number, as the node counts, which on some chains is not what contracts see. Throws RpcFailure. */
+  async blockNumber(block: BlockTag): Promise<bigint> {
+    return BigInt((await this.#block(block)).number);
+  }
+
+  /** Throws RpcFailure. */
+  async logs(
+    address: string,
+    topics: readonly (string | readonly string[])[],
+    from: bigint,
+    to: bigint,
+  ): Promise<readonly Log[]> {
+    const range = { address, topics, fromBlock: tagOf(from), toBlock: tagOf(to) };
+    const parsed = logsSchema.safeParse(await this.#send("eth_getLogs", [range]));
+    if (parsed.success) return parsed.data.filter(({ removed }) => removed !== true);
+    throw new RpcFailure("the endpoint's answer to eth_getLogs is no list of logs");
   }
 
   /** Logs of the canonical block with this number and hash, which `depth` blocks end with. Throws RpcFailure. */

@@ -1,6 +1,7 @@
 /** Validates the arguments of every op before use. Bigints and bytes arrive as decimal text and hex. */
 import { computeAddress } from "ethers";
 import { z } from "zod";
+import { BUDGET_NAME, MAX_AMOUNT, WINDOWS } from "../../protocol/budgetTerms";
 import { parseCid } from "../../protocol/cid";
 import { CURVES } from "../../protocol/curves";
 import { parseAddress, type Address, type Cid, type PkpId } from "../../protocol/ids";
@@ -129,6 +130,13 @@ export type TransactionFields = z.infer<typeof transaction>;
 
 const typeFields = z.array(z.object({ name: z.string(), type: z.string() }));
 
+/** A bigint of the action arrives as decimal text; a number may have lost digits. */
+const amount = z
+  .string("must be a whole number as text, or a bigint")
+  .regex(/^(0|[1-9][0-9]{0,38})$/, "must be a whole number as text: digits, without a leading zero")
+  .transform(BigInt)
+  .refine((value) => value <= MAX_AMOUNT, "is above 2^128 - 1");
+
 export const OP_ARGUMENTS = {
   signMessage: z.strictObject({ pkpId, message: wellFormed }),
   signTypedData: z.strictObject({
@@ -153,6 +161,17 @@ export const OP_ARGUMENTS = {
   signP256AsAction: z.strictObject(p256Input).refine(oneOfBoth, ONE_OF_BOTH),
   getActionPublicKey: z.strictObject({ ipfsId, curve: curve.default("secp256k1") }),
   getActionWalletAddress: z.strictObject({ ipfsId }),
+  spend: z.strictObject({
+    budget: z
+      .string()
+      .regex(
+        BUDGET_NAME,
+        "must be 1 to 31 letters, digits, dots, colons, dashes and underscores, first a letter or digit",
+      ),
+    amount,
+    limit: amount,
+    window: z.enum(WINDOWS, `must be one of ${WINDOWS.join(", ")}`),
+  }),
 } satisfies Record<OpName, z.ZodType>;
 export type OpArguments<N extends OpName> = z.output<(typeof OP_ARGUMENTS)[N]>;
 

@@ -4,7 +4,8 @@
  */
 import { KeywrightError } from "../../protocol/errors";
 import { isDenied, isOpName, opRow, type OpName, type PkpOp } from "../../protocol/ops";
-import type { AccountId, Cid, DerivationPath, PkpId } from "../../protocol/ids";
+import { actionHashOf, type AccountId, type Cid, type DerivationPath, type PkpId } from "../../protocol/ids";
+import type { KeyState } from "../../protocol/keyState";
 import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, type Authorization } from "../access/authorize";
 import type { Chain } from "../chain/chain";
@@ -15,6 +16,7 @@ import { publicKeyOn } from "../keys/curves";
 import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
 import { inTurn } from "../loop";
+import type { Budgets } from "../budgets/budgets";
 import { OP_ARGUMENTS, whatIsWrong, type OpArguments } from "./arguments";
 import {
   ed25519Signature,
@@ -36,8 +38,11 @@ export interface OpsParts {
   readonly keyring: Keyring;
   /** Whether getPrivateKey is enabled at all. */
   readonly privateKeysAllowed: boolean;
+  readonly budgets: Pick<Budgets, "spend">;
   readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes" | keyof TypedDataLimits>;
 }
+
+type RunPermission = Authorization & { readonly key?: KeyState };
 
 /**
  * `pkpId` is the PKP the run was already authorized for, if it named one. `onUsed` receives each PKP that an op was
@@ -45,7 +50,7 @@ export interface OpsParts {
  */
 export function createOps(
   parts: OpsParts,
-  run: Authorization,
+  run: RunPermission,
   pkpId?: PkpId,
   onUsed: (pkpId: PkpId) => void = () => undefined,
 ): OpHandler {
@@ -72,16 +77,16 @@ interface Exposed {
 }
 /** The synchronous rest of an op, after everything was awaited. */
 type Work = () => Exposed;
-type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Work> | Work };
+type Ops = { [N in OpName]: (args: OpArguments<N>, over?: AbortSignal) => Promise<Work> | Work };
 
 class RunOps {
   readonly #decisions = new Map<PkpId, Promise<Decision>>();
   readonly #ops: Ops;
   readonly #parts: OpsParts;
-  readonly #run: Authorization;
+  readonly #run: RunPermission;
   readonly #onUsed: (pkpId: PkpId) => void;
 
-  constructor(parts: OpsParts, run: Authorization, pkpId: PkpId | undefined, onUsed: (pkpId: PkpId) => void) {
+  constructor(parts: OpsParts, run: RunPermission, pkpId: PkpId | undefined, onUsed: (pkpId: PkpId) => void) {
     this.#parts = parts;
     this.#run = run;
     this.#onUsed = onUsed;
@@ -115,6 +120,7 @@ class RunOps {
       getActionPublicKey: ({ ipfsId, curve }) =>
         this.#withAction(curve, ipfsId, (secret) => publicKeyOn(curve, secret)),
       getActionWalletAddress: ({ ipfsId }) => this.#withAction("secp256k1", ipfsId, addressOf),
+      spend: (args, over) => this.#spend(args, over),
     };
   }
 
@@ -136,7 +142,8 @@ class RunOps {
     const account = this.#run.decision.accountId;
     const parsed = await inTurn(account, () => OP_ARGUMENTS[name].safeParse(fieldsOf(args)), over);
     if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
-    const work = await (this.#ops[name] as (args: unknown) => Promise<Work> | Work)(parsed.data);
+    const serve = this.#ops[name] as (args: unknown, over?: AbortSignal) => Promise<Work> | Work;
+    const work = await serve(parsed.data, over);
     return inTurn(account, work, over);
   }
 
@@ -183,6 +190,15 @@ class RunOps {
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
     this.#onUsed(pkpId);
     return () => this.#parts.keyring.withPkp(account, path, pkpId, exposedKey);
+  }
+
+  /** Counted under the CID of the code that runs, which the keyholder has computed: no argument can name another. */
+  async #spend({ budget: name, window, amount, limit }: OpArguments<"spend">, over?: AbortSignal): Promise<Work> {
+    const { cid, keyId, decision, key } = this.#run;
+    const budget = { account: decision.accountId, action: actionHashOf(cid), name, window };
+    const payer = { cid, keyId, isAccountKey: key?.isAccountKey ?? false, capCents: key?.capCents ?? 0n };
+    const left = await this.#parts.budgets.spend(budget, payer, { amount, limit, over });
+    return () => ({ value: String(left) });
   }
 
   /** Asks once per PKP of a run and applies the decision to each op. A failed request is repeated. */

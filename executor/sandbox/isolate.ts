@@ -258,7 +258,7 @@ export class Guest {
       return this.#finish(failure(outcome, `the response has ${text} characters of JSON`));
     if (outcome === "logs_too_large")
       return this.#finish(failure(outcome, `one line of the logs has ${text} characters`));
-    const code = outcome === "permission_denied" || outcome === "limit_exceeded" ? outcome : "threw";
+    const code = isHostCode(outcome) ? outcome : "threw";
     this.#finish(failure(code, text, typeof stack === "string" ? ownFrames(stack) : undefined));
   }
 
@@ -296,6 +296,9 @@ const failure = (code: RunErrorCode, message: string, stack?: string): GuestEnd 
   response: "null",
   error: { code, message, ...(stack && { stack }) },
 });
+const HOST_CODES = ["permission_denied", "limit_exceeded", "budget_exceeded"] as const;
+const isHostCode = (text: string): text is (typeof HOST_CODES)[number] =>
+  (HOST_CODES as readonly string[]).includes(text);
 const timedOut = (): GuestEnd => failure("timed_out", "the action ran longer than its time limit");
 
 function random(count: unknown): ArrayBuffer {

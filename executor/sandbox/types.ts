@@ -35,8 +35,8 @@ export type OpAnswer =
   | {
       ok: false;
       /**
-       * Thrown inside the guest as an Error with this `code`. `permission_denied` left uncaught becomes the code of the
-       * run; any other code left uncaught is a `threw`.
+       * Thrown inside the guest as an Error with this `code`. `permission_denied`, `limit_exceeded` and
+       * `budget_exceeded` left uncaught become the code of the run; any other code left uncaught is a `threw`.
        */
       code: string;
       message: string;

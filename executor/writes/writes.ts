@@ -19,6 +19,7 @@ import type { Callers } from "../access/callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
 import { bytesOfHex } from "../../protocol/hex";
+import { targetOf } from "../../protocol/budgets";
 import { encodeBatch, encodeTryMulticall, encodeWrite, type EncodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { registrationIn, requireAllowed, ruleOf, type RuleFacts } from "./rules";
@@ -30,6 +31,8 @@ export interface WriteOptions {
   readonly accountOf: (id: Hash32) => Promise<AccountId | undefined>;
   readonly chainId: bigint;
   readonly contractAddress: Address;
+  /** The calldata of a lease that this keyholder asked for. @throws KeywrightError for any other. */
+  readonly leaseCalldata: (id: string) => string;
   readonly domain: TypedDataDomain;
   readonly gas: GasGuard;
   readonly maxTopUpWei: bigint;
@@ -84,6 +87,7 @@ export class Writes {
 
   /** The write's calldata. @throws KeywrightError when the credential does not allow it; see rules.ts. */
   async #check({ credential, write, convert }: WriteToAuthorize): Promise<string> {
+    if (credential.type === "lease") return this.#options.leaseCalldata(credential.id);
     const calls = innerCalls(write);
     const caller = await this.#callers.resolve(credential);
     const accounts = await this.#accountsOfRegistrations(calls);
@@ -125,11 +129,8 @@ export class Writes {
       tagged.length === 1 && only !== undefined
         ? only.calldata
         : encodeTryMulticall(tagged.map(({ calldata }) => calldata));
-    return this.signCall(
-      payer,
-      { to: this.#options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) },
-      fees,
-    );
+    const to = targetOf(data, this.#options.contractAddress);
+    return this.signCall(payer, { to, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) }, fees);
   }
 
   signNoop({ payer, nonce, ...fees }: ExecutorRequest<"signNoop">): Signed {

@@ -32,6 +32,9 @@ const getNodeChainConfig = defineRoute({
     forwarder_address: outAddress.meta({
       description: "The ERC-2771 forwarder through which an owner may write by signature.",
     }),
+    budgets_address: outAddress.meta({
+      description: "The contract that counts what actions spend: its address follows from the contract's.",
+    }),
     typed_data_domain: z.strictObject({ name: z.string(), version: z.string(), chainId: z.string() }),
   }),
   example: {
@@ -44,6 +47,7 @@ const getNodeChainConfig = defineRoute({
       token: "ETH",
       key_namespace: `0x${"3c".repeat(32)}`,
       forwarder_address: wallet,
+      budgets_address: wallet,
       typed_data_domain: { name: "Keywright ChainSecured", version: "1", chainId: "31337" },
     },
   },

@@ -1,3 +1,4 @@
+import { budgetsAddressOf } from "../../protocol/budgets";
 import { keyNamespaceOf } from "../../protocol/namespace";
 import type { Address } from "../../protocol/ids";
 import type { ChainTuning } from "./settings";
@@ -47,5 +48,6 @@ const KNOWN: Readonly<Record<string, KnownNetwork>> = {
 
 export function networkFacts(chainId: bigint, contractAddress: Address): NetworkFacts {
   const known = KNOWN[chainId.toString()] ?? { chainName: `Chain ${chainId}`, testnet: false, token: "ETH" };
-  return { chainId, ...known, contractAddress, keyNamespace: keyNamespaceOf(chainId, contractAddress) };
+  const keyNamespace = keyNamespaceOf(chainId, contractAddress);
+  return { chainId, ...known, contractAddress, keyNamespace, budgetsAddress: budgetsAddressOf(contractAddress) };
 }

@@ -6,11 +6,12 @@ import type { Transaction } from "kysely";
 import type { SignedForwardRequest } from "../../protocol/forwardShape";
 import type {
   ContractWrite,
-  Credential,
   ExecutorAnswer,
   ExecutorRequest,
+  WriteCredential,
   consentSchema,
 } from "../../protocol/executor";
+import type { Budget, UsedNow } from "../../protocol/budgets";
 import type { ErrorCode } from "../../protocol/errors";
 import type { Decision } from "../../protocol/decision";
 import type { KeyState } from "../../protocol/keyState";
@@ -31,6 +32,7 @@ export interface NetworkFacts {
   readonly token: string;
   readonly contractAddress: Address;
   readonly keyNamespace: Hash32;
+  readonly budgetsAddress: Address;
 }
 
 export interface AccountView {
@@ -122,7 +124,7 @@ export type SubmitRequest = SubmitCommon & (CredentialWrite | OwnersRequest);
 /** A write permitted by a credential; a payer is the sender. */
 export interface CredentialWrite {
   /** Argument 0 of the write is the hash of this credential, which the executor verifies. */
-  readonly credential: Credential;
+  readonly credential: WriteCredential;
   /**
    * The write; a function if it depends on contract state, called once no earlier write of the account is in progress.
    */
@@ -282,6 +284,8 @@ export interface Chain {
   usageKeys(id: AccountId, page: PageRequest): Promise<Page<UsageKeyView>>;
   /** A usage key of any account, live or expired. */
   usageKey(id: KeyId): Promise<UsageKeyView | undefined>;
+  /** What was leased of each budget in its present window. */
+  budgetsUsed(budgets: readonly Budget[]): Promise<readonly UsedNow[]>;
   /** The PKP of a number (from 1). Throws `unknown_pkp_number`. */
   pkpByNumber(id: AccountId, number: bigint): Promise<PkpId>;
   /** Why the contract would refuse a run, if it would. Without `pkpId`, checks key and action only. */

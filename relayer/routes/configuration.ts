@@ -24,6 +24,7 @@ export function configurationRoutes({
       token: network.token,
       key_namespace: network.keyNamespace,
       forwarder_address: await chain.forwarder(),
+      budgets_address: network.budgetsAddress,
       typed_data_domain: {
         name: typedDataDomain.name,
         version: typedDataDomain.version,

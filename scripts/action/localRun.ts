@@ -11,6 +11,10 @@ import { createFetcher } from "../../executor/fetcher/client";
 import type { Fetcher } from "../../executor/fetcher/types";
 import { Keyring } from "../../executor/keys/keyring";
 import { ephemeralRootKey } from "../../executor/keys/rootKey";
+import type { Budgets } from "../../executor/budgets/budgets";
+import type { Spend } from "../../executor/budgets/counter";
+import { OpRefusal } from "../../executor/ops/refusal";
+import type { Budget } from "../../protocol/budgets";
 import { createOps } from "../../executor/ops/ops";
 import { createSandboxPool } from "../../executor/sandbox/pool";
 import type { OpHandler, RunOutcome, SandboxLevel } from "../../executor/sandbox/types";
@@ -91,7 +95,8 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
   ): Promise<LocalRun> {
     const cid = await cidOfCode(code);
     const authorization: Authorization = { keyId: ZERO_HASH as KeyId, cid, decision: grant };
-    const ops = createOps({ chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS }, authorization, pkpId);
+    const parts = { chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS, budgets: new LocalBudgets() };
+    const ops = createOps(parts, authorization, pkpId);
     const limits = { ...RUN_LIMITS, wallMs };
     const asked: Recorded[] = (recorded = []);
     const outcome = await pool.run({
@@ -113,6 +118,19 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
   }
 
   return { pkpId, level: pool.stats().level, run, close };
+}
+
+/** What a run spends counts for that run alone. */
+class LocalBudgets implements Pick<Budgets, "spend"> {
+  readonly #used = new Map<string, bigint>();
+
+  async spend({ name, window }: Budget, _payer: unknown, { amount, limit }: Spend): Promise<bigint> {
+    const key = `${window} ${name}`;
+    const used = (this.#used.get(key) ?? 0n) + amount;
+    if (used > limit) throw new OpRefusal("budget_exceeded", `${amount} is more than the budget ${name} has left`);
+    this.#used.set(key, used);
+    return limit - used;
+  }
 }
 
 type Remember = (one: Recorded) => void;

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { JsonRpcProvider, Wallet } from "ethers";
 import { ApplicationAllowlist__factory } from "../../typechain-types";
-import { deployAccountManager, deployAllowlist, writeDeployment, type Deployment } from "../deployment";
+import type { Address } from "../../protocol/ids";
+import { deployAccountManager, deployAllowlist, deployBudgets, writeDeployment, type Deployment } from "../deployment";
 import { DEVELOPMENT_ALLOWLIST_DEPLOYER_KEY, DEVELOPMENT_DEPLOYER_KEY } from "./chain";
 
 /**
@@ -16,8 +17,9 @@ export async function ensureDeployment(
 ): Promise<Deployment> {
   return withProvider(rpcUrl, async (provider) => {
     const earlier = recorded(file);
-    if (earlier && (await provider.getCode(earlier.contractAddress)) !== "0x") return earlier;
     const deployer = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
+    if (earlier && (await provider.getCode(earlier.contractAddress)) !== "0x")
+      return { ...earlier, budgetsAddress: await deployBudgets(deployer, earlier.contractAddress as Address) };
     const { deployment } = await deployAccountManager(deployer, "localhost", {
       admin: deployer.address,
       payerDelaySeconds: 0,

@@ -7,7 +7,7 @@ import Mocha from "mocha";
 import type { Artifact as HardhatArtifact } from "hardhat/types";
 import { must } from "../gas/measure";
 import type { Mutant } from "./mutants";
-import { SWITCH, type Artifact } from "./schemata";
+import { SWITCH, type Artifacts } from "./schemata";
 
 const TESTS = join(__dirname, "../../test/contracts");
 /** Tests of the allow-list, documents and compiler output do not cover the account contract. */
@@ -64,9 +64,9 @@ export class Runner {
   }
 
   /** Deploys nothing: the tests deploy, and get this code. */
-  static async start(artifact: Artifact, tests: readonly OneTest[]): Promise<Runner> {
+  static async start(artifacts: Artifacts, tests: readonly OneTest[]): Promise<Runner> {
     allowLargeCode();
-    useCode(artifact);
+    useCode(artifacts);
     await fresh();
     const runner = new Runner([...tests]);
     runner.#switchOnRevert();
@@ -202,12 +202,12 @@ function allowLargeCode(): void {
   });
 }
 
-/** Replaces the code in the account contract's artifact. */
+/** Replaces the code in the contracts' artifacts. */
 let readArtifact: ((name: string) => Promise<HardhatArtifact>) | undefined;
-function useCode(artifact: Artifact): void {
+function useCode(artifacts: Artifacts): void {
   const read = (readArtifact ??= hre.artifacts.readArtifact.bind(hre.artifacts));
   hre.artifacts.readArtifact = (async (name: string) => {
     const found = await read(name);
-    return name === "AccountManager" ? { ...found, ...artifact } : found;
+    return { ...found, ...artifacts[name as keyof Artifacts] };
   }) as typeof hre.artifacts.readArtifact;
 }

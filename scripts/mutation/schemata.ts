@@ -9,7 +9,10 @@ import { must } from "../gas/measure";
 import { mutantsOf, walk, type Edit, type Mutant, type Node } from "./mutants";
 
 const ROOT = join(__dirname, "../..");
-const ENTRY = "contracts/AccountManager.sol";
+/** The contracts that tests deploy. */
+const ENTRIES = ["AccountManager", "Budgets"] as const;
+export type Artifacts = Readonly<Record<(typeof ENTRIES)[number], Artifact>>;
+const fileOf = (name: string): string => `contracts/${name}.sol`;
 /** The length of this account's code is the number of the active mutant; 0 = none. */
 export const SWITCH = "0x6d7574616e74000000000000000000000000face";
 const SWITCHES = "contracts/Mutants.sol";
@@ -45,7 +48,7 @@ const read = (path: string): string =>
 function compile(settings: object, selection: object, sourceOf: (path: string) => string = read): Output {
   const input = {
     language: "Solidity",
-    sources: { [ENTRY]: { content: sourceOf(ENTRY) } },
+    sources: Object.fromEntries(ENTRIES.map((name) => [fileOf(name), { content: sourceOf(fileOf(name)) }])),
     settings: { ...settings, outputSelection: selection },
   };
   const findImports = (path: string): { contents: string } => ({ contents: sourceOf(path) });
@@ -92,21 +95,23 @@ export function findMutants(
   return found;
 }
 
-/** The account contract with all these mutants, none of which is active until the switch selects it. */
-export function compileSchemata(mutants: readonly Mutant[]): Artifact {
+/** The contracts with all these mutants, none of which is active until the switch selects it. */
+export function compileSchemata(mutants: readonly Mutant[]): Artifacts {
   const changed: Record<string, string> = { [SWITCHES]: SWITCH_SOURCE };
   for (const file of new Set(mutants.map((mutant) => mutant.file))) changed[file] = schemataOf(file, mutants);
   // Functions that read the switch are `view`, and so are their callers.
   const asViews = (source: string): string => source.replace(/\b(internal|private) pure\b/g, "$1 view");
   const sourceOf = (path: string): string => (path.startsWith("@") ? read(path) : asViews(changed[path] ?? read(path)));
-  const { contracts } = compile(
-    QUICK,
-    { [ENTRY]: { AccountManager: ["evm.bytecode.object", "evm.deployedBytecode.object"] } },
-    sourceOf,
-  );
-  const { bytecode, deployedBytecode } = must(contracts[ENTRY]?.["AccountManager"]).evm;
-  return { bytecode: `0x${bytecode.object}`, deployedBytecode: `0x${deployedBytecode.object}` };
+  const { contracts } = compile(QUICK, selected("evm.bytecode.object", "evm.deployedBytecode.object"), sourceOf);
+  const artifactOf = (name: string): Artifact => {
+    const { bytecode, deployedBytecode } = must(contracts[fileOf(name)]?.[name]).evm;
+    return { bytecode: `0x${bytecode.object}`, deployedBytecode: `0x${deployedBytecode.object}` };
+  };
+  return { AccountManager: artifactOf("AccountManager"), Budgets: artifactOf("Budgets") };
 }
+
+const selected = (...outputs: string[]): object =>
+  Object.fromEntries(ENTRIES.map((name) => [fileOf(name), { [name]: outputs }]));
 
 /** The deployed creation code with one mutant in place of the original, without the metadata at its end. */
 export function compileAlone(mutant: Mutant | undefined): string {
@@ -118,8 +123,8 @@ export function compileAlone(mutant: Mutant | undefined): string {
     return `${source.subarray(0, mutant.start).toString()}${text}${source.subarray(mutant.end).toString()}`;
   };
   const settings = { ...SETTINGS, metadata: { bytecodeHash: "none" } };
-  const { contracts } = compile(settings, { [ENTRY]: { AccountManager: ["evm.bytecode.object"] } }, sourceOf);
-  return must(contracts[ENTRY]?.["AccountManager"]).evm.bytecode.object;
+  const { contracts } = compile(settings, selected("evm.bytecode.object"), sourceOf);
+  return ENTRIES.map((name) => must(contracts[fileOf(name)]?.[name]).evm.bytecode.object).join();
 }
 
 function schemataOf(file: string, mutants: readonly Mutant[]): string {

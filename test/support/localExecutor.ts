@@ -6,6 +6,7 @@ import { HDNodeWallet, hexlify, keccak256, Mnemonic, Transaction, type Wallet } 
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import type { KeywrightError } from "../../protocol/errors";
 import { decodeForward, forwarderCalldata } from "../../protocol/forward";
+import { targetOf } from "../../protocol/budgets";
 import type { Address } from "../../protocol/ids";
 import { encodeTryMulticall } from "../../executor/writes/calldata";
 import { bytesOfHex } from "../../protocol/hex";
@@ -48,10 +49,11 @@ export class LocalExecutor implements ExecutorPort {
       }),
       signAsPayer: (asked) => {
         const calls = asked.calls.map(({ calldata }) => bytesOfHex(calldata));
+        const data = hexlify(calls.length === 1 ? (calls[0] ?? "0x") : encodeTryMulticall(calls));
         return this.#sign(asked.payer, {
           ...asked,
-          to: this.#contractAddress,
-          data: hexlify(calls.length === 1 ? (calls[0] ?? "0x") : encodeTryMulticall(calls)),
+          to: targetOf(data, this.#contractAddress as Address),
+          data,
           gasLimit: BigInt(asked.gasLimit),
         });
       },

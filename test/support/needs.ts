@@ -30,6 +30,8 @@ const REQUIREMENTS = {
   curl: { isMet: () => spawnSync("curl", ["--version"]).status === 0, need: "curl: apt-get install curl" },
   // The page for Python is run.
   python3: { isMet: () => spawnSync("python3", ["--version"]).status === 0, need: "python3: apt-get install python3" },
+  // The page for Go is run, in deep runs.
+  go: { isMet: () => spawnSync("go", ["version"]).status === 0, need: "Go: apt-get install golang-go" },
 } satisfies Record<string, Requirement>;
 
 /** Leaves the test out if something is missing. */

@@ -5,7 +5,7 @@ import { createOps } from "../../executor/ops/ops";
 import type { OpAnswer, OpHandler } from "../../executor/sandbox/types";
 import type { AccountId, PkpId } from "../../protocol/ids";
 import { RUN_LIMITS } from "../../protocol/limits";
-import { decision, keyring, run, ScriptedChain } from "./scriptedOps";
+import { decision, keyring, noBudgets, run, ScriptedChain } from "./scriptedOps";
 
 // As the keyholder does at its start.
 before(useFastKeccak);
@@ -24,7 +24,7 @@ export function opsBed(accountByte = "a1"): OpsBed {
   const granted = decision({ accountId, derivationPath: path });
   const chain = new ScriptedChain(() => granted) as unknown as Chain;
   const ops = createOps(
-    { chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS },
+    { chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS, budgets: noBudgets },
     { ...run, decision: granted },
   );
   const answer = (name: string, args: object): Promise<OpAnswer> => ops({ name, args: JSON.stringify(args) });

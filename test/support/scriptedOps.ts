@@ -60,10 +60,12 @@ export function opsOver(
     keyring,
     privateKeysAllowed: options.privateKeysAllowed ?? true,
     limits: RUN_LIMITS,
+    budgets: noBudgets,
   };
   const { pkpId, ahead } = options;
   return createOps(parts, { ...run, ...defined({ ahead }) }, pkpId);
 }
+export const noBudgets = { spend: (): Promise<bigint> => Promise.reject(new Error("no budgets in this test")) };
 export const ops = opsOver(new ScriptedChain(known));
 export const answer = (name: string, args: object, handler = ops): Promise<OpAnswer> =>
   handler({ name, args: JSON.stringify(args) });

@@ -1,5 +1,6 @@
 /** The keyholder's writes with a root key of the test's own: two API keys, an identity's token, a scripted base fee. */
 import type { Interface } from "ethers";
+import { LeaseRequests } from "../../executor/budgets/requests";
 import { Callers } from "../../executor/access/callers";
 import type { IdentityVerifier } from "../../executor/access/identity";
 import { Keyring } from "../../executor/keys/keyring";
@@ -35,6 +36,7 @@ export const makeWrites = (overrides: Partial<ConstructorParameters<typeof Write
     contractAddress: CONTRACT,
     domain: DOMAIN,
     gas: guard(),
+    leaseCalldata: (id) => new LeaseRequests().calldata(id),
     accountOf: () => Promise.resolve(undefined),
     maxTopUpWei: 1_000n,
     nowSeconds: () => NOW,

@@ -261,6 +261,7 @@ export interface AccountManagerInterface extends Interface {
       | "getUsageApiKey"
       | "getWalletDerivation"
       | "hasScope"
+      | "isApiPayer"
       | "listActions"
       | "listActionsInGroup"
       | "listGroups"
@@ -533,6 +534,10 @@ export interface AccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
+    functionFragment: "isApiPayer",
+    values: [AddressLike]
+  ): string;
+  encodeFunctionData(
     functionFragment: "listActions",
     values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
@@ -749,6 +754,7 @@ export interface AccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(functionFragment: "hasScope", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "isApiPayer", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "listActions",
     data: BytesLike
@@ -1883,6 +1889,8 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
 
+  isApiPayer: TypedContractMethod<[payer: AddressLike], [boolean], "view">;
+
   listActions: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
     [
@@ -2357,6 +2365,9 @@ export interface AccountManager extends BaseContract {
     [boolean],
     "view"
   >;
+  getFunction(
+    nameOrSignature: "isApiPayer"
+  ): TypedContractMethod<[payer: AddressLike], [boolean], "view">;
   getFunction(
     nameOrSignature: "listActions"
   ): TypedContractMethod<

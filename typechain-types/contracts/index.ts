@@ -3,3 +3,4 @@
 /* eslint-disable */
 export type { AccountManager } from "./AccountManager";
 export type { ApplicationAllowlist } from "./ApplicationAllowlist";
+export type { Budgets } from "./Budgets";

@@ -15,6 +15,11 @@ export const ABILITIES: readonly Ability[] = [
   { name: "getPrivateKey", detail: "({ pkpId })", info: "The PKP's key itself, where the service allows it." },
   { name: "getActionPrivateKey", detail: "()", info: "A key that belongs to this code and nothing else." },
   { name: "getActionPublicKey", detail: "({ ipfsId })", info: "The public key of an action's own key." },
+  {
+    name: "spend",
+    detail: "({ budget, amount, limit, window })",
+    info: "Counts an amount against a budget of this code.",
+  },
   { name: "getActionWalletAddress", detail: "({ ipfsId })", info: "The address of an action's own key." },
   { name: "setResponse", detail: "({ response })", info: "Sets the response without returning it." },
   { name: "showImportDetails", detail: "()", info: "What the imports resolved to." },

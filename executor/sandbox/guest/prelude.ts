@@ -124,7 +124,10 @@ function createRun(bridge: Bridge, end: Host["end"]) {
     if (ended) return;
     ended = true;
     const hostCode = bridge.codeOf(error);
-    const code = hostCode === "permission_denied" || hostCode === "limit_exceeded" ? hostCode : "threw";
+    const code =
+      hostCode === "permission_denied" || hostCode === "limit_exceeded" || hostCode === "budget_exceeded"
+        ? hostCode
+        : "threw";
     if (error instanceof BaseError)
       return end(
         code,

@@ -8,6 +8,7 @@ import {
   type ErrorCode,
   type ErrorFacts,
 } from "../../../protocol/errors";
+import { BUDGETS } from "../../../protocol/budgets";
 import { CONTRACT } from "./contract";
 import { RpcError } from "../../../protocol/rpc/errors";
 
@@ -40,7 +41,8 @@ export function namedError(error: unknown): unknown {
 }
 
 export function revertError(data: string | undefined, cause?: unknown): KeywrightError {
-  const description = data === undefined || data === "0x" ? null : CONTRACT.parseError(data);
+  const description =
+    data === undefined || data === "0x" ? null : (CONTRACT.parseError(data) ?? BUDGETS.parseError(data));
   const code = description === null ? undefined : apiCode(description);
   if (description === null || code === undefined) {
     return new KeywrightError(

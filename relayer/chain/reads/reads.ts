@@ -3,6 +3,7 @@ import { noncesCall } from "../abi/forwarder";
 import { toBeHex } from "ethers";
 import { MalformedAnswer } from "../../../protocol/abi";
 import { decodeDecision, encodeQuestion } from "../../../protocol/decision";
+import { budgetsAddressOf, decodeUsedNow, encodeUsedNow, type Budget, type UsedNow } from "../../../protocol/budgets";
 import { KeywrightError } from "../../../protocol/errors";
 import { hash32FromUint, MAX_U64 } from "../../../protocol/ids";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, KeyId, PkpId } from "../../../protocol/ids";
@@ -46,6 +47,7 @@ type ReadMethods = Pick<
   | "pkpsInGroup"
   | "usageKeys"
   | "usageKey"
+  | "budgetsUsed"
   | "pkpByNumber"
   | "explainExecution"
   | "lastWrite"
@@ -191,11 +193,17 @@ export class Reads implements ReadMethods {
     return questions.map(({ name }, index) => ofTheContract(() => decodeResult(name, answers[index])));
   }
 
+  async budgetsUsed(budgets: readonly Budget[]): Promise<readonly UsedNow[]> {
+    if (budgets.length === 0) return [];
+    const answers = await this.#call(budgets.map(encodeUsedNow), budgetsAddressOf(this.#options.contractAddress));
+    return answers.map((answer) => ofTheContract(() => decodeUsedNow(answer)));
+  }
+
   /** Takes calldata, returns raw results, all from one block. */
-  async #call(questions: readonly string[]): Promise<readonly unknown[]> {
-    const { rpc, contractAddress, minBlock } = this.#options;
+  async #call(questions: readonly string[], to = this.#options.contractAddress): Promise<readonly unknown[]> {
+    const { rpc, minBlock } = this.#options;
     const callsAt = (block: string): RpcCall[] =>
-      questions.map((data) => ({ method: "eth_call", params: [{ to: contractAddress, data }, block] }));
+      questions.map((data) => ({ method: "eth_call", params: [{ to, data }, block] }));
     try {
       return (await rpc.callAt(await minBlock(), callsAt)).values;
     } catch (error) {

@@ -2,7 +2,7 @@
 import type { ContractWrite } from "../../../protocol/executor";
 import { encodeForward, type SignedForwardRequest } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
-import { encodeWrite } from "../abi/contract";
+import { encodeWrite, isLease } from "../abi/contract";
 import type { SubmitRequest } from "../types";
 import type { TurnKey } from "./accountQueue";
 import { mayShareForwards } from "./forwardGas";
@@ -18,9 +18,12 @@ export async function contentOf(request: SubmitRequest): Promise<Content> {
 export const bytesOf = (content: Content): string =>
   "write" in content ? encodeWrite(content.write) : encodeForward(content.forward);
 
-/** The contract does not nest batches; a request with much gas or data would crowd out others. */
+/**
+ * The contract does not nest batches, and a lease is a call of another one; a request with much gas or data would crowd
+ * out others.
+ */
 export const mayShare = (content: Content): boolean =>
-  "write" in content ? !("calls" in content.write) : mayShareForwards(content.forward);
+  "write" in content ? !("calls" in content.write) && !isLease(content.write) : mayShareForwards(content.forward);
 
 /** Writes use `tryMulticall`, forward requests the forwarder: they never share a transaction. */
 export const goTogether = (a: SubmitRequest, b: SubmitRequest): boolean => "forward" in a === "forward" in b;

@@ -1,4 +1,5 @@
 /** Derives the outcome of a submission from its receipt. */
+import { targetOf } from "../../../protocol/budgets";
 import type { Address } from "../../../protocol/ids";
 import { BATCH, type Outcome, type SubmissionRow, type Unit } from "./rows";
 import type { DecodedLog } from "../abi/logs";
@@ -57,7 +58,7 @@ export async function outcomesOf(
   if (isDone) return ofAll(unit, { ...where, state: "mined", result: resultOf(events), charged: true });
   const call = {
     from: receipt.from,
-    to: contract,
+    to: targetOf(only.calldata ?? "0x", contract),
     data: only.calldata,
     gas: `0x${Number(row.gas_limit ?? 0).toString(16)}`,
   };

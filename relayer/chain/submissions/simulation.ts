@@ -2,6 +2,7 @@
  * Simulates writes with a payer as the sender: whether they would succeed and their gas. Nothing is signed or spent.
  */
 import { KeywrightError } from "../../../protocol/errors";
+import { targetOf } from "../../../protocol/budgets";
 import type { Address } from "../../../protocol/ids";
 import { mayAnswerElsewhere, RpcError } from "../../../protocol/rpc/errors";
 import { BATCH_PROBE, decodeProbe, encodeProbe, LONGEST_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
@@ -44,7 +45,7 @@ export class Simulation {
   /** The gas of one write in its own transaction, intrinsic cost included. A revert throws the named error. */
   async alone(calldata: string, from: Address, minBlock = this.#options.minBlock): Promise<bigint> {
     const { rpc, contractAddress } = this.#options;
-    const call = { from, to: contractAddress, data: calldata };
+    const call = { from, to: targetOf(calldata, contractAddress), data: calldata };
     try {
       const { values } = await rpc.callAt(await minBlock(), (block) => [
         { method: "eth_estimateGas", params: [call, block] },

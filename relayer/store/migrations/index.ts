@@ -4,10 +4,12 @@ import * as schema from "./0000_schema";
 import * as webhooks from "./0021_webhooks";
 import * as members from "./0022_members";
 import * as triggers from "./0023_triggers";
+import * as budgets from "./0024_budgets";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
   "0021_webhooks": webhooks,
   "0022_members": members,
   "0023_triggers": triggers,
+  "0024_budgets": budgets,
 };

@@ -1,9 +1,13 @@
-/** The MCP server as a client of the protocol sees it: a process on standard input and output. */
+/** The MCP server as a client of the protocol sees it: a process on standard input and output, or on HTTP. */
 import { expect } from "chai";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import { verifyMessage } from "ethers";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { routeOf, type RouteName } from "../../../protocol/http";
 import { SIGN, makeAccount, makeGroup, makeUsageKey, type TestGroup, type TestAccount } from "../../support/journey";
 import { useStack } from "../../support/stack";
@@ -22,9 +26,16 @@ describe("keywright mcp", function () {
   let fixture: TestGroup;
   let key: string;
 
+  const SCHEMA = { type: "object", properties: { pkpId: { type: "string" }, message: { type: "string" } } };
+
   before(async () => {
     account = await makeAccount(stack().baseUrl);
     fixture = await makeGroup(account.client);
+    await account.client.addAction({
+      action_ipfs_cid: fixture.cid,
+      name: "Pay & sign",
+      description: `Signs a message. ${JSON.stringify(SCHEMA)}`,
+    });
     ({ key } = await makeUsageKey(account.client, stack().baseUrl, { execute_in_groups: [fixture.group] }));
   });
 
@@ -111,6 +122,49 @@ describe("keywright mcp", function () {
         "missing_scope",
       ]);
     });
+  });
+
+  it("has a tool for each action that the key may run, with the parameters that the action states", async () => {
+    const hidden = await makeGroup(account.client, `${SIGN} // hidden`);
+    await account.client.addAction({ action_ipfs_cid: hidden.cid, name: "hidden", description: "" });
+    await withAgent(key, ["--allow-writes"], async (client) => {
+      const { tools } = await client.listTools();
+      const runs = tools.filter(({ name }) => name.startsWith("run_"));
+      expect(runs.map(({ name, inputSchema }) => [name, inputSchema])).to.deep.equal([["run_pay_sign", SCHEMA]]);
+      expect(runs[0]?.description).to.match(/^Runs the action "Pay & sign" \(Qm\w+\)\. Signs a message\.$/);
+      const { value } = await call(client, "run_pay_sign", { pkpId: fixture.pkp, message: "by its tool" });
+      expect(verifyMessage("by its tool", (value["response"] as { signature: string }).signature)).to.equal(
+        fixture.pkp,
+      );
+      expect(await call(client, "run_hidden")).to.have.property("failed", true);
+    });
+    await withAgent(key, [], async (client) =>
+      expect(await call(client, "run_pay_sign")).to.have.property("failed", true),
+    );
+  });
+
+  it("serves HTTP to whoever brings a usage key, and keeps none", async () => {
+    const env = { PATH: process.env["PATH"] ?? "", KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_CONFIG: "/nonexistent" };
+    const server = spawn(process.execPath, [PROGRAM, "mcp", "--http", "0", "--allow-writes"], { env });
+    try {
+      const [said] = (await once(server.stderr, "data")) as [Buffer];
+      const url = new URL(said.toString().trim());
+      expect(url.hostname).to.equal("127.0.0.1");
+      const init = { headers: { authorization: `Bearer ${key}` } };
+      const client = new Client({ name: "test", version: "1" });
+      await client.connect(new StreamableHTTPClientTransport(url, { requestInit: init }) as Transport);
+      const { value } = await call(client, "run_pay_sign", { pkpId: fixture.pkp, message: "over HTTP" });
+      expect(verifyMessage("over HTTP", (value["response"] as { signature: string }).signature)).to.equal(fixture.pkp);
+      await client.close();
+      const status = async (path: URL, headers: Record<string, string>, method = "POST"): Promise<number> =>
+        (await fetch(path, { method, headers, ...(method === "POST" ? { body: "{}" } : {}) })).status;
+      expect(await status(url, {})).to.equal(401);
+      expect(await status(url, { authorization: `Bearer ${account.apiKey}` })).to.equal(403);
+      expect(await status(url, init.headers, "GET")).to.equal(405);
+      expect(await status(new URL("/", url), init.headers)).to.equal(404);
+    } finally {
+      server.kill();
+    }
   });
 
   it("does not start with an account key, or without a key", async () => {

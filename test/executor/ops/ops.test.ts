@@ -21,6 +21,7 @@ import {
   decision,
   keyring,
   known,
+  noBudgets,
   ops,
   opsOver,
   refusal,
@@ -32,7 +33,8 @@ describe("the PKPs a run has used", () => {
   it("are reported once an op may use them, and not when they are refused", async () => {
     const used: PkpId[] = [];
     const wildcard = new ScriptedChain((pkp) => (pkp === UNKNOWN ? known(pkp) : decision({ actionByName: false })));
-    const parts = { chain: wildcard as unknown as Chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS };
+    const chain = wildcard as unknown as Chain;
+    const parts = { chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS, budgets: noBudgets };
     const handler = createOps(parts, run, undefined, (pkp) => used.push(pkp));
     expect(await refusal("signMessage", { pkpId: UNKNOWN, message: "" }, handler)).to.equal("permission_denied");
     expect(await refusal("getPrivateKey", { pkpId: PKP }, handler)).to.equal("permission_denied");

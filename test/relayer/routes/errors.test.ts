@@ -75,6 +75,8 @@ describe("error codes", () => {
       "action_zero",
       "foreign_derivation_path",
       "unknown_path_kind",
+      // Of a lease: an action sees it, no route.
+      "budget_exceeded",
       // Ends of firings.
       "log_not_found",
       "trigger_not_due",

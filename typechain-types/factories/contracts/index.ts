@@ -3,3 +3,4 @@
 /* eslint-disable */
 export { AccountManager__factory } from "./AccountManager__factory";
 export { ApplicationAllowlist__factory } from "./ApplicationAllowlist__factory";
+export { Budgets__factory } from "./Budgets__factory";

@@ -1,0 +1,85 @@
+/** A tool for each action that the agent's key may run: `run_<name>`, with the parameters that the action states. */
+import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import { everyItem, type Client } from "../api";
+import { keyHashOf } from "../fields";
+import type { Input, Item } from "../wire";
+import { parseJson } from "../../protocol/json";
+
+export interface ActionTool {
+  readonly tool: Tool;
+  /** What the run takes. */
+  inputOf(params: Record<string, unknown>): Input<"runAction">;
+}
+
+/** So that an agent can read them all. */
+const MOST = 64;
+const ANY_GROUP = "0";
+
+export async function actionTools(client: Client, apiKey: string): Promise<ActionTool[]> {
+  const found = new Map<string, Item<"listActions">>();
+  for await (const group_id of groupsOf(client, apiKey))
+    for await (const action of everyItem(client.listActions, { group_id })) {
+      if (found.size >= MOST) return toolsOf(found);
+      if (action.action_ipfs_cid !== undefined && action.name !== "") found.set(action.action_ipfs_cid, action);
+    }
+  return toolsOf(found);
+}
+
+/** Where the key may run actions. */
+async function* groupsOf(client: Client, apiKey: string): AsyncGenerator<string> {
+  const hash = keyHashOf(apiKey);
+  for await (const key of everyItem(client.listApiKeys)) {
+    if (key.api_key_hash !== hash) continue;
+    if (!key.execute_in_groups.includes(ANY_GROUP)) yield* key.execute_in_groups;
+    else for await (const { id } of everyItem(client.listGroups)) yield id;
+    return;
+  }
+}
+
+function toolsOf(actions: ReadonlyMap<string, Item<"listActions">>): ActionTool[] {
+  const names = new Set<string>();
+  return [...actions].map(([action_ipfs_cid, { name: given, description }]) => {
+    const name = unused(
+      names,
+      `run_${given
+        .toLowerCase()
+        .replace(/[^a-z0-9]+/g, "_")
+        .slice(0, 48)}`,
+    );
+    const { text, schema } = statedIn(description);
+    return {
+      tool: {
+        name,
+        description: `Runs the action "${given}" (${action_ipfs_cid}). ${text}`.trim(),
+        inputSchema: schema,
+        annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+      },
+      inputOf: (js_params) => ({
+        action_ipfs_cid,
+        js_params: js_params as NonNullable<Input<"runAction">["js_params"]>,
+      }),
+    };
+  });
+}
+
+function unused(names: Set<string>, wanted: string): string {
+  let name = wanted;
+  for (let at = 2; names.has(name); at += 1) name = `${wanted}_${at}`;
+  names.add(name);
+  return name;
+}
+
+/** A description may end with the JSON Schema of the parameters, an object's. */
+function statedIn(description: string): { text: string; schema: Tool["inputSchema"] } {
+  const at = description.indexOf("{");
+  const schema = at === -1 ? undefined : parseJson(description.slice(at));
+  const isSchema =
+    typeof schema === "object" &&
+    schema !== null &&
+    "type" in schema &&
+    schema.type === "object" &&
+    (!("properties" in schema) || (typeof schema.properties === "object" && schema.properties !== null));
+  return isSchema
+    ? { text: description.slice(0, at).trim(), schema: schema as Tool["inputSchema"] }
+    : { text: description, schema: { type: "object" } };
+}

@@ -1,0 +1,250 @@
+/** One budget on this keyholder: its leases of the present window, and the spends that wait for more. */
+import { randomBytes } from "node:crypto";
+import { KeywrightError } from "../../protocol/errors";
+import { WINDOW_SECONDS } from "../../protocol/budgetTerms";
+import { counterOf, type Budget, type LeaseTerms, type UsedNow } from "../../protocol/budgets";
+import type { AccountId, Cid, Hash32, KeyId } from "../../protocol/ids";
+import { OpRefusal } from "../ops/refusal";
+import { Slices, sliceOf, type Landed } from "./slices";
+
+export interface Spend {
+  readonly amount: bigint;
+  readonly limit: bigint;
+  /** Aborted when the run is over. */
+  readonly over?: AbortSignal | undefined;
+}
+
+/** Whose credit pays for leases. */
+export interface Payer {
+  /** For the account's list of its budgets. */
+  readonly cid: Cid;
+  readonly keyId: KeyId | AccountId;
+  readonly isAccountKey: boolean;
+  /** 0 = none. */
+  readonly capCents: bigint;
+}
+
+/** The keyholder's own reads. All throw KeywrightError `chain_unavailable`. */
+export interface BudgetChain {
+  /** Time of the newest block, in seconds, at most a second after it was read. */
+  time(): Promise<bigint>;
+  used(budget: Budget): Promise<UsedNow>;
+  /** The leases of these names on the counter of this window that are as deep in the chain as the network asks for. */
+  leases(counter: Hash32, ids: readonly Hash32[]): Promise<readonly Landed[]>;
+}
+
+/** Has a lease sent. What it says is advice: only the chain shows whether a lease exists. */
+export interface Carrier {
+  /** Resolves when the lease is said to be sent or on the chain. @throws KeywrightError the reason why it is not. */
+  send(terms: LeaseTerms, payer: Payer): Promise<void>;
+}
+
+export interface Clock {
+  readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
+}
+const CLOCK: Clock = {
+  now: () => performance.now(),
+  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+};
+
+/** As long as a permission counts: see `isFresh`. */
+const LOOKED_FOR_MS = 1_000;
+/** How long a spend waits for a lease to be on the chain. */
+const PATIENCE_MS = 60_000;
+/** How long others wait for it, instead of leasing another one. */
+const EXPECTED_FOR_MS = 5 * 60_000;
+const FIRST_LOOK_MS = 25;
+const SLOWEST_LOOK_MS = 1_000;
+const MOST_WAITING = 256;
+const MOST_TRIES = 8;
+
+interface Waiting extends Spend {
+  readonly payer: Payer;
+  readonly resolve: (left: bigint) => void;
+  readonly reject: (error: unknown) => void;
+}
+/** A lease of this window that is not on the chain, as far as known, or not any more. */
+interface Expected {
+  readonly terms: LeaseTerms;
+  since: number;
+  /** Said not to be sent. If it comes all the same it counts, but nothing waits for it. */
+  isGivenUp: boolean;
+}
+
+export class Counter {
+  #index = -1n;
+  #slices = new Slices();
+  #leases = new Map<Hash32, Expected>();
+  /** The counter as last read. */
+  #used = 0n;
+  #lookedAt = -Infinity;
+  readonly #waiting: Waiting[] = [];
+  #isServing = false;
+  readonly #budget: Budget;
+  readonly #seconds: bigint;
+  readonly #chain: BudgetChain;
+  readonly #carrier: Carrier;
+  readonly #clock: Clock;
+
+  constructor(budget: Budget, chain: BudgetChain, carrier: Carrier, clock = CLOCK) {
+    this.#budget = budget;
+    this.#seconds = WINDOW_SECONDS[budget.window];
+    this.#chain = chain;
+    this.#carrier = carrier;
+    this.#clock = clock;
+  }
+
+  /** One after the other, in the order of the calls. */
+  spend(payer: Payer, spend: Spend): Promise<bigint> {
+    if (this.#waiting.length >= MOST_WAITING)
+      throw new OpRefusal("limit_exceeded", `more than ${MOST_WAITING} spends of ${this.#budget.name} wait`);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...spend, payer, resolve, reject });
+      if (!this.#isServing) void this.#serveAll();
+    });
+  }
+
+  async #serveAll(): Promise<void> {
+    this.#isServing = true;
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const { resolve, reject } = next;
+      await this.#serve(next).then(resolve, reject);
+      this.#waiting.shift();
+    }
+    this.#isServing = false;
+  }
+
+  async #serve(spend: Waiting): Promise<bigint> {
+    const { amount, limit, over } = spend;
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      await this.#look();
+      if (over?.aborted === true) throw RUN_IS_OVER;
+      if (amount > 0n && this.#slices.spend(amount, limit)) return this.#left(limit);
+      const underWay = this.#underWay();
+      if (amount > 0n && underWay !== undefined) {
+        await this.#untilThere(underWay, spend);
+        continue;
+      }
+      if (!(await this.#readUsed())) continue;
+      if (amount === 0n) return this.#left(limit);
+      const missing = amount - this.#slices.available(limit);
+      const room = limit > this.#used ? limit - this.#used : 0n;
+      if (missing > room) throw exceeded(this.#budget, spend, this.#left(limit));
+      await this.#untilThere(this.#newLease(spend, missing, room), spend);
+    }
+    throw unavailable("others leased it again and again");
+  }
+
+  /** What calls with this limit can still spend, as far as this machine knows: others may have leased since. */
+  #left(limit: bigint): bigint {
+    const room = limit > this.#used ? limit - this.#used : 0n;
+    return room + this.#slices.available(limit);
+  }
+
+  /** Enters the window of the chain's time, and looks whether what was leased is on the chain. */
+  async #look(): Promise<void> {
+    this.#enter((await this.#chain.time()) / this.#seconds);
+    const now = this.#clock.now();
+    if (now - this.#lookedAt < LOOKED_FOR_MS) return;
+    const late = [...this.#leases.keys()].filter((id) => !this.#slices.isThere(id) && !this.#isTooOld(id));
+    await this.#read([...new Set([...this.#slices.unsettled, ...late])]);
+    this.#lookedAt = this.#clock.now();
+  }
+
+  #isTooOld(id: Hash32): boolean {
+    return this.#clock.now() - (this.#leases.get(id)?.since ?? 0) > EXPECTED_FOR_MS;
+  }
+
+  /** A lease that may be on the chain soon, or again. */
+  #underWay(): Expected | undefined {
+    return [...this.#leases.values()].find(
+      ({ terms: { id }, isGivenUp }) => !isGivenUp && !this.#slices.isThere(id) && !this.#isTooOld(id),
+    );
+  }
+
+  /** Windows never come back: an endpoint that is behind cannot open a past one again. */
+  #enter(index: bigint): void {
+    if (index <= this.#index) return;
+    this.#index = index;
+    this.#slices = new Slices();
+    this.#leases = new Map();
+    this.#used = 0n;
+    this.#lookedAt = -Infinity;
+  }
+
+  /** False if another window has begun. */
+  async #readUsed(): Promise<boolean> {
+    const { used, timestamp } = await this.#chain.used(this.#budget);
+    const index = timestamp / this.#seconds;
+    this.#used = used;
+    if (index === this.#index) return true;
+    this.#enter(index);
+    return false;
+  }
+
+  async #read(ids: readonly Hash32[]): Promise<void> {
+    if (ids.length === 0) return;
+    const index = this.#index;
+    const found = await this.#chain.leases(counterOf(this.#budget, index), ids);
+    if (index !== this.#index) return;
+    for (const id of ids) {
+      const landed = found.find((one) => one.id === id);
+      const lease = this.#leases.get(id);
+      if (landed === undefined && lease !== undefined && this.#slices.isThere(id)) lease.since = this.#clock.now();
+      this.#slices.put(id, landed);
+      if (landed !== undefined && landed.used > this.#used) this.#used = landed.used;
+    }
+  }
+
+  /** Has the lease sent and waits until it is on the chain. Returns when it is worth trying to spend. */
+  async #untilThere(lease: Expected, { payer, over }: Waiting): Promise<void> {
+    const { id } = lease.terms;
+    const until = this.#clock.now() + PATIENCE_MS;
+    let failure: unknown;
+    const sent = this.#carrier.send(lease.terms, payer).catch((error: unknown) => {
+      failure = error;
+      lease.isGivenUp = true;
+    });
+    let wake: Promise<void> | undefined = sent;
+    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, SLOWEST_LOOK_MS)) {
+      await Promise.race([
+        this.#clock.sleep(pauseMs),
+        ...(wake === undefined ? [] : [wake.then(() => (wake = undefined))]),
+      ]);
+      await this.#read([id]);
+      if (this.#slices.isThere(id)) return;
+      if (failure !== undefined) return requireOther(failure);
+      if (over?.aborted === true) throw RUN_IS_OVER;
+      if ((await this.#chain.time()) / this.#seconds !== this.#index) return;
+      if (this.#clock.now() > until) throw unavailable("its lease is not on the chain yet; it can be tried again");
+    }
+  }
+
+  /** For this spend and the others that wait with the same limit. */
+  #newLease({ limit }: Waiting, missing: bigint, room: bigint): Expected {
+    const others = this.#waiting.slice(1).filter((other) => other.limit === limit && other.over?.aborted !== true);
+    const wanted = others.reduce((sum, { amount }) => sum + amount, missing);
+    const amount = min(room, sliceOf(limit, wanted));
+    const id = `0x${randomBytes(32).toString("hex")}` as Hash32;
+    const lease = { terms: { budget: this.#budget, amount, limit, id }, since: this.#clock.now(), isGivenUp: false };
+    this.#leases.set(id, lease);
+    return lease;
+  }
+}
+
+/** Another machine was quicker: worth another try. @throws for any other reason. */
+function requireOther(failure: unknown): void {
+  if (!(failure instanceof KeywrightError)) throw failure;
+  if (failure.code !== "budget_exceeded") throw unavailable(failure.detail);
+}
+
+function exceeded({ name, window }: Budget, { amount, limit }: Spend, left: bigint): OpRefusal {
+  const rest = left > 0n ? `${left} of ${limit} are left` : `nothing of ${limit} is left`;
+  return new OpRefusal("budget_exceeded", `${amount} is more than the budget ${name} has in this ${window}: ${rest}`);
+}
+
+const unavailable = (why: string): OpRefusal =>
+  new OpRefusal("budget_unavailable", `nothing can be spent of the budget now: ${why}`);
+const RUN_IS_OVER = new OpRefusal("limit_exceeded", "the run is over");
+const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);

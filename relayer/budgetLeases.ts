@@ -1,0 +1,119 @@
+/**
+ * Sends the leases of budgets that runs wait for. The keyholder asks, since it decides what is spent; the account of
+ * the run pays for each as for a write. Without credit there is no lease, and so no signature.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { encodeBytes32String } from "ethers";
+import { WINDOWS } from "../protocol/budgetTerms";
+import { defined } from "../protocol/defined";
+import { KeywrightError } from "../protocol/errors";
+import type { ExecutorAnswer } from "../protocol/executor";
+import type { AccountId, ActionHash, Cid, Hash32, KeyId } from "../protocol/ids";
+import type { Prices } from "../protocol/limits";
+import type { Logger } from "../protocol/log";
+import type { Chain, SubmitRequest } from "./chain/types";
+import type { Credits } from "./credits";
+import type { Executor } from "./executor/client";
+import type { BudgetStore } from "./store/budgets";
+
+export interface BudgetLeaseParts {
+  readonly chain: Pick<Chain, "submit">;
+  readonly credits: Credits;
+  readonly executor: Pick<Executor, "call">;
+  readonly budgets: Pick<BudgetStore, "note">;
+  readonly prices: Prices;
+  readonly log: Logger;
+}
+
+type Lease = ExecutorAnswer<"nextLeases">["leases"][number];
+
+const AFTER_FAILURE_MS = 1_000;
+/** Writes that are under way are taken up by another relayer, or after the next start. */
+const LONGEST_STOP_MS = 2_000;
+
+export class BudgetLeases {
+  readonly #parts: BudgetLeaseParts;
+  readonly #stopped = new AbortController();
+  readonly #underWay = new Set<Promise<void>>();
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(parts: BudgetLeaseParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#loop = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    const ended = Promise.allSettled([this.#loop, ...this.#underWay]);
+    await Promise.race([ended, sleep(LONGEST_STOP_MS, undefined, { ref: false })]);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      try {
+        const { leases } = await this.#parts.executor.call("nextLeases", {}, { signal });
+        for (const lease of leases) this.#begin(lease);
+      } catch {
+        // The executor is starting, stopping or gone: /ready says so.
+        await sleep(AFTER_FAILURE_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  #begin(lease: Lease): void {
+    const work = this.#send(lease).catch((error: unknown) =>
+      this.#parts.log.warn({ err: error, account: lease.accountId }, "a budget's lease could not be sent"),
+    );
+    this.#underWay.add(work);
+    void work.finally(() => this.#underWay.delete(work));
+  }
+
+  async #send(lease: Lease): Promise<void> {
+    const { executor, budgets } = this.#parts;
+    const noted = budgets.note({
+      account: lease.accountId as AccountId,
+      action: lease.actionHash as ActionHash,
+      cid: lease.cid as Cid,
+      name: lease.name,
+      window: lease.window,
+      lastLimit: BigInt(lease.limit),
+    });
+    const failed = await this.#parts.chain.submit(this.#requestOf(lease)).then(() => undefined, refusalOf);
+    await Promise.all([noted, executor.call("leaseOutcome", { id: lease.id, ...defined({ failed }) })]);
+  }
+
+  /** Sent once, however often it is asked for: its name is its idempotency key. */
+  #requestOf({ id, accountId, actionHash, name, window, amount, limit, ...payer }: Lease): SubmitRequest {
+    const { credits, prices } = this.#parts;
+    const args = [accountId, actionHash, encodeBytes32String(name), String(WINDOWS.indexOf(window)), amount, limit, id];
+    const spender = {
+      accountId: accountId as AccountId,
+      ...(payer.isAccountKey ? {} : { keyId: payer.keyId as KeyId }),
+      ...(payer.capCents === "0" ? {} : { capCents: Number(payer.capCents) }),
+    };
+    const cents = prices.managementWriteCents;
+    return {
+      accountId: accountId as AccountId,
+      kind: "lease_budget",
+      credential: { type: "lease", id: id as Hash32 },
+      write: { functionName: "lease", args },
+      idempotencyKey: `lease:${id}`,
+      ...(cents === 0
+        ? {}
+        : {
+            reserve: async (submissionId) =>
+              void (await credits.reservations.reserveWrite({ ...spender, cents, submissionId })),
+          }),
+    };
+  }
+}
+
+/** Undefined while it may still be carried out: the keyholder looks for itself. */
+function refusalOf(error: unknown): { code: string; detail: string } | undefined {
+  if (!(error instanceof KeywrightError)) return { code: "internal_error", detail: "The lease could not be sent." };
+  return error.code === "submission_pending" ? undefined : { code: error.code, detail: error.detail };
+}

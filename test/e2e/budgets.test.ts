@@ -1,0 +1,108 @@
+/**
+ * Budgets on a whole stack: what an action may spend in a day is counted on the chain before it is signed, whoever runs
+ * it, however often at once; the account pays for leases.
+ */
+import { expect } from "chai";
+import { encodeBytes32String, verifyMessage } from "ethers";
+import { BUDGETS, budgetsAddressOf } from "../../protocol/budgets";
+import { actionHashOf, type Address, type Cid } from "../../protocol/ids";
+import { makeAccount, makeGroup, makeUsageKey, type TestAccount, type TestGroup } from "../support/journey";
+import { useProvider, useStack } from "../support/stack";
+
+/** Spends, then signs. */
+const PAY = `async function main({ pkpId, amount, limit = "1000" }) {
+  const left = await Actions.spend({ budget: "usdc", amount, limit, window: "day" });
+  return { left, signature: await Actions.signMessage({ pkpId, message: amount }) };
+}`;
+/** Answers with the code of the refusal. */
+const CATCHING = `async function main({ amount, ...other }) {
+  try { return await Actions.spend({ budget: "usdc", amount, limit: "1000", window: "day", ...other }); }
+  catch (error) { return error.code; }
+}`;
+
+describe("budgets", () => {
+  const stack = useStack();
+  const provider = useProvider();
+  let account: TestAccount;
+  let group: TestGroup;
+
+  before(async () => {
+    account = await makeAccount(stack().baseUrl);
+    group = await makeGroup(account.client, PAY);
+  });
+
+  const pay = async (amount: string, limit?: string) =>
+    account.client.runAction({ code: PAY, js_params: { pkpId: group.pkp, amount, ...(limit && { limit }) } });
+  const used = async (cid: string, of = account): Promise<bigint> => {
+    const data = BUDGETS.encodeFunctionData("usedNow", [
+      of.accountId,
+      actionHashOf(cid as Cid),
+      encodeBytes32String("usdc"),
+      1,
+    ]);
+    const answer = await provider().call({ to: budgetsAddressOf(stack().contractAddress as Address), data });
+    return BigInt(BUDGETS.decodeFunctionResult("usedNow", answer)[0] as bigint);
+  };
+
+  it("are where the chain's configuration says", async () => {
+    const { budgets_address: address } = await account.client.getNodeChainConfig();
+    expect(address).to.equal(budgetsAddressOf(stack().contractAddress as Address));
+    expect(await provider().getCode(address)).not.to.equal("0x");
+  });
+
+  it("are spent from one lease, which costs what a write costs", async () => {
+    const before = (await account.client.balance()).balance_cents;
+    const first = await pay("10");
+    expect(first.error).to.equal(undefined);
+    const { left, signature } = first.response as { left: string; signature: string };
+    expect(left).to.equal("990");
+    expect(verifyMessage("10", signature)).to.equal(group.pkp);
+    const second = await pay("15");
+    expect((second.response as { left: string }).left).to.equal("975");
+    expect(await used(group.cid)).to.equal(125n);
+    const { managementWriteCents } = (await account.client.limits()).prices;
+    const runs = first.usage.cost_cents + second.usage.cost_cents;
+    expect(before - (await account.client.balance()).balance_cents).to.equal(runs + managementWriteCents);
+  });
+
+  it("are never exceeded, also by runs at once: all of the rest is spent, and nothing more is signed", async () => {
+    const runs = await Promise.all(Array.from({ length: 20 }, () => pay("100")));
+    const signed = runs.filter(({ error }) => error === undefined).length;
+    expect(signed).to.equal(9);
+    for (const { error } of runs) expect([undefined, "budget_exceeded"]).to.include(error?.code);
+    expect((await pay("76")).error?.code).to.equal("budget_exceeded");
+    expect(((await pay("75")).response as { left: string }).left).to.equal("0");
+    expect(await used(group.cid)).to.equal(1_000n);
+    // Another limit for the same name counts the same units.
+    expect(((await pay("50", "1100")).response as { left: string }).left).to.equal("50");
+    expect((await pay("1")).error?.code).to.equal("budget_exceeded");
+  });
+
+  it("are refused with a code that the action can catch, and counted under the CID of the code that runs", async () => {
+    const other = await makeGroup(account.client, CATCHING);
+    const run = async (amount: string, more = {}): Promise<unknown> =>
+      (await account.client.runAction({ code: CATCHING, js_params: { amount, ...more } })).response;
+    expect(await run("1001")).to.equal("budget_exceeded");
+    expect(await run("1000")).to.equal("0");
+    expect(await run("1")).to.equal("budget_exceeded");
+    expect(await run("-1")).to.equal("invalid_arguments");
+    // No argument names another action or account.
+    expect(await run("1", { cid: group.cid })).not.to.equal("0");
+    expect(await used(other.cid)).to.equal(1_000n);
+  });
+
+  it("need credit: without it nothing is leased, and nothing signed", async () => {
+    const other = await makeAccount(stack().baseUrl);
+    const { pkp, cid } = await makeGroup(other.client, PAY);
+    // A cap of one run, which leaves nothing for the lease.
+    const { runSecondCents } = (await other.client.limits()).prices;
+    const { client: capped } = await makeUsageKey(other.client, stack().baseUrl, {
+      execute_in_groups: ["0"],
+      balance: runSecondCents,
+    });
+    const run = await capped.runAction({ code: PAY, js_params: { pkpId: pkp, amount: "10" }, timeout_ms: 1_000 });
+    expect(run.error?.message).to.match(/cap/);
+    expect(run.response).to.equal(null);
+    expect(await used(cid, other)).to.equal(0n);
+  });
+});
