@@ -93,11 +93,8 @@ export function startService(config: Config, logger: Logger, missingElsewhere: r
 async function start(config: Config, logger: Logger, undo: Undo, missingElsewhere: readonly string[]): Promise<void> {
   await useFastKeccak();
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
-  const server = await ExecutorServer.listen({
-    socketPath: config.EXECUTOR_SOCKET,
-    group: config.EXECUTOR_SOCKET_GROUP,
-    logger,
-  });
+  const { EXECUTOR_SOCKET: socketPath, EXECUTOR_SOCKET_GROUP: group } = config;
+  const server = await ExecutorServer.listen({ socketPath, group, logger });
   undo.add(() => server.close(0));
   const chain = openChain(config, undo);
   const committed = await waitForContract(chain, keyNamespace, logger);

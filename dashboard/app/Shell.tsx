@@ -1,9 +1,10 @@
 import { useIsFetching, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
-import { Suspense, useEffect, useId, useState, type ReactNode } from "react";
+import { lazy, Suspense, useEffect, useId, useState, type ReactNode } from "react";
 import icon from "../icon.svg";
 import { Button } from "../parts/Button";
 import { Empty, Notice, PageHead, Spinner } from "../parts/elements";
+import { wordsOf } from "../parts/failures";
 import { Icon } from "../parts/icons";
 import { UnstoredSecrets } from "../parts/UnstoredSecrets";
 import { endAttempt, type SecretAttempt } from "../session/attempts";
@@ -16,11 +17,15 @@ import { NAV, PLACES, REFERENCES, type NavGroup } from "./nav";
 import { readAgain, useAccount } from "./queries";
 import { ThemeSwitch } from "./ThemeSwitch";
 
+const Palette = lazy(async () => ({ default: (await import("./Palette")).Palette }));
+
 const SERVICE = document.title;
 
 export function Shell(): ReactNode {
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const [menu, setMenu] = useState(false);
+  const [searching, setSearching] = useState(false);
+  useShortcut(() => setSearching(true));
   useEffect(() => setMenu(false), [path]);
   useTitle(path);
   return (
@@ -42,12 +47,13 @@ export function Shell(): ReactNode {
             Menu
           </Button>
         </header>
-        <Sidebar open={menu} onChosen={() => setMenu(false)} />
+        <Sidebar open={menu} onChosen={() => setMenu(false)} onSearch={() => setSearching(true)} />
         <main className="main-side" id="main" tabIndex={-1}>
           <SimulatedStrip />
           <div className="screen">
             <div className="column">
               <ConnectionNotice />
+              <ServiceState isOverview={path === "/"} />
               <UnstoredUsageKeys />
               <ScreenBoundary key={path}>
                 <Suspense fallback={<Spinner />}>
@@ -58,8 +64,27 @@ export function Shell(): ReactNode {
           </div>
         </main>
       </div>
+      {searching && (
+        <Suspense fallback={null}>
+          <Palette onClose={() => setSearching(false)} />
+        </Suspense>
+      )}
     </>
   );
+}
+
+/** Ctrl+K and ⌘K, except in a dialog or an editor that uses them itself. */
+function useShortcut(act: () => void): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented) return;
+      if (document.querySelector("[role=dialog]") !== null) return;
+      event.preventDefault();
+      act();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  });
 }
 
 function useTitle(path: string): void {
@@ -70,13 +95,26 @@ function useTitle(path: string): void {
   }, [name]);
 }
 
-function Sidebar({ open, onChosen }: { readonly open: boolean; readonly onChosen: () => void }): ReactNode {
+interface SidebarProps {
+  readonly open: boolean;
+  readonly onChosen: () => void;
+  readonly onSearch: () => void;
+}
+
+const isMac = /Mac|iP(hone|ad)/.test(navigator.userAgent);
+
+function Sidebar({ open, onChosen, onSearch }: SidebarProps): ReactNode {
   return (
     <aside className={`sidebar ${open ? "open" : ""}`} id="sidebar" aria-label="Sidebar">
       <div className="brand">
         <img src={icon} alt="" />
         {SERVICE}
       </div>
+      <Button size="small" className="search-button" onPress={onSearch} aria-keyshortcuts="Control+K Meta+K">
+        <Icon name="search" />
+        Search
+        <kbd aria-hidden="true">{isMac ? "⌘K" : "Ctrl K"}</kbd>
+      </Button>
       <nav className="nav" aria-label="Main">
         {NAV.map((group) => (
           <NavList key={group.title} group={group} onChosen={onChosen} />
@@ -214,6 +252,46 @@ function ConnectionNotice(): ReactNode {
         </Button>
       </div>
     </Notice>
+  );
+}
+
+/** What keeps the service from working as usual, and what to do about it; nothing when all is well. */
+function ServiceState({ isOverview }: { readonly isOverview: boolean }): ReactNode {
+  const session = useSession();
+  const { data } = useQuery({
+    queryKey: ["ready"],
+    queryFn: () =>
+      openClient.ready().then(
+        () => "",
+        (error: unknown) => wordsOf(error),
+      ),
+    refetchInterval: 30_000,
+    staleTime: 30_000,
+  });
+  const { data: account = session.account } = useAccount();
+  const { data: balance } = useQuery<{ readonly balance_cents: number }>({
+    queryKey: ["signed", "balance"],
+    enabled: false,
+  });
+  return (
+    <>
+      {data !== undefined && data !== "" && (
+        <Notice kind="warn">
+          The service is not ready: {data} Reading works. Changes and runs may be refused or wait; nothing is done twice
+          when you try again.
+        </Notice>
+      )}
+      {!isOverview && account.frozen && (
+        <Notice kind="warn">
+          The account is frozen: no key can run anything. <Link to="/account">Unfreeze it on the Account page</Link>
+        </Notice>
+      )}
+      {!isOverview && balance !== undefined && balance.balance_cents <= 0 && (
+        <Notice kind="warn">
+          There is no credit left: runs and changes are refused. <Link to="/credit">Add funds</Link>
+        </Notice>
+      )}
+    </>
   );
 }
 

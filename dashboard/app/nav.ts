@@ -22,6 +22,7 @@ export const NAV: readonly NavGroup[] = [
       { to: "/pkps", name: "PKPs", icon: "pkps" },
       { to: "/groups", name: "Groups", icon: "groups" },
       { to: "/actions", name: "Actions", icon: "actions" },
+      { to: "/policies", name: "Policies", icon: "policies" },
       { to: "/usage-keys", name: "Usage keys", icon: "usageKeys" },
     ],
   },

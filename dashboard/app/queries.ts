@@ -42,7 +42,7 @@ export type Touched = "account" | "pkps" | "groups" | "actions" | "keys" | "memb
 export function isTouched({ queryKey: [kind, name] }: Query, touched: readonly Touched[], isKey: boolean): boolean {
   if (kind === "list" || kind === "account") return touched.includes((name ?? kind) as Touched);
   if (kind === "members" || kind === "listing") return touched.includes("members");
-  return kind === "signed" && isKey;
+  return kind === "why" || (kind === "signed" && isKey);
 }
 
 type PageQuery = { page_number: number; page_size: number };

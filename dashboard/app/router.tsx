@@ -41,6 +41,14 @@ const routeTree = root.addChildren([
     later(() => import("../screens/actions/Actions"), "Actions"),
   ),
   at(
+    "/actions/$action",
+    later(() => import("../screens/actions/ActionPage"), "ActionPage"),
+  ),
+  at(
+    "/policies",
+    later(() => import("../screens/policies/Policies"), "Policies"),
+  ),
+  at(
     "/usage-keys",
     later(() => import("../screens/usageKeys/UsageKeys"), "UsageKeys"),
   ),
@@ -51,6 +59,10 @@ const routeTree = root.addChildren([
   at(
     "/activity",
     later(() => import("../screens/activity/Activity"), "Activity"),
+  ),
+  at(
+    "/activity/$run",
+    later(() => import("../screens/activity/RunPage"), "RunPage"),
   ),
   at(
     "/credit",

@@ -5,7 +5,8 @@
 import { useState, type ReactNode } from "react";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
-import { plural, saveFile } from "../parts/text";
+import { plural } from "../parts/text";
+import { saveFile } from "../parts/saveFile";
 import type { WalletSession } from "../session/types";
 import type { Change, Collected } from "./change";
 import { Review } from "./Review";

@@ -5,6 +5,7 @@ import { Facts, Id } from "../parts/elements";
 import { argumentText } from "../screens/activity/eventText";
 import { useNames, type Names } from "../screens/activity/names";
 import { useSession } from "../session/context";
+import { WhatChanges } from "./WhatChanges";
 
 /** What a signature will allow: every call with its decoded arguments, and the names behind ids and hashes. */
 export function SignedCalls({ data }: { readonly data: string }): ReactNode {
@@ -16,19 +17,22 @@ export function SignedCalls({ data }: { readonly data: string }): ReactNode {
     staleTime: Infinity,
   });
   return (
-    <section className="stack-s" aria-label="What you sign">
-      <h3>What you sign</h3>
-      <ol className="stack-s">
-        {calls.map(({ functionName, args }, at) => (
-          <li key={`${at} ${functionName}`} aria-label={`Call ${at + 1}: ${functionName}`} className="stack-s">
-            {calls.length > 1 && <code>{functionName}</code>}
-            <Facts
-              items={args.map((arg) => [arg.name, <Argument key="v" arg={arg} {...{ names, account }} />] as const)}
-            />
-          </li>
-        ))}
-      </ol>
-    </section>
+    <>
+      <WhatChanges calls={calls} />
+      <section className="stack-s" aria-label="What you sign">
+        <h3>What you sign</h3>
+        <ol className="stack-s">
+          {calls.map(({ functionName, args }, at) => (
+            <li key={`${at} ${functionName}`} aria-label={`Call ${at + 1}: ${functionName}`} className="stack-s">
+              {calls.length > 1 && <code>{functionName}</code>}
+              <Facts
+                items={args.map((arg) => [arg.name, <Argument key="v" arg={arg} {...{ names, account }} />] as const)}
+              />
+            </li>
+          ))}
+        </ol>
+      </section>
+    </>
   );
 }
 

@@ -211,6 +211,6 @@ export const setPkpOps = (address: string, name: string, denied: readonly PkpOp[
   shared(
     "setWalletOps",
     { pkp_id: address, denied_ops: [...denied] },
-    `Change what ${quoted(name, short(address))} may be asked for`,
+    `Change the allowed operations of ${quoted(name, short(address))}`,
     [["Never allowed", denied.length === 0 ? "nothing" : denied.join(", ")]],
   );

@@ -28,7 +28,7 @@ interface Props<Row> {
 
 /** Fewer rows than this are all rendered; more are virtualized. */
 const VIRTUAL_FROM = 60;
-const ROW_PX = 53;
+const ROW_PX = 25;
 
 /** A searchable, sortable table of any length. On a phone each row is a block. */
 export function DataTable<Row>({ label, unit, rows, columns, idOf, textOf, total, tools }: Props<Row>): ReactNode {

@@ -2,7 +2,7 @@ import { useState, type ReactNode } from "react";
 import { Button } from "./Button";
 import { CopyButton } from "./elements";
 import { Check } from "./Field";
-import { saveFile } from "./text";
+import { saveFile } from "./saveFile";
 
 interface Props {
   readonly secret: string;

@@ -19,6 +19,9 @@ const PATHS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   close: "m6 6 12 12M18 6 6 18",
   back: "m14 6-6 6 6 6",
+  more: "M4.500 12a1 1 0 1 0 2 0 1 1 0 1 0-2 0M11 12a1 1 0 1 0 2 0 1 1 0 1 0-2 0M17.500 12a1 1 0 1 0 2 0 1 1 0 1 0-2 0",
+  policies: "M6 3h9l4 4v14H6zM9 12h7M9 16h7M9 8h3",
+  search: "M10.500 17a6.500 6.500 0 1 0 0-13 6.500 6.500 0 0 0 0 13zM15.500 15.500 20 20",
 } as const;
 
 export type IconName = keyof typeof PATHS;

@@ -10,6 +10,16 @@ export function dollars(cents: number): string {
   return `${cents < 0 ? "−" : ""}$${whole}.${String(Math.round(absolute % 100)).padStart(2, "0")}`;
 }
 
+/** Cents of a typed sum of dollars: 5, 7.5, $20, 1,000.00; undefined when it is none. */
+export function centsIn(typed: string): number | undefined {
+  const plain = typed
+    .trim()
+    .replace(/^\$ ?/, "")
+    .replace(/,(?=\d{3}(?!\d))/g, "");
+  const [, whole, part = ""] = /^(\d{1,9})(?:[.,](\d{1,2}))?$/.exec(plain) ?? [];
+  return whole === undefined ? undefined : Number(whole) * 100 + Number(part.padEnd(2, "0"));
+}
+
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const TIME = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" } as const;
 const THIS_YEAR = new Intl.DateTimeFormat(undefined, TIME);
@@ -37,10 +47,3 @@ export const quoted = (name: string, otherwise: string): string => (name === "" 
 
 /** Durations: 12 ms, 1.4 s. */
 export const duration = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
-
-export function saveFile(name: string, text: string, type = "text/plain"): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = Object.assign(document.createElement("a"), { href: url, download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1_000);
-}

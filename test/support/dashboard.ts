@@ -11,6 +11,7 @@ export const SCREENS = [
   "PKPs",
   "Groups",
   "Actions",
+  "Policies",
   "Usage keys",
   "Runner",
   "Activity",
@@ -75,6 +76,12 @@ export class Dashboard {
   /** Presses the button in the topmost dialog. */
   async confirm(name: string): Promise<void> {
     await this.dialog().getByRole("button", { name, exact: true }).click();
+  }
+
+  /** Chooses from the menu of a row. */
+  async choose(row: Locator, item: string): Promise<void> {
+    await row.getByRole("button", { name: /^More for/ }).click();
+    await this.page.getByRole("menuitem", { name: item, exact: true }).click();
   }
 
   async fill(name: string, text: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useAccount } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
@@ -38,6 +39,20 @@ export function Account(): ReactNode {
           }
         >
           <Button onPress={() => setOpen("convert")}>Convert to ChainSecured</Button>
+        </Task>
+      )}
+      {session.isOwner && account.managed && (
+        <Task
+          title="Renew the account key"
+          about={
+            "The account’s id is the hash of its key, so the key cannot be replaced. Give programs usage keys, " +
+            "which can be revoked and made anew. If others may know the account key, freeze the account and " +
+            "convert it: the key ends, everything else stays."
+          }
+        >
+          <Link className="button" to="/usage-keys">
+            Usage keys
+          </Link>
         </Task>
       )}
       {session.isOwner && (

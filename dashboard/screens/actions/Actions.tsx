@@ -1,9 +1,11 @@
+import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import { useActions, type Action } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { removeAction, renameAction } from "../../changes/operations";
 import { Button } from "../../parts/Button";
 import { useMay } from "../../session/may";
+import { RowMenu } from "../../parts/RowMenu";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { FormDialog } from "../../parts/Dialog";
 import { Empty, Id, Notice, PageHead, Spinner } from "../../parts/elements";
@@ -68,7 +70,9 @@ const columnsOf = (onOpen: ((open: Open) => void) | undefined): readonly Column<
     title: "Name",
     width: "minmax(9rem, 1fr)",
     cell: ({ name, hashed_cid }) => (
-      <span className="name">{hashed_cid === ANY_ACTION ? "Any" : name || "Without a name"}</span>
+      <Link className="name" to="/actions/$action" params={{ action: hashed_cid }}>
+        {hashed_cid === ANY_ACTION ? "Any" : name || "Without a name"}
+      </Link>
     ),
     by: ({ name }) => name,
   },
@@ -86,7 +90,7 @@ const columnsOf = (onOpen: ((open: Open) => void) | undefined): readonly Column<
   },
   {
     title: "",
-    width: "11rem",
+    width: "8rem",
     end: true,
     cell: (action) =>
       onOpen !== undefined && (
@@ -94,9 +98,10 @@ const columnsOf = (onOpen: ((open: Open) => void) | undefined): readonly Column<
           <Button size="small" onPress={() => onOpen({ what: "rename", action })}>
             Rename
           </Button>
-          <Button size="small" look="danger" onPress={() => onOpen({ what: "remove", action })}>
-            Remove
-          </Button>
+          <RowMenu
+            of={action.name || "this action"}
+            items={[{ name: "Remove", danger: true, onChoose: () => onOpen({ what: "remove", action }) }]}
+          />
         </div>
       ),
   },

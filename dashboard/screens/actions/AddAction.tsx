@@ -1,11 +1,9 @@
 import { useState, type ReactNode } from "react";
+import { keepCode } from "./codes";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addAction } from "../../changes/operations";
 import { FormDialog } from "../../parts/Dialog";
 import { StringsFields, TextField, type Strings } from "../../parts/Field";
-
-/** The CID of code, computed in this browser: it decides which code may use a PKP. */
-export const cidOf = async (code: string): Promise<string> => (await import("../../../client/cid")).cidOfCode(code);
 
 const CID = /^(Qm[1-9A-HJ-NP-Za-km-z]{44}|b[a-z2-7]{20,})$/;
 
@@ -14,11 +12,12 @@ interface Props {
   readonly onMade?: (cid: string, code: string) => void;
   readonly code?: string;
   readonly name?: string;
+  readonly description?: string;
 }
 
-export function AddAction({ onClose, onMade, code: first = "", name = "" }: Props): ReactNode {
+export function AddAction({ onClose, onMade, code: first = "", name = "", description = "" }: Props): ReactNode {
   const { perform } = useChanges();
-  const [strings, setStrings] = useState<Strings>({ name, description: "" });
+  const [strings, setStrings] = useState<Strings>({ name, description });
   const [code, setCode] = useState(first);
   return (
     <FormDialog
@@ -32,7 +31,7 @@ export function AddAction({ onClose, onMade, code: first = "", name = "" }: Prop
       }
       submit="Add action"
       onSubmit={async () => {
-        const cid = CID.test(code.trim()) ? code.trim() : await cidOf(code);
+        const cid = CID.test(code.trim()) ? code.trim() : await keepCode(code);
         const { state } = await perform(addAction(cid, strings));
         if (state === "done") onMade?.(cid, code);
         return state !== "cancelled";

@@ -1,52 +1,66 @@
+import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
-import { useSigned } from "../../app/queries";
+import { readerOf, useSigned, type Records } from "../../app/queries";
+import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { Pages } from "../../parts/Pages";
 import { Badge, CopyButton, Empty, Notice, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
-import { Select } from "../../parts/Field";
+import { Select, TextField } from "../../parts/Field";
 import { dollars, duration, short } from "../../parts/text";
+import { saveFile } from "../../parts/saveFile";
+import { useSession } from "../../session/context";
 import { useNames, type Names } from "./names";
+import { OUTCOMES, outcomeText, outcomeWord } from "./outcomes";
 
 type Run = Answer<"listRuns">[number];
 /** Searched and sorted as one. */
 const PAGE = 1_000;
 
+interface Filter {
+  readonly key: string;
+  readonly action: string;
+  readonly outcome: "" | Run["outcome"];
+  /** Days of the reader's time zone; empty: no bound. */
+  readonly from: string;
+  readonly until: string;
+}
+const EVERYTHING: Filter = { key: "", action: "", outcome: "", from: "", until: "" };
+
+const secondsOf = (day: string, time: string): number => Math.floor(new Date(`${day}T${time}`).getTime() / 1000);
+
+const queryOf = ({ key, action, outcome, from, until }: Filter) => ({
+  ...(key === "" ? {} : { api_key_hash: key }),
+  ...(action === "" ? {} : { hashed_cid: action }),
+  ...(outcome === "" ? {} : { outcome }),
+  ...(from === "" ? {} : { from: secondsOf(from, "00:00:00") }),
+  ...(until === "" ? {} : { until: secondsOf(until, "23:59:59") }),
+});
+
 export function Runs(): ReactNode {
-  const [key, setKey] = useState("");
-  const [outcome, setOutcome] = useState<"" | "succeeded" | "threw" | "timed_out" | "permission_denied">("");
+  const session = useSession();
+  const [filter, setFilter] = useState(EVERYTHING);
   const [page, setPage] = useState(0);
   const names = useNames();
-  const { data, error, isLoading } = useSigned(`runs-${key}-${outcome}-${page}`, (client) =>
-    client.listRuns({
-      page_number: page,
-      page_size: PAGE,
-      ...(key === "" ? {} : { api_key_hash: key }),
-      ...(outcome === "" ? {} : { outcome }),
-    }),
+  const query = queryOf(filter);
+  const { data, error, isLoading } = useSigned(`runs-${JSON.stringify(query)}-${page}`, (client) =>
+    client.listRuns({ page_number: page, page_size: PAGE, ...query }),
   );
   const columns = useMemo(() => columnsOf(names), [names]);
-  const isFiltered = key !== "" || outcome !== "";
+  // The service counts runs of a key, an action, an outcome; not those of a time.
+  const isByTime = filter.from !== "" || filter.until !== "";
+  const isFiltered = Object.keys(query).length > 0;
+  const change = (part: Partial<Filter>): void => {
+    setFilter({ ...filter, ...part });
+    setPage(0);
+  };
   return (
     <section className="stack" aria-label="Runs">
-      <div className="filters">
-        <Select
-          label="Key"
-          value={key}
-          options={[["", "All keys"], ...names.keyOptions]}
-          onChange={(next) => (setKey(next), setPage(0))}
-        />
-        <Select
-          label="Outcome"
-          value={outcome}
-          options={OUTCOMES}
-          onChange={(next) => (setOutcome(next as typeof outcome), setPage(0))}
-        />
-      </div>
+      <Filters filter={filter} names={names} onChange={change} />
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}
-      {data?.total === 0 && (
+      {data !== undefined && data.items.length === 0 && (
         <Empty title={isFiltered ? "No such runs" : "No runs yet"}>
           <p>
             {isFiltered
@@ -55,35 +69,109 @@ export function Runs(): ReactNode {
           </p>
         </Empty>
       )}
-      {data !== undefined && data.total > 0 && (
+      {data !== undefined && data.items.length > 0 && (
         <DataTable
           label="Runs"
           unit={["run", "runs"]}
           rows={data.items}
-          total={data.total}
+          total={isByTime ? data.items.length : data.total}
+          tools={
+            <Button size="small" onPress={() => exportRuns(readerOf(session), query, names)}>
+              Export CSV
+            </Button>
+          }
           columns={columns}
           idOf={({ request_id }) => request_id}
           textOf={(run) => `${run.request_id} ${run.action_ipfs_cid} ${run.outcome} ${names.key(run.api_key_hash)}`}
         />
       )}
-      {data !== undefined && <Pages page={page} size={PAGE} total={data.total} onPage={setPage} />}
+      {data !== undefined && !isByTime && <Pages page={page} size={PAGE} total={data.total} onPage={setPage} />}
     </section>
   );
 }
 
-const OUTCOMES = [
-  ["", "All outcomes"],
-  ["succeeded", "Succeeded"],
-  ["threw", "Threw an error"],
-  ["timed_out", "Timed out"],
-  ["permission_denied", "Not permitted"],
-] as const;
+interface FiltersProps {
+  readonly filter: Filter;
+  readonly names: Names;
+  readonly onChange: (part: Partial<Filter>) => void;
+}
+
+function Filters({ filter, names, onChange }: FiltersProps): ReactNode {
+  const outcomes = [["", "All outcomes"], ...OUTCOMES.map((one) => [one, outcomeText(one)] as const)] as const;
+  return (
+    <div className="filters">
+      <Select
+        label="Key"
+        value={filter.key}
+        options={[["", "All keys"], ...names.keyOptions]}
+        onChange={(key) => onChange({ key })}
+      />
+      <Select
+        label="Action"
+        value={filter.action}
+        options={[["", "All actions"], ...names.actionOptions]}
+        onChange={(action) => onChange({ action })}
+      />
+      <Select
+        label="Outcome"
+        value={filter.outcome}
+        options={outcomes}
+        onChange={(outcome) => onChange({ outcome: outcome as Filter["outcome"] })}
+      />
+      <TextField label="From" type="date" value={filter.from} onChange={(from) => onChange({ from })} />
+      <TextField label="Until" type="date" value={filter.until} onChange={(until) => onChange({ until })} />
+    </div>
+  );
+}
+
+const EXPORTED_PAGES = 10;
+
+/** The newest 10,000 runs that the filters let through. */
+async function exportRuns(
+  client: Pick<Records, "listRuns">,
+  query: ReturnType<typeof queryOf>,
+  names: Names,
+): Promise<void> {
+  const lines = ["started_at,request_id,action,cid,key,key_hash,outcome,duration_ms,cost_cents,pkps"];
+  for (let page = 0; page < EXPORTED_PAGES; page += 1) {
+    const { items } = await client.listRuns({ ...query, page_number: page, page_size: PAGE });
+    lines.push(...items.map((run) => lineOf(run, names)));
+    if (items.length < PAGE) break;
+  }
+  saveFile("runs.csv", `${lines.join("\r\n")}\r\n`, "text/csv");
+}
+
+const lineOf = (run: Run, names: Names): string =>
+  [
+    new Date(run.started_at * 1000).toISOString(),
+    run.request_id,
+    names.action(run.action_ipfs_cid),
+    run.action_ipfs_cid,
+    names.key(run.api_key_hash),
+    run.api_key_hash,
+    run.outcome,
+    run.duration_ms,
+    run.cost_cents,
+    run.pkps_used.join(" "),
+  ]
+    .map(cellOf)
+    .join(",");
+
+/** Quoted; a name that begins like a formula is not one in a spreadsheet. */
+function cellOf(value: string | number): string {
+  const text = String(value).replaceAll('"', '""');
+  return typeof value === "number" ? text : `"${/^[=+\-@\t\r]/.test(text) ? "'" : ""}${text}"`;
+}
 
 const columnsOf = (names: Names): readonly Column<Run>[] => [
   {
     title: "When",
     width: "minmax(0, 1.1fr)",
-    cell: ({ started_at }) => <When at={started_at * 1000} />,
+    cell: ({ started_at, request_id }) => (
+      <Link to="/activity/$run" params={{ run: `${started_at}-${request_id}` }}>
+        <When at={started_at * 1000} />
+      </Link>
+    ),
     by: ({ started_at }) => started_at,
   },
   {
@@ -107,9 +195,7 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
   {
     title: "Outcome",
     width: "minmax(0, 1fr)",
-    cell: ({ outcome }) => (
-      <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcome.replaceAll("_", " ")}</Badge>
-    ),
+    cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcomeWord(outcome)}</Badge>,
     by: ({ outcome }) => outcome,
   },
   {

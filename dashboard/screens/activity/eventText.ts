@@ -70,6 +70,8 @@ const HASHES = new Set([
   "derivationPath",
 ]);
 
+export const hashText = (value: string): string => `0x${BigInt(value).toString(16).padStart(64, "0")}`;
+
 /** An argument of a call as people know it: hashes as hex; and the owner's name for what it means, if it has one. */
 export function argumentText(
   { name, type, value }: DecodedCall["args"][number],
@@ -78,7 +80,7 @@ export function argumentText(
   if (type === "bool") return { value: value === "true" ? "yes" : "no" };
   const plain = type.endsWith("[]") ? (JSON.parse(value) as string[]).join(",") : value;
   if (plain === "") return { value: type === "string" ? "(empty)" : "none" };
-  const exact = HASHES.has(name) ? `0x${BigInt(plain).toString(16).padStart(64, "0")}` : plain;
+  const exact = HASHES.has(name) ? hashText(plain) : plain;
   const [, show] = ARGUMENTS[CALL_ARGUMENTS[name] ?? name] ?? [];
   const meaning = type === "string" ? exact : (show?.(exact, names) ?? exact);
   return meaning === exact || meaning === short(exact) ? { value: exact } : { value: exact, meaning };

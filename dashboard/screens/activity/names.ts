@@ -9,6 +9,8 @@ import { ANY_ACTION, ANY_PKP } from "../pkps/uses";
 export interface Names {
   /** The keys that runs can be filtered by. */
   readonly keyOptions: readonly (readonly [string, string])[];
+  /** The actions that runs can be filtered by, by the hash of their CID. */
+  readonly actionOptions: readonly (readonly [string, string])[];
   key(hash: string): string;
   /** By CID, or by its hash. */
   action(id: string): string;
@@ -37,6 +39,7 @@ export function useNames(): Names {
     const byId = new Map(groups.map(({ id, name }) => [id, name]));
     return {
       keyOptions: [...byHash],
+      actionOptions: actions.map(({ hashed_cid: hash, name }) => [hash, name || short(hash)] as const),
       key: (hash) => byHash.get(hash) ?? short(hash),
       action: (id) =>
         id === ANY_ACTION ? "any code" : byAction.get(id) || byAction.get(actionHashOf(id as Cid)) || short(id),

@@ -51,7 +51,7 @@ export function Credit(): ReactNode {
         <Prices />
       </section>
       {canPay && <History />}
-      <SpendingByKey />
+      {session.kind === "key" && <SpendingByKey />}
       {adding && (
         <AddFunds
           account={session.account.id}
@@ -172,37 +172,63 @@ function History(): ReactNode {
   );
 }
 
+/** What each key cost in the last 30 days, the account's own included. */
 function SpendingByKey(): ReactNode {
+  const { account } = useSession();
   const { items } = useUsageKeys();
-  const spending = items
-    .filter(({ spent_cents }) => (spent_cents ?? 0) > 0)
-    .sort((one, other) => (other.spent_cents ?? 0) - (one.spent_cents ?? 0));
-  if (spending.length === 0) return null;
+  const { data } = useSigned("usage", (client) => client.usage({ page_size: 1_000 }));
+  const byKey = new Map<string, { runs: number; changes: number }>();
+  for (const { api_key_hash: key, cost_cents, changes_cents } of data?.items ?? []) {
+    const { runs, changes } = byKey.get(key) ?? { runs: 0, changes: 0 };
+    byKey.set(key, { runs: runs + cost_cents, changes: changes + changes_cents });
+  }
+  if (byKey.size === 0) return null;
+  const nameOf = (id: string): string =>
+    id === account.id
+      ? account.managed
+        ? "The account key"
+        : "The owner"
+      : items.find((key) => key.id === id)?.name || short(id);
+  const spending = [...byKey]
+    .map(([id, { runs, changes }]) => ({ id, name: nameOf(id), runs, changes }))
+    .sort((one, other) => other.runs + other.changes - one.runs - one.changes);
   return (
     <section className="stack" aria-label="Spending by key">
-      <h2>Spending by key</h2>
-      <table className="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">Usage key</th>
-            <th scope="col" className="end">
-              Spent
-            </th>
-            <th scope="col" className="end">
-              Cap
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {spending.map((key) => (
-            <tr key={key.id}>
-              <td className="name">{key.name || short(key.id)}</td>
-              <td className="end number">{dollars(key.spent_cents ?? 0)}</td>
-              <td className="end number">{key.balance === "0" ? "none" : dollars(Number(key.balance))}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <h2>Spending by key, last 30 days</h2>
+      <DataTable
+        label="Spending by key"
+        unit={["key", "keys"]}
+        rows={spending}
+        columns={SPENDING}
+        idOf={({ id }) => id}
+      />
     </section>
   );
 }
+
+interface Spending {
+  readonly id: string;
+  readonly name: string;
+  readonly runs: number;
+  readonly changes: number;
+}
+
+const sums = (title: string, of: (row: Spending) => number): Column<Spending> => ({
+  title,
+  width: "7rem",
+  end: true,
+  cell: (row) => <span className="number">{dollars(of(row))}</span>,
+  by: of,
+});
+
+const SPENDING: readonly Column<Spending>[] = [
+  {
+    title: "Key",
+    width: "minmax(9rem, 1fr)",
+    cell: ({ name }) => <span className="name">{name}</span>,
+    by: ({ name }) => name,
+  },
+  sums("Runs", ({ runs }) => runs),
+  sums("Changes", ({ changes }) => changes),
+  sums("Together", ({ runs, changes }) => runs + changes),
+];

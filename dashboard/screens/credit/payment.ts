@@ -1,7 +1,7 @@
 /** A payment from start to credit, resumable where it stopped. */
 import { ClientError, type Client } from "../../../client";
 import { codeOf, wordsOf } from "../../parts/failures";
-import { dollars } from "../../parts/text";
+import { centsIn, dollars } from "../../parts/text";
 import { attemptFor, forgetAttempt, openAttempt, remember, type Attempt } from "./attempt";
 
 export type Payments = Pick<Client, "createPaymentIntent" | "confirmPayment">;
@@ -10,13 +10,8 @@ const CENTS_MIN = 500;
 
 /** @throws Error with a readable message when the amount is invalid. */
 export function centsOf(typed: string): number {
-  const plain = typed
-    .trim()
-    .replace(/^\$ ?/, "")
-    .replace(/,(?=\d{3}(?!\d))/g, "");
-  const [, whole = "", part = ""] = /^(\d{1,6})(?:[.,](\d{1,2}))?$/.exec(plain) ?? [];
-  const cents = Number(whole) * 100 + Number(part.padEnd(2, "0"));
-  if (whole === "" || cents < CENTS_MIN) throw new Error("Enter an amount in dollars: 5.00 or more.");
+  const cents = centsIn(typed);
+  if (cents === undefined || cents < CENTS_MIN) throw new Error("Enter an amount in dollars: 5.00 or more.");
   return cents;
 }
 

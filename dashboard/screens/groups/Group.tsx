@@ -7,6 +7,7 @@ import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { usersOf } from "../pkps/uses";
 import { EditPkps, ListAction, RemoveGroup, RenameGroup } from "./GroupDialogs";
+import { MaySign } from "./MaySign";
 import { Matrix } from "./Matrix";
 
 type Open = "rename" | "remove" | "pkps" | "action" | undefined;
@@ -31,6 +32,7 @@ export function Group(): ReactNode {
       ) : (
         <Matrix group={group} members={members} onOpen={setOpen} />
       )}
+      {members !== undefined && <MaySign members={members} />}
       <WhoMayRun groupId={id} />
       {open === "rename" && <RenameGroup group={group} onClose={close} />}
       {open === "remove" && <RemoveGroup group={group} onClose={close} />}

@@ -1,5 +1,5 @@
 /** Guides a new account to its first signature by a PKP, each step in place. */
-import { useState, type ReactNode } from "react";
+import { useState, type ComponentProps, type ReactNode } from "react";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
@@ -7,10 +7,13 @@ import { Id, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { Icon } from "../../parts/icons";
 import { useSession } from "../../session/context";
-import { AddAction, cidOf } from "../actions/AddAction";
+import { AddAction } from "../actions/AddAction";
+import { cidOf } from "../actions/codes";
 import { GroupForm } from "../groups/GroupForm";
 import { CreatePkp } from "../pkps/CreatePkp";
 import { SIGN_EXAMPLE } from "../runner/examples";
+import { OtherClients } from "../runner/OtherClients";
+import { Receipt } from "../runner/Receipt";
 import { runOnce, useRunKeys } from "../runner/run";
 import { UsageKeyForm } from "../usageKeys/UsageKeyForm";
 
@@ -19,6 +22,8 @@ const MESSAGE = "My first signature";
 interface Signed {
   readonly signature: string;
   readonly signer: string;
+  readonly receipt: string | undefined;
+  readonly snippet: ComponentProps<typeof OtherClients>;
 }
 
 type Open = "pkp" | "action" | "group" | "key" | undefined;
@@ -46,6 +51,7 @@ export function FirstSignature({
   const groups = useGroups().items;
   const keys = useUsageKeys().items;
   const runKeys = useRunKeys();
+  const { account } = useSession();
   const done = [
     pkps.length > 0,
     actions.length > 0,
@@ -64,12 +70,19 @@ export function FirstSignature({
       throw new Error("Open the Runner and give it the usage key you stored.");
     if (action?.hashed_cid !== actionHashOf((await cidOf(code)) as Cid))
       throw new Error("The action you added is not in this page any more: run its code in the Runner.");
-    const { answer } = await runOnce(key.key, code, JSON.stringify({ pkpId: pkp.wallet_address, message: MESSAGE }));
+    const params = { pkpId: pkp.wallet_address, message: MESSAGE };
+    const { answer } = await runOnce(key.key, code, JSON.stringify(params));
     if (answer.has_error) throw new Error(answer.error?.message ?? "The action failed.");
     const { signature } = Object(answer.response) as { signature?: unknown };
     if (typeof signature !== "string") throw new Error("The action ran, but its answer has no signature.");
     const { verifyMessage } = await import("./recover");
-    setSigned({ signature, signer: verifyMessage(MESSAGE, signature) });
+    setSigned({
+      signature,
+      signer: verifyMessage(MESSAGE, signature),
+      receipt: answer.receipt,
+      // Never the account's own key, which may do everything.
+      snippet: { code, params, key: key.hash === account.id ? undefined : key.key },
+    });
   };
   const close = (): void => setOpen(undefined);
   return (
@@ -141,6 +154,8 @@ function SignedNotice({ signed, expected }: { readonly signed: Signed; readonly 
         <span className="row">
           Signature <Id value={signed.signature} what="signature" />
         </span>
+        {signed.receipt !== undefined && <Receipt receipt={signed.receipt} />}
+        <OtherClients {...signed.snippet} open />
       </div>
     </Notice>
   );

@@ -6,6 +6,7 @@ import { wordsOf } from "../../parts/failures";
 import { dollars, plural } from "../../parts/text";
 import { Attention } from "./Attention";
 import { daysOf } from "./days";
+import { Recent } from "./Recent";
 import { FirstSignature } from "./FirstSignature";
 
 const Chart = lazy(async () => ({ default: (await import("./Chart")).Chart }));
@@ -34,29 +35,32 @@ export function Overview(): ReactNode {
           value={balance.data?.balance_display ?? "–"}
           hint={balance.error === null ? <Link to="/credit">See what it pays for</Link> : wordsOf(balance.error)}
         />
-        <Count label="PKPs" count={account.wallet_count} />
-        <Count label="Groups" count={account.group_count} />
-        <Count label="Actions" count={account.action_count} />
-        <Count label="Usage keys" count={account.usage_api_key_count} />
+        <Count label="PKPs" count={account.wallet_count} to="/pkps" />
+        <Count label="Groups" count={account.group_count} to="/groups" />
+        <Count label="Actions" count={account.action_count} to="/actions" />
+        <Count label="Usage keys" count={account.usage_api_key_count} to="/usage-keys" />
       </section>
-      <section className="charts" aria-label="The last 30 days">
-        <DayChart
-          title="Runs by day"
-          total={plural(runs, "run")}
-          days={days}
-          of="runs"
-          loading={usage.isLoading}
-          format={whole}
-        />
-        <DayChart
-          title="Spending by day"
-          total={dollars(days.reduce((sum, { cents }) => sum + cents, 0))}
-          days={days}
-          of="cents"
-          loading={usage.isLoading}
-          format={wholeCents}
-        />
-      </section>
+      <Recent />
+      {(usage.isLoading || days.some(({ runs: count, cents }) => count > 0 || cents > 0)) && (
+        <section className="charts" aria-label="The last 30 days">
+          <DayChart
+            title="Runs by day"
+            total={plural(runs, "run")}
+            days={days}
+            of="runs"
+            loading={usage.isLoading}
+            format={whole}
+          />
+          <DayChart
+            title="Spending by day"
+            total={dollars(days.reduce((sum, { cents }) => sum + cents, 0))}
+            days={days}
+            of="cents"
+            loading={usage.isLoading}
+            format={wholeCents}
+          />
+        </section>
+      )}
     </>
   );
 }
@@ -65,8 +69,20 @@ export function Overview(): ReactNode {
 const wholeCents = (value: number): string => (Number.isInteger(value) ? dollars(value) : "");
 const whole = (value: number): string => (Number.isInteger(value) ? value.toLocaleString("en-US") : "");
 
-const Count = ({ label, count }: { readonly label: string; readonly count: number }): ReactNode => (
-  <Figure label={label} value={count.toLocaleString("en-US")} />
+interface CountProps {
+  readonly label: string;
+  readonly count: number;
+  readonly to: "/pkps" | "/groups" | "/actions" | "/usage-keys";
+}
+const Count = ({ label, count, to }: CountProps): ReactNode => (
+  <Figure
+    label={label}
+    value={
+      <Link to={to} aria-label={plural(count, label.replace(/s$/, ""), label)}>
+        {count.toLocaleString("en-US")}
+      </Link>
+    }
+  />
 );
 
 interface DayChartProps {

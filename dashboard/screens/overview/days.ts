@@ -3,13 +3,14 @@ export interface Day {
   readonly day: string;
   readonly runs: number;
   readonly failed: number;
+  /** Of runs and changes. */
   readonly cents: number;
 }
 
 const DAY_MS = 86_400_000;
 
 export function daysOf(
-  items: readonly { day: string; runs: number; failed: number; cost_cents: number }[],
+  items: readonly { day: string; runs: number; failed: number; cost_cents: number; changes_cents: number }[],
   count: number,
   now = Date.now(),
 ): Day[] {
@@ -18,7 +19,8 @@ export function daysOf(
   );
   return days.map((day) => {
     const found = items.filter((item) => item.day === day);
-    const sum = (of: "runs" | "failed" | "cost_cents"): number => found.reduce((total, item) => total + item[of], 0);
-    return { day, runs: sum("runs"), failed: sum("failed"), cents: sum("cost_cents") };
+    const sum = (of: "runs" | "failed" | "cost_cents" | "changes_cents"): number =>
+      found.reduce((total, item) => total + item[of], 0);
+    return { day, runs: sum("runs"), failed: sum("failed"), cents: sum("cost_cents") + sum("changes_cents") };
   });
 }

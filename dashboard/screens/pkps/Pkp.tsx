@@ -1,6 +1,6 @@
 import { Link, useParams } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
-import { useAccount, useActions, useListing, usePkps, useUsageKeys } from "../../app/queries";
+import { useAccount, useActions, useListing, usePkps, useUsageKeys, type UsageKey } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { useMay } from "../../session/may";
 import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner } from "../../parts/elements";
@@ -8,6 +8,7 @@ import { Address } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { short } from "../../parts/text";
 import { useSession } from "../../session/context";
+import { RowMenu } from "../../parts/RowMenu";
 import { RevokeKey } from "../usageKeys/RevokeKey";
 import { PkpOps } from "./PkpOps";
 import { RenamePkp } from "./RenamePkp";
@@ -153,15 +154,21 @@ function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
 
 function Users({ who }: { readonly who: readonly User[] }): ReactNode {
   const { all: mayRevoke } = useMay();
+  const [revoking, setRevoking] = useState<UsageKey>();
   if (who.length === 0) return <span className="soft">no key may run here</span>;
   return (
-    <ul className="stack-s">
-      {who.map(({ id, name, key }) => (
-        <li key={id} className="row">
-          <Badge kind={key === undefined ? "plain" : "good"}>{name}</Badge>
-          {mayRevoke && key !== undefined && <RevokeKey usageKey={key} />}
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul className="row">
+        {who.map(({ id, name, key }) => (
+          <li key={id} className="row">
+            <Badge kind={key === undefined ? "plain" : "good"}>{name}</Badge>
+            {mayRevoke && key !== undefined && (
+              <RowMenu of={name} items={[{ name: "Revoke", danger: true, onChoose: () => setRevoking(key) }]} />
+            )}
+          </li>
+        ))}
+      </ul>
+      {revoking !== undefined && <RevokeKey usageKey={revoking} onClose={() => setRevoking(undefined)} />}
+    </>
   );
 }

@@ -15,18 +15,16 @@ export function PkpOps({ pkp }: { readonly pkp: Pkp }): ReactNode {
   const [editing, setEditing] = useState(false);
   const denied = new Set(pkp.denied_ops);
   return (
-    <section className="card stack" aria-label="What it may be asked for">
+    <section className="card stack" aria-label="Allowed operations">
       <div className="row-between">
-        <h2>What it may be asked for</h2>
+        <h2>Allowed operations</h2>
         {isOwner && (
           <Button size="small" onPress={() => setEditing(true)}>
             Change
           </Button>
         )}
       </div>
-      <p className="soft">
-        This holds whatever the groups list: code that asks for something denied here is refused inside the TEE.
-      </p>
+      <p className="soft">The limit for every action and every group. A denied operation fails inside the TEE.</p>
       <ul className="row">
         {PKP_OP_NAMES.map((op) => (
           <li key={op}>

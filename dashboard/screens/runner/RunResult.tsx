@@ -6,16 +6,16 @@ import { Button } from "../../parts/Button";
 import { useMay } from "../../session/may";
 import { FormDialog } from "../../parts/Dialog";
 import { Badge, CodeBlock, Facts, Id } from "../../parts/elements";
-import { Choices, Select } from "../../parts/Field";
+import { Select } from "../../parts/Field";
 import { dollars, duration } from "../../parts/text";
 import { AddAction } from "../actions/AddAction";
-import { curlOf, sdkOf } from "./snippets";
+import { Why } from "../activity/Why";
+import { OtherClients } from "./OtherClients";
+import { Receipt } from "./Receipt";
 import type { Ran } from "./run";
 
 export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
   const { answer, cid } = ran;
-  const may = useMay();
-  const { items: groups } = useGroups();
   const [open, setOpen] = useState<"group" | "name">();
   const { error, usage } = answer;
   const place = useRef<HTMLElement>(null);
@@ -31,18 +31,7 @@ export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
             <Badge kind="good">succeeded</Badge>
           )}
         </div>
-        <div className="row">
-          {may.all && (
-            <Button size="small" onPress={() => setOpen("name")}>
-              Name this action
-            </Button>
-          )}
-          {(may.all || groups.some(({ id }) => may.listActions(id))) && (
-            <Button size="small" onPress={() => setOpen("group")}>
-              Add this action to a group
-            </Button>
-          )}
-        </div>
+        <ResultButtons onOpen={setOpen} />
       </div>
       {answer.has_error && (
         <CodeBlock
@@ -59,31 +48,36 @@ export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
           ["CID of the code", <Id key="c" value={cid} what="CID" />],
         ]}
       />
-      <OtherClients ran={ran} />
+      {answer.receipt !== undefined && <Receipt receipt={answer.receipt} />}
+      {error?.code === "permission_denied" && <Why question={{ keyId: ran.keyId, cid, pkp: pkpIn(ran.params) }} />}
+      <OtherClients code={ran.code} params={ran.params} />
       {open === "group" && <AddToGroup cid={cid} onClose={() => setOpen(undefined)} />}
       {open === "name" && <AddAction code={ran.code} onClose={() => setOpen(undefined)} />}
     </section>
   );
 }
 
-const WAYS = [
-  ["curl", "curl"],
-  ["sdk", "SDK"],
-] as const;
-
-function OtherClients({ ran: { code, params } }: { readonly ran: Ran }): ReactNode {
-  const [way, setWay] = useState<"curl" | "sdk">("curl");
-  const text = way === "curl" ? curlOf(location.origin, code, params) : sdkOf(location.origin, code, params);
+function ResultButtons({ onOpen }: { readonly onOpen: (open: "group" | "name") => void }): ReactNode {
+  const may = useMay();
+  const { items: groups } = useGroups();
   return (
-    <details>
-      <summary>The same run from your program</summary>
-      <div className="stack more">
-        <Choices legend="With" value={way} options={WAYS} onChange={setWay} />
-        <CodeBlock what={way === "curl" ? "curl command" : "SDK code"} text={text} />
-      </div>
-    </details>
+    <div className="row">
+      {may.all && (
+        <Button size="small" onPress={() => onOpen("name")}>
+          Name this action
+        </Button>
+      )}
+      {(may.all || groups.some(({ id }) => may.listActions(id))) && (
+        <Button size="small" onPress={() => onOpen("group")}>
+          Add this action to a group
+        </Button>
+      )}
+    </div>
   );
 }
+
+const pkpIn = ({ pkpId }: Ran["params"]): string | undefined =>
+  typeof pkpId === "string" && /^0x[0-9a-fA-F]{40}$/.test(pkpId) ? pkpId : undefined;
 
 export function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();

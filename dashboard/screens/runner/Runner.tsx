@@ -1,5 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
+import { keyHashOf } from "../../../client";
 import { readAgain, usePkps } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { Notice, PageHead } from "../../parts/elements";
@@ -7,7 +8,8 @@ import { codeOf, wordsOf } from "../../parts/failures";
 import { Select, TextField } from "../../parts/Field";
 import { short } from "../../parts/text";
 import { useSession } from "../../session/context";
-import { cidOf } from "../actions/AddAction";
+import { cidOf } from "../actions/codes";
+import { Why } from "../activity/Why";
 import { draftOf, keepDraft, type Draft } from "./draft";
 import { Editor } from "./Editor";
 import { EXAMPLES } from "./examples";
@@ -25,6 +27,7 @@ export function Runner(): ReactNode {
   const [typed, setTyped] = useState("");
   const [ran, setRan] = useState<Ran>();
   const [failure, setFailure] = useState<unknown>();
+  const [ranCode, setRanCode] = useState("");
   const change = (part: Partial<Draft>): void =>
     setDraft((now) => {
       const next = { ...now, ...part };
@@ -36,6 +39,7 @@ export function Runner(): ReactNode {
   const run = async (): Promise<void> => {
     setFailure(undefined);
     setRan(undefined);
+    setRanCode(draft.code);
     try {
       setRan(await runOnce(key, draft.code, draft.params));
     } catch (error) {
@@ -95,31 +99,45 @@ export function Runner(): ReactNode {
           </Button>
         </section>
       </div>
-      {failure !== undefined && <RunRefused failure={failure} code={draft.code} />}
+      {failure !== undefined && <RunRefused failure={failure} code={ranCode} apiKey={key} />}
       {ran !== undefined && <RunResult ran={ran} />}
     </>
   );
 }
 
-function RunRefused({ failure, code }: { readonly failure: unknown; readonly code: string }): ReactNode {
-  const [cid, setCid] = useState<string>();
-  const denied = ["no_execute_scope", "action_not_permitted", "pkp_not_permitted"].includes(codeOf(failure));
+function RunRefused({
+  failure,
+  code,
+  apiKey,
+}: {
+  readonly failure: unknown;
+  readonly code: string;
+  readonly apiKey: string;
+}): ReactNode {
+  const [adding, setAdding] = useState(false);
+  const isDenied = DENIED.includes(codeOf(failure));
+  const { data: cid } = useQuery({ queryKey: ["cid", code], queryFn: () => cidOf(code), enabled: isDenied });
   return (
-    <Notice kind="bad">
-      <div className="row-between">
-        <span>
-          {wordsOf(failure)} {denied && "List the action in a group where this key may run."}
-        </span>
-        {denied && (
-          <Button size="small" onPress={async () => setCid(await cidOf(code))}>
-            Add this action to a group
-          </Button>
-        )}
-      </div>
-      {cid !== undefined && <AddToGroup cid={cid} onClose={() => setCid(undefined)} />}
-    </Notice>
+    <>
+      <Notice kind="bad">
+        <div className="row-between">
+          <span>
+            {wordsOf(failure)} {isDenied && "List the action in a group where this key may run."}
+          </span>
+          {isDenied && (
+            <Button size="small" onPress={() => setAdding(true)}>
+              Add this action to a group
+            </Button>
+          )}
+        </div>
+        {adding && cid !== undefined && <AddToGroup cid={cid} onClose={() => setAdding(false)} />}
+      </Notice>
+      {isDenied && cid !== undefined && <Why question={{ keyId: keyHashOf(apiKey.trim()), cid }} />}
+    </>
   );
 }
+
+const DENIED = ["no_execute_scope", "action_not_permitted", "pkp_not_permitted"];
 
 interface ExamplesProps {
   readonly code: string;

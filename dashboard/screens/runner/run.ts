@@ -2,7 +2,8 @@ import { ClientError, createClient, keyHashOf, type Answer } from "../../../clie
 import { attemptKey, endAttempt } from "../../session/attempts";
 import { useSession, useSessions } from "../../session/context";
 import type { KnownKey } from "../../session/types";
-import { cidOf } from "../actions/AddAction";
+import { cidOf, keepCode } from "../actions/codes";
+import { tell } from "./told";
 import { ORIGIN } from "../../session/origin";
 
 export type RunAnswer = Answer<"runAction">;
@@ -11,6 +12,7 @@ export interface Ran {
   readonly cid: string;
   readonly code: string;
   readonly params: Readonly<Record<string, unknown>>;
+  readonly keyId: string;
 }
 
 /** The keys this tab can run with: first the one used to sign in, then those made here. */
@@ -47,12 +49,16 @@ export async function runOnce(key: string, code: string, paramsText: string): Pr
   const params = paramsOf(paramsText);
   if (code.trim() === "") throw new Error("There is no code to run yet. Open an example to begin with.");
   const client = createClient({ ...ORIGIN, apiKey: key.trim() });
-  const cid = await cidOf(code);
+  const cid = await keepCode(code);
   const attempt = JSON.stringify(["run", keyHashOf(key.trim()), cid, await cidOf(JSON.stringify(params))]);
   try {
-    const answer = await client.runAction({ code, js_params: params }, { idempotencyKey: attemptKey(attempt) });
+    const answer = await client.runAction(
+      { code, js_params: params, receipt: true },
+      { idempotencyKey: attemptKey(attempt) },
+    );
     endAttempt(attempt);
-    return { answer, cid, code, params };
+    tell(answer.receipt, answer.error?.message);
+    return { answer, cid, code, params, keyId: keyHashOf(key.trim()) };
   } catch (error) {
     if (!(error instanceof ClientError) || !error.retryable) endAttempt(attempt);
     throw error;

@@ -1,5 +1,4 @@
 import { useState, type ReactNode } from "react";
-import type { UsageKeyPermissions } from "../../../client";
 import { useGroupNames, useGroups, type Group, type UsageKey } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { createUsageKey, updateUsageKey } from "../../changes/operations";
@@ -11,6 +10,8 @@ import { attemptName } from "../../changes/change";
 import { endAttempt } from "../../session/attempts";
 import { useSession, useSessions } from "../../session/context";
 import { useSecrets } from "../../session/secrets";
+import { scopesOf, type Scopes } from "./scopesOf";
+import { centsIn } from "../../parts/text";
 import { usageKeySecret } from "./secret";
 
 interface Props {
@@ -81,8 +82,6 @@ export function UsageKeyForm({ onClose, onMade, usageKey, groups: firstGroups = 
   );
 }
 
-type Scopes = UsageKeyPermissions & { readonly expiration: string; readonly balance: string };
-
 function blank(name: string, groups: readonly string[]): Scopes {
   return {
     name,
@@ -97,15 +96,6 @@ function blank(name: string, groups: readonly string[]): Scopes {
     expiration: "0",
     balance: "0",
   };
-}
-
-function scopesOf(key: UsageKey): Scopes {
-  const { name, description, can_create_groups, can_delete_groups, can_create_pkps, expiration, balance } = key;
-  const lists = Object.fromEntries(SCOPE_LISTS.map(([list]) => [list, [...key[list]]])) as Pick<
-    Scopes,
-    (typeof SCOPE_LISTS)[number][0]
-  >;
-  return { name, description, can_create_groups, can_delete_groups, can_create_pkps, ...lists, expiration, balance };
 }
 
 interface FieldsProps {
@@ -220,12 +210,12 @@ const endOfDay = (date: string): string =>
 
 /** An unreadable amount, with which no key is created. */
 const NO_SUM = "";
-const CAP_HINT = "A sum like 25 or 2.50; empty for no cap.";
+const CAP_HINT = "A sum like 25, 2.50 or $1,000; empty for no cap.";
 const capText = (balance: string): string =>
   balance === "0" ? "" : (Number(balance) / 100).toFixed(2).replace(/\.00$/, "");
 
 function capCents(text: string): string | undefined {
-  const sum = text.trim().replace(/^\$/, "").replace(",", ".");
-  if (sum === "") return "0";
-  return /^\d{1,10}(\.\d{1,2})?$/.test(sum) && Number(sum) > 0 ? String(Math.round(Number(sum) * 100)) : undefined;
+  if (text.trim() === "") return "0";
+  const cents = centsIn(text);
+  return cents === undefined || cents === 0 ? undefined : String(cents);
 }

@@ -3,8 +3,9 @@ import { useGroupNames, useGroups, useUsageKeys, type UsageKey } from "../../app
 import { scopeSentences, type GroupNames } from "../../changes/scopes";
 import { Button } from "../../parts/Button";
 import { useMay } from "../../session/may";
+import { RowMenu } from "../../parts/RowMenu";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/elements";
+import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { day, dollars, short } from "../../parts/text";
 import { isLive } from "../pkps/uses";
@@ -12,7 +13,7 @@ import { RevokeKey } from "./RevokeKey";
 import { RevokeAll } from "./RevokeAll";
 import { UsageKeyForm } from "./UsageKeyForm";
 
-type Open = { readonly editing: UsageKey } | "create" | undefined;
+type Open = { readonly editing: UsageKey } | { readonly revoking: UsageKey } | "create" | undefined;
 
 export function UsageKeys(): ReactNode {
   const { items, total, isLoading, error } = useUsageKeys();
@@ -20,10 +21,7 @@ export function UsageKeys(): ReactNode {
   const names = useGroupNames(groups);
   const [open, setOpen] = useState<Open>();
   const may = useMay();
-  const columns = useMemo(
-    () => columnsOf(names, may.all ? (editing) => setOpen({ editing }) : undefined),
-    [names, may.all],
-  );
+  const columns = useMemo(() => columnsOf(names, may.all ? setOpen : undefined), [names, may.all]);
   return (
     <>
       <PageHead
@@ -58,10 +56,16 @@ export function UsageKeys(): ReactNode {
           textOf={({ name, description, id }) => `${name} ${description} ${id}`}
         />
       )}
-      {open === "create" && <UsageKeyForm onClose={() => setOpen(undefined)} />}
-      {typeof open === "object" && <UsageKeyForm usageKey={open.editing} onClose={() => setOpen(undefined)} />}
+      <Dialogs open={open} onClose={() => setOpen(undefined)} />
     </>
   );
+}
+
+function Dialogs({ open, onClose }: { readonly open: Open; readonly onClose: () => void }): ReactNode {
+  if (open === undefined) return null;
+  if (open === "create") return <UsageKeyForm onClose={onClose} />;
+  if ("editing" in open) return <UsageKeyForm usageKey={open.editing} onClose={onClose} />;
+  return <RevokeKey usageKey={open.revoking} onClose={onClose} />;
 }
 
 const SOON_SECONDS = 7 * 86_400;
@@ -75,17 +79,14 @@ export function Expiry({ usageKey }: { readonly usageKey: UsageKey }): ReactNode
   return at < Date.now() / 1000 + SOON_SECONDS ? <Badge kind="warn">{text}</Badge> : text;
 }
 
-const columnsOf = (names: GroupNames, onEdit: ((key: UsageKey) => void) | undefined): readonly Column<UsageKey>[] => [
+const columnsOf = (names: GroupNames, onOpen: ((open: Open) => void) | undefined): readonly Column<UsageKey>[] => [
   {
     title: "Name",
     width: "minmax(9rem, 1fr)",
     cell: ({ name, id }) => (
-      <div>
-        <span className="name">{name || "Without a name"}</span>
-        <div className="small soft code" title={id}>
-          {short(id)}
-        </div>
-      </div>
+      <span className="name" title={id}>
+        {name || short(id)}
+      </span>
     ),
     by: ({ name }) => name,
   },
@@ -105,6 +106,12 @@ const columnsOf = (names: GroupNames, onEdit: ((key: UsageKey) => void) | undefi
     by: ({ expiration }) => (expiration === "0" ? Infinity : Number(expiration)),
   },
   {
+    title: "Last used",
+    width: "8.5rem",
+    cell: ({ last_used_at: at }) => (at === undefined ? <span className="soft">–</span> : <When at={at * 1000} />),
+    by: ({ last_used_at }) => last_used_at ?? 0,
+  },
+  {
     title: "Spent",
     width: "8rem",
     end: true,
@@ -113,15 +120,18 @@ const columnsOf = (names: GroupNames, onEdit: ((key: UsageKey) => void) | undefi
   },
   {
     title: "",
-    width: "10rem",
+    width: "7rem",
     end: true,
     cell: (key) =>
-      onEdit !== undefined && (
+      onOpen !== undefined && (
         <div className="actions">
-          <Button size="small" onPress={() => onEdit(key)}>
+          <Button size="small" onPress={() => onOpen({ editing: key })}>
             Edit
           </Button>
-          <RevokeKey usageKey={key} />
+          <RowMenu
+            of={key.name || "this key"}
+            items={[{ name: "Revoke", danger: true, onChoose: () => onOpen({ revoking: key }) }]}
+          />
         </div>
       ),
   },

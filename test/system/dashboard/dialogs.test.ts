@@ -46,7 +46,6 @@ describe("the dashboard's dialogs", function () {
       ["Actions", "Rename"],
       ["Usage keys", "Create usage key"],
       ["Usage keys", "Edit"],
-      ["Usage keys", "Revoke"],
       ["Usage keys", "Revoke all"],
       ["Credit", "Add funds"],
       ["Account", "Rename"],

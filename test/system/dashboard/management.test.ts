@@ -159,7 +159,7 @@ describe("managing an account in the dashboard", function () {
     await result.getByText("succeeded").waitFor();
     expect(await result.getByRole("region", { name: "Response" }).innerText()).to.equal("7");
     await result.getByText("The same run from your program").click();
-    await result.getByRole("radio", { name: "SDK" }).check({ force: true });
+    await result.getByRole("radio", { name: "TypeScript" }).check({ force: true });
     await result.getByRole("region", { name: "SDK code" }).getByText("client.runAction").waitFor();
     const [group] = await list("list_groups");
     expect(await list(`list_actions?group_id=${group?.["id"]}`)).to.have.length(2);
@@ -202,7 +202,7 @@ describe("managing an account in the dashboard", function () {
 
   it("revokes one key and all of them, and removes what was created", async () => {
     await dashboard.go("Usage keys");
-    await dashboard.row(/Bot/).getByRole("button", { name: "Revoke", exact: true }).click();
+    await dashboard.choose(dashboard.row(/Bot/), "Revoke");
     await dashboard.confirm("Revoke");
     await dashboard.says("No usage keys yet");
     for (const name of ["One", "Two"]) {

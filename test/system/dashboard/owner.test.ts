@@ -35,6 +35,10 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.reviewAndSend(functionName);
   };
 
+  /** The review says this of what changes: of what, now, afterwards. */
+  const changes = (row: RegExp): Promise<void> =>
+    dashboard.dialog().getByRole("region", { name: "What changes" }).getByRole("row", { name: row }).waitFor();
+
   it("creates a PKP, once despite double clicks, renames it, and denies ops of it", async () => {
     await dashboard.go("PKPs");
     await dashboard.createPkp("Hot wallet");
@@ -69,6 +73,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.fill("Name", "First name");
     await dashboard.page.getByRole("checkbox", { name: "Sign a payout" }).check();
     await dashboard.confirm("Create group");
+    await changes(/The group “First name” No such group\. “Sign a payout” may use no PKP/);
     await dashboard.reviewAndSend("addGroup");
     await dashboard.page.getByRole("link", { name: "First name" }).click();
     await dashboard.press("Rename");
@@ -85,11 +90,13 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.fillUsageKey("Bot", "Payouts");
     await dashboard.confirm("Create usage key");
     await dashboard.confirm("Sign the request");
+    await changes(/The key “Bot” No such key\. Run actions in “Payouts”\./);
     await dashboard.reviewAndSend("multicall");
     await dashboard.keepSecret();
     await dashboard.row(/Bot/).getByRole("button", { name: "Edit" }).click();
     await dashboard.page.getByLabel("Expires", { exact: true }).selectOption({ label: "In 30 days" });
     await dashboard.confirm("Save");
+    await changes(/The key “Bot” Run actions in “Payouts”\. Run actions in “Payouts”\. Until/);
     await dashboard.reviewAndSend("multicall");
     await dashboard.row(/Bot.*Payouts.*20\d\d/).waitFor();
     await dashboard.saysWhoCanUse("Treasury", /Sign a payout.*Payouts.*Bot/);
@@ -115,7 +122,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
 
   it("revokes, removes, renames the account and transfers it; the former owner is signed out", async () => {
     await dashboard.go("Usage keys");
-    await dashboard.row(/Bot/).getByRole("button", { name: "Revoke", exact: true }).click();
+    await dashboard.choose(dashboard.row(/Bot/), "Revoke");
     await dashboard.confirm("Revoke");
     await dashboard.reviewAndSend("removeUsageApiKey");
     await dashboard.says("No usage keys yet");

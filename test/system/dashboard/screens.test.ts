@@ -100,7 +100,7 @@ describe("the dashboard's screens", function () {
   it("Actions: a removed one is gone", async () => {
     await open((await populatedAccount(stack().baseUrl, "Treasury")).key);
     await dashboard.go("Actions");
-    await dashboard.row(/Hello/).getByRole("button", { name: "Remove", exact: true }).click();
+    await dashboard.choose(dashboard.row(/Hello/), "Remove");
     await dashboard
       .dialog()
       .getByRole("button", { name: /^Remove/ })

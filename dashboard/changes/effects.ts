@@ -1,0 +1,207 @@
+/** What calls change, as permissions before and after, in sentences. */
+import type { DecodedCall } from "../../client";
+import { opNames, PKP_OP_NAMES } from "../../protocol/ops";
+import type { Group, Pkp, UsageKey } from "../app/queries";
+import { listed, plural, quoted } from "../parts/text";
+import { hashText } from "../screens/activity/eventText";
+import type { Names } from "../screens/activity/names";
+import { scopeSentences, type GroupNames } from "./scopes";
+
+/** What the account is before the calls. */
+export interface Before {
+  readonly names: Names;
+  readonly groupNames: GroupNames;
+  readonly groups: readonly Group[];
+  readonly keys: readonly UsageKey[];
+  readonly pkps: readonly Pkp[];
+  readonly frozen: boolean;
+  readonly owner: string;
+}
+
+export interface Effect {
+  /** What is changed: “Payout bot”. */
+  readonly about: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+type Args = Readonly<Record<string, string>>;
+type Tell = (args: Args, before: Before) => readonly Effect[];
+
+export const effectsOf = (calls: readonly DecodedCall[], before: Before): readonly Effect[] =>
+  calls.flatMap(({ functionName, args }) =>
+    (TELL[functionName] ?? none)(Object.fromEntries(args.map(({ name, value }) => [name, value])), before),
+  );
+
+const none: Tell = () => [];
+const list = (json = "[]"): readonly string[] => JSON.parse(json) as string[];
+const groupOf = (id = "", { groups }: Before): Group | undefined => groups.find((group) => group.id === id);
+const groupName = (id = "", { names }: Before): string => `the group ${quoted(names.group(id), id)}`;
+const actionName = (value = "0", { names }: Before): string => {
+  const name = names.action(hashText(value));
+  return name === "any code" ? name : quoted(name, value);
+};
+const pkpName = (address = "", { names }: Before): string => {
+  const name = names.pkp(address);
+  return name === "any PKP" ? name : quoted(name, address);
+};
+const keyOf = (value = "0", { keys }: Before): UsageKey | undefined => keys.find(({ id }) => id === hashText(value));
+const mayNow = (key: UsageKey | undefined, { groupNames }: Before): string =>
+  key === undefined ? "No such key." : scopeSentences(key as never, groupNames).join(" ");
+
+const setKey: Tell = (args, before) => {
+  const scopes = {
+    can_create_groups: args["createGroups"] === "true",
+    can_delete_groups: args["deleteGroups"] === "true",
+    can_create_pkps: args["createPKPs"] === "true",
+    manage_ipfs_ids_in_groups: list(args["manageIPFSIdsInGroups"]),
+    add_pkp_to_groups: list(args["addPkpToGroups"]),
+    remove_pkp_from_groups: list(args["removePkpFromGroups"]),
+    execute_in_groups: list(args["executeInGroups"]),
+    expiration: args["expiration"] ?? "0",
+    balance: args["balance"] ?? "0",
+  };
+  const after = scopeSentences(scopes as never, before.groupNames).join(" ");
+  const key = keyOf(args["usageApiKeyHash"], before);
+  return [{ about: `The key ${quoted(args["name"] ?? "", "without a name")}`, before: mayNow(key, before), after }];
+};
+
+/** Members that come and go: each changes what code may use which PKPs. */
+function membersChanged(
+  groupId: string | undefined,
+  change: Record<"add" | "remove", MemberLists>,
+  before: Before,
+): Effect[] {
+  const group = groupOf(groupId, before);
+  const counts = (actions: number, pkps: number): string =>
+    `${plural(actions, "action")} may use ${plural(pkps, "PKP")}.`;
+  const { add, remove } = change;
+  const [actions, pkps] = [group?.action_count ?? 0, group?.pkp_count ?? 0];
+  const said = [
+    ...sentence(add.actions, "may use its PKPs", (value) => actionName(value, before)),
+    ...sentence(remove.actions, "may no longer use its PKPs", (value) => actionName(value, before)),
+    ...sentence(add.pkps, "may be used by its actions", (value) => pkpName(value, before)),
+    ...sentence(remove.pkps, "may no longer be used by its actions", (value) => pkpName(value, before)),
+  ];
+  const after = counts(
+    actions + add.actions.length - remove.actions.length,
+    pkps + add.pkps.length - remove.pkps.length,
+  );
+  return [
+    { about: capital(groupName(groupId, before)), before: counts(actions, pkps), after: `${said.join(" ")} ${after}` },
+  ];
+}
+
+interface MemberLists {
+  readonly actions: readonly string[];
+  readonly pkps: readonly string[];
+}
+const NOTHING: MemberLists = { actions: [], pkps: [] };
+const actions = (...values: (string | undefined)[]): MemberLists => ({
+  actions: values.map((one = "0") => one),
+  pkps: [],
+});
+const pkps = (...values: (string | undefined)[]): MemberLists => ({ actions: [], pkps: values.map((one = "") => one) });
+
+const sentence = (members: readonly string[], may: string, nameOf: (value: string) => string): string[] =>
+  members.length === 0 ? [] : [`${capital(listed(members.map(nameOf)))} ${may}.`];
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+const renamed =
+  (what: (args: Args, before: Before) => string): Tell =>
+  (args, before) => [
+    { about: what(args, before), before: "", after: `Its name is ${quoted(args["name"] ?? "", "empty")}.` },
+  ];
+
+const TELL: Readonly<Record<string, Tell>> = {
+  setUsageApiKey: setKey,
+  removeUsageApiKey: (args, before) => {
+    const key = keyOf(args["usageApiKeyHash"], before);
+    const about = `The key ${quoted(key?.name ?? "", "without a name")}`;
+    return [{ about, before: mayNow(key, before), after: "Revoked: every request with it is refused." }];
+  },
+  revokeAllUsageApiKeys: (_, { keys }) => [
+    {
+      about: "Usage keys",
+      before: `${plural(keys.length, "key")} may be used.`,
+      after: "All revoked: none may be used.",
+    },
+  ],
+  addGroup: ({ name = "", cidHashes, pkpIds }, before) => {
+    const code = listed(list(cidHashes).map((one) => actionName(one, before))) || "No action";
+    const keys = listed(list(pkpIds).map((one) => pkpName(one, before))) || "no PKP";
+    const uses = `${code} may use ${keys}`;
+    return [
+      { about: `The group ${quoted(name, "without a name")}`, before: "No such group.", after: `${capital(uses)}.` },
+    ];
+  },
+  removeGroup: ({ groupId }, before) => {
+    const { action_count = 0, pkp_count = 0 } = groupOf(groupId, before) ?? {};
+    const now = `${plural(action_count, "action")} may use ${plural(pkp_count, "PKP")}.`;
+    return [{ about: capital(groupName(groupId, before)), before: now, after: "Removed: it permits nothing." }];
+  },
+  addActionToGroup: ({ groupId, action }, before) =>
+    membersChanged(groupId, { add: actions(action), remove: NOTHING }, before),
+  removeActionFromGroup: ({ groupId, action }, before) =>
+    membersChanged(groupId, { add: NOTHING, remove: actions(action) }, before),
+  addPkpToGroup: ({ groupId, pkpId }, before) => membersChanged(groupId, { add: pkps(pkpId), remove: NOTHING }, before),
+  removePkpFromGroup: ({ groupId, pkpId }, before) =>
+    membersChanged(groupId, { add: NOTHING, remove: pkps(pkpId) }, before),
+  changeGroupMembers: ({ groupId, addActions, removeActions, addPkps, removePkps }, before) =>
+    membersChanged(
+      groupId,
+      {
+        add: { actions: list(addActions), pkps: list(addPkps) },
+        remove: { actions: list(removeActions), pkps: list(removePkps) },
+      },
+      before,
+    ),
+  removeAction: ({ actionHash }, before) => [
+    {
+      about: `The action ${actionName(actionHash, before)}`,
+      before: "May use the PKPs of every group that lists it.",
+      after: "In no group: it may use no PKP.",
+    },
+  ],
+  addAction: ({ name = "" }) => [
+    {
+      about: `The action ${quoted(name, "without a name")}`,
+      before: "",
+      after: "Named in the account. It may use nothing until a group lists it.",
+    },
+  ],
+  registerWalletDerivation: ({ name = "" }) => [
+    {
+      about: `The PKP ${quoted(name, "without a name")}`,
+      before: "No such PKP.",
+      after: "In the account. Nothing may use it until a group lists it.",
+    },
+  ],
+  setPkpOps: ({ pkp = "", deniedOps = "0" }, before) => {
+    const told = before.pkps.find(({ wallet_address }) => wallet_address.toLowerCase() === pkp.toLowerCase());
+    const allowed = (denied: readonly string[]): string =>
+      `Allows ${listed(PKP_OP_NAMES.filter((op) => !denied.includes(op))) || "nothing"}.`;
+    return [
+      {
+        about: `The PKP ${pkpName(pkp, before)}`,
+        before: allowed(told?.denied_ops ?? []),
+        after: allowed(opNames(BigInt(deniedOps))),
+      },
+    ];
+  },
+  setAccountFrozen: ({ frozen }, { frozen: isFrozen }) => {
+    const say = (is: boolean): string =>
+      is ? "Frozen: no key can run or change anything." : "Keys may do what they are permitted.";
+    return [{ about: "The account", before: say(isFrozen), after: say(frozen === "true") }];
+  },
+  transferOwnership: ({ newOwner = "" }, { owner }) => [
+    { about: "The account", before: `Belongs to ${owner}.`, after: `Belongs to ${newOwner}, who alone may change it.` },
+  ],
+  updateAccountMetadata: renamed(() => "The account"),
+  updateGroupMetadata: renamed(({ groupId }, before) => capital(groupName(groupId, before))),
+  updateActionMetadata: renamed(({ actionHash }, before) => `The action ${actionName(actionHash, before)}`),
+  updatePkpMetadata: renamed(({ pkpId }, before) => `The PKP ${pkpName(pkpId, before)}`),
+  updateUsageApiKeyMetadata: renamed(
+    ({ usageApiKeyHash }, before) => `The key ${quoted(keyOf(usageApiKeyHash, before)?.name ?? "", "without a name")}`,
+  ),
+};

@@ -1,0 +1,64 @@
+import { Interface } from "ethers";
+import { useState, type ReactNode } from "react";
+import type { Policy } from "../../../client/policies";
+import { Notice } from "../../parts/elements";
+import { TextField } from "../../parts/Field";
+import { refusalOf } from "./dryRun";
+import { unitsOf, type PolicyForm } from "./form";
+
+const TOKEN = new Interface(["function transfer(address,uint256)"]);
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+
+/** What the policy would say to a transaction. Nothing is sent or signed. */
+export function DryRun({ policy, form }: { readonly policy: Policy; readonly form: PolicyForm }): ReactNode {
+  const [to, setTo] = useState("");
+  const [amount, setAmount] = useState("");
+  const [data, setData] = useState("");
+  const [hour, setHour] = useState(String(new Date().getUTCHours()));
+  const isFunction = form.kind === "function";
+  const verdict = judged(policy, form, { to: to.trim(), amount, data: data.trim(), hour: Number(hour) });
+  return (
+    <section className="card stack" aria-label="Try it">
+      <h2>Try a transaction</h2>
+      {isFunction ? (
+        <TextField label="Data" code lines={2} placeholder="0x…" value={data} onChange={setData} />
+      ) : (
+        <div className="two">
+          <TextField label="Recipient" code placeholder="0x…" value={to} onChange={setTo} />
+          <TextField label="Amount" inputMode="decimal" value={amount} onChange={setAmount} />
+        </div>
+      )}
+      <TextField label="Hour (UTC)" inputMode="numeric" value={hour} onChange={setHour} />
+      <div role="status">{verdict}</div>
+    </section>
+  );
+}
+
+interface Given {
+  readonly to: string;
+  readonly amount: string;
+  readonly data: string;
+  readonly hour: number;
+}
+
+function judged(policy: Policy, form: PolicyForm, given: Given): ReactNode {
+  try {
+    const tried = triedOf(form, given);
+    if (tried === undefined) return <span className="soft">Nothing is sent or signed.</span>;
+    const refusal = refusalOf(policy, { ...tried, hour: given.hour });
+    if (refusal !== undefined) return <Notice kind="warn">It would refuse: {refusal}.</Notice>;
+    const { approvers } = policy.parameters as { approvers?: { threshold: number } };
+    const condition = approvers === undefined ? "" : `, with ${approvers.threshold} of its approvals`;
+    return <Notice kind="good">It would sign this{condition}.</Notice>;
+  } catch (error) {
+    return <Notice kind="warn">{error instanceof Error ? error.message : ""}</Notice>;
+  }
+}
+
+function triedOf(form: PolicyForm, { to, amount, data }: Given) {
+  if (form.kind === "function") return data === "" ? undefined : { to: form.token.trim(), value: 0n, data };
+  if (!ADDRESS.test(to) || amount.trim() === "") return undefined;
+  if (form.kind === "coin") return { to, value: BigInt(unitsOf(amount, 18)), data: "0x" };
+  const units = unitsOf(amount, Number(form.decimals));
+  return { to: form.token.trim(), value: 0n, data: TOKEN.encodeFunctionData("transfer", [to.toLowerCase(), units]) };
+}

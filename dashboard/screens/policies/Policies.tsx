@@ -1,0 +1,205 @@
+/** Builds a policy from plain sentences: what its code signs, its CID, and what it would say to a transaction. */
+import { useQuery } from "@tanstack/react-query";
+import { config } from "zod";
+import { useState, type ReactNode } from "react";
+import type { Policy } from "../../../client/policies";
+import { Button } from "../../parts/Button";
+import { CodeBlock, Facts, Id, Notice, PageHead } from "../../parts/elements";
+import { wordsOf } from "../../parts/failures";
+import { Choices, TextField } from "../../parts/Field";
+import { useSession } from "../../session/context";
+import { useMay } from "../../session/may";
+import { AddAction } from "../actions/AddAction";
+import { DryRun } from "./DryRun";
+import { blankPolicy, policyOf, type PolicyForm } from "./form";
+import { policySentences } from "./sentences";
+
+// Without this zod probes for eval, which this page's CSP forbids and reports.
+config({ jitless: true });
+
+const KINDS = [
+  ["coin", "Transfers of the coin"],
+  ["token", "Transfers of a token"],
+  ["function", "A function of a contract"],
+] as const;
+
+export function Policies(): ReactNode {
+  const { config: chain } = useSession();
+  const may = useMay();
+  const [form, setForm] = useState(() => blankPolicy(chain.chain_id));
+  const [adding, setAdding] = useState(false);
+  const isEmpty = form.to.trim() === "" && form.signature.trim() === "";
+  const { data: policy, error } = useQuery({
+    queryKey: ["policy", form],
+    queryFn: () => policyOf(form),
+    enabled: !isEmpty,
+    staleTime: Infinity,
+  });
+  return (
+    <>
+      <PageHead
+        title="Policies"
+        about={
+          "Code that signs only what you state here. Nobody who runs it can widen it: the rules are part of the code," +
+          " and a group lists exactly this code."
+        }
+      />
+      <div className="runner">
+        <section className="card stack" aria-label="Rules">
+          <Rules form={form} onChange={(part) => setForm({ ...form, ...part })} />
+        </section>
+        <section className="stack" aria-label="The policy">
+          {isEmpty && <Notice>Say what may be signed: the policy appears here.</Notice>}
+          {!isEmpty && error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+          {!isEmpty && policy !== undefined && (
+            <>
+              <Result policy={policy} />
+              {may.all && (
+                <Button look="primary" onPress={() => setAdding(true)}>
+                  Add as an action
+                </Button>
+              )}
+              <DryRun policy={policy} form={form} />
+            </>
+          )}
+        </section>
+      </div>
+      {adding && policy !== undefined && (
+        <AddAction
+          code={policy.code}
+          description={policySentences(policy).join(" ")}
+          onClose={() => setAdding(false)}
+        />
+      )}
+    </>
+  );
+}
+
+interface RulesProps {
+  readonly form: PolicyForm;
+  readonly onChange: (part: Partial<PolicyForm>) => void;
+}
+
+function Rules({ form, onChange }: RulesProps): ReactNode {
+  const isCoin = form.kind === "coin";
+  const isFunction = form.kind === "function";
+  return (
+    <>
+      <Choices legend="May sign" value={form.kind} options={KINDS} onChange={(kind) => onChange({ kind })} />
+      <TextField label="Chain" inputMode="numeric" value={form.chain} onChange={(chain) => onChange({ chain })} />
+      {!isCoin && (
+        <TextField
+          label={isFunction ? "Contract" : "Token"}
+          code
+          placeholder="0x…"
+          value={form.token}
+          onChange={(token) => onChange({ token })}
+        />
+      )}
+      {isFunction ? (
+        <FunctionRules form={form} onChange={onChange} />
+      ) : (
+        <>
+          <TextField
+            label="To these addresses"
+            code
+            lines={2}
+            placeholder="0x…, one a line"
+            value={form.to}
+            onChange={(to) => onChange({ to })}
+          />
+          <div className="two">
+            <TextField
+              label="At most, each time"
+              inputMode="decimal"
+              placeholder="0.25"
+              value={form.amount}
+              onChange={(amount) => onChange({ amount })}
+            />
+            {!isCoin && (
+              <TextField
+                label="Decimals of the token"
+                inputMode="numeric"
+                value={form.decimals}
+                onChange={(decimals) => onChange({ decimals })}
+              />
+            )}
+          </div>
+        </>
+      )}
+      <Conditions form={form} onChange={onChange} />
+    </>
+  );
+}
+
+function FunctionRules({ form, onChange }: RulesProps): ReactNode {
+  return (
+    <>
+      <TextField
+        label="Function"
+        code
+        placeholder="approve(address,uint256)"
+        value={form.signature}
+        onChange={(signature) => onChange({ signature })}
+      />
+      <TextField
+        label="Arguments, one rule a line"
+        code
+        lines={3}
+        placeholder={"0x…\nat most 1000"}
+        value={form.rules}
+        onChange={(rules) => onChange({ rules })}
+        hint="A list of values, “at most 1000”, “10 to 100”, or “any”."
+      />
+    </>
+  );
+}
+
+function Conditions({ form, onChange }: RulesProps): ReactNode {
+  return (
+    <details>
+      <summary>Hours and approvers</summary>
+      <div className="stack more">
+        <TextField
+          label="Only in these hours (UTC)"
+          placeholder="8-18"
+          value={form.hours}
+          onChange={(hours) => onChange({ hours })}
+        />
+        <TextField
+          label="Approvers"
+          code
+          lines={2}
+          placeholder="0x…, one a line"
+          value={form.approvers}
+          onChange={(approvers) => onChange({ approvers })}
+          hint="They sign each transaction’s text with their wallets."
+        />
+        <TextField
+          label="How many of them must approve"
+          inputMode="numeric"
+          value={form.threshold}
+          onChange={(threshold) => onChange({ threshold })}
+        />
+      </div>
+    </details>
+  );
+}
+
+function Result({ policy }: { readonly policy: Policy }): ReactNode {
+  return (
+    <div className="card stack">
+      <h2>What it signs</h2>
+      <ul className="stack-s" aria-label="What it signs">
+        {policySentences(policy).map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+      <Facts items={[["CID", <Id key="c" value={policy.cid} what="CID" />]]} />
+      <details>
+        <summary>Code</summary>
+        <CodeBlock what="Code of the policy" text={policy.code} />
+      </details>
+    </div>
+  );
+}

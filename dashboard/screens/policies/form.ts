@@ -1,0 +1,99 @@
+/** The builder's fields, and the policy they make. */
+import { parseUnits } from "ethers";
+import { makePolicy, type Policy } from "../../../client/policies";
+import { keepCode } from "../actions/codes";
+
+export interface PolicyForm {
+  readonly kind: "coin" | "token" | "function";
+  readonly chain: string;
+  readonly to: string;
+  readonly amount: string;
+  readonly token: string;
+  readonly decimals: string;
+  readonly signature: string;
+  /** One rule a line: "any", "0xabc, 0xdef", "<= 100", "10 to 100". */
+  readonly rules: string;
+  readonly hours: string;
+  readonly approvers: string;
+  readonly threshold: string;
+}
+
+export const blankPolicy = (chain: number): PolicyForm => ({
+  kind: "coin",
+  chain: String(chain),
+  to: "",
+  amount: "",
+  token: "",
+  decimals: "18",
+  signature: "",
+  rules: "",
+  hours: "",
+  approvers: "",
+  threshold: "1",
+});
+
+export const wordsIn = (text: string): string[] => text.split(/[\s,;]+/).filter((word) => word !== "");
+
+/** @throws Error with a readable message when a field does not fit. */
+export async function policyOf(form: PolicyForm): Promise<Policy> {
+  const shared = { chain: form.chain.trim(), ...hoursOf(form.hours), ...approversOf(form) };
+  const policy = await make(form, shared);
+  await keepCode(policy.code);
+  return policy;
+}
+
+type SharedFields = { readonly chain: string; readonly hours?: [number, number] };
+
+function make(form: PolicyForm, shared: SharedFields): Promise<Policy> {
+  if (form.kind === "coin")
+    return makePolicy("transfer-limits", { ...shared, to: wordsIn(form.to), max: unitsOf(form.amount, 18) });
+  const call =
+    form.kind === "token"
+      ? {
+          to: form.token.trim(),
+          function: "transfer(address,uint256)",
+          args: [{ in: wordsIn(form.to) }, { max: unitsOf(form.amount, Number(form.decimals)) }],
+        }
+      : {
+          to: form.token.trim(),
+          function: form.signature.trim().replaceAll(" ", ""),
+          args: form.rules
+            .split("\n")
+            .filter((line) => line.trim() !== "")
+            .map(ruleOf),
+        };
+  return makePolicy("contract-calls", { ...shared, calls: [call] });
+}
+
+/** "1,000.5" as the chain counts. */
+export function unitsOf(text: string, decimals: number): string {
+  const plain = text.trim().replace(/,(?=\d{3}(?!\d))/g, "");
+  if (!/^\d+(\.\d+)?$/.test(plain)) throw new Error("The amount is no number: write it like 0.25 or 1,000.");
+  try {
+    return String(parseUnits(plain, decimals));
+  } catch {
+    throw new Error(`The amount has more than ${decimals} decimals.`);
+  }
+}
+
+function hoursOf(text: string): { readonly hours?: [number, number] } {
+  if (text.trim() === "") return {};
+  const [, from, to] = /^(\d{1,2})\s*(?:-|–|to)\s*(\d{1,2})$/.exec(text.trim()) ?? [];
+  if (from === undefined || to === undefined) throw new Error("Hours are two numbers in UTC, like 8-18.");
+  return { hours: [Number(from), Number(to)] };
+}
+
+function approversOf({ approvers, threshold }: PolicyForm) {
+  const of = wordsIn(approvers);
+  return of.length === 0 ? {} : { approvers: { of, threshold: Number(threshold) } };
+}
+
+function ruleOf(line: string): { in?: string[]; min?: string; max?: string } {
+  const text = line.trim();
+  if (/^any(thing)?$/i.test(text)) return {};
+  const [, most] = /^(?:<=|≤|at most)\s*(\d+)$/i.exec(text) ?? [];
+  if (most !== undefined) return { max: most };
+  const [, min, max] = /^(-?\d+)\s*(?:to|–)\s*(-?\d+)$/i.exec(text) ?? [];
+  if (min !== undefined && max !== undefined) return { min, max };
+  return { in: wordsIn(text) };
+}

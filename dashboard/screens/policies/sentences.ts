@@ -1,0 +1,68 @@
+/** What a policy signs, in plain sentences. */
+import { formatEther } from "ethers";
+import type { Policy } from "../../../client/policies";
+import { listed, plural, short } from "../../parts/text";
+
+export interface Shared {
+  readonly hours?: readonly [number, number];
+  readonly approvers?: { readonly of: readonly string[]; readonly threshold: number };
+}
+export interface Transfers extends Shared {
+  readonly chain: string;
+  readonly maxFee: string;
+  readonly to: readonly string[];
+  readonly max: string;
+}
+export interface Call {
+  readonly to: string;
+  readonly function: string;
+  readonly args: readonly { readonly in?: readonly string[]; readonly min?: string; readonly max?: string }[];
+  readonly max: string;
+}
+
+type Signable = Transfers & { readonly calls?: readonly Call[]; readonly primaryType?: string };
+
+export function policySentences({ template, parameters }: Policy): string[] {
+  const policy = parameters as unknown as Transfers & {
+    readonly calls?: readonly Call[];
+    readonly primaryType?: string;
+  };
+  const { hours, approvers } = policy;
+  return [
+    ...signed(template, policy),
+    ...(hours === undefined ? [] : [`Only from ${hours[0]} to ${hours[1]} h UTC.`]),
+    ...(approvers === undefined
+      ? []
+      : [
+          `Only with ${approvers.threshold} of ${plural(approvers.of.length, "approval")}, by ` +
+            `${listed(approvers.of.map(short))}.`,
+        ]),
+    ...(template === "typed-data" ? [] : [`The network fee is at most ${formatEther(policy.maxFee)} of the coin.`]),
+  ];
+}
+
+function signed(template: Policy["template"], policy: Signable): string[] {
+  if (template === "typed-data") return [`Signs typed data of the type ${policy.primaryType ?? ""}.`];
+  if (template === "transfer-limits")
+    return [
+      `Signs transfers on chain ${policy.chain}, of at most ${formatEther(policy.max)} of the coin each, to ` +
+        `${listed(policy.to.map(short))}.`,
+    ];
+  return (policy.calls ?? []).map((call) => {
+    const rules = call.args.map((rule, at) => `argument ${at + 1} ${ruleTexts(rule)}`);
+    const value = call.max === "0" ? "" : `, sending at most ${formatEther(call.max)} of the coin`;
+    const what = `${call.function} of ${short(call.to)} on chain ${policy.chain}`;
+    return `Signs ${what}${value}: ${listed(rules) || "no arguments"}.`;
+  });
+}
+
+export function ruleTexts({ in: values, min, max }: Call["args"][number]): string {
+  const parts = [
+    ...(values === undefined
+      ? []
+      : [values.length === 1 ? short(values[0] ?? "") : `one of ${listed(values.map(short))}`]),
+    ...(min === undefined ? [] : [`at least ${min}`]),
+    ...(max === undefined ? [] : [`at most ${max}`]),
+  ];
+  return parts.length === 0 ? "anything" : parts.join(", ");
+}

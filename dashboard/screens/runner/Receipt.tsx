@@ -1,0 +1,23 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { Button } from "../../parts/Button";
+import { saveFile } from "../../parts/saveFile";
+import { requestOf } from "./told";
+
+/** The signed statement of what ran, which the service does not keep. */
+export function Receipt({ receipt }: { readonly receipt: string }): ReactNode {
+  const run = requestOf(receipt);
+  return (
+    <div className="row">
+      <Button size="small" onPress={() => saveFile("receipt.jws", `${receipt}\n`)}>
+        Download receipt
+      </Button>
+      {run !== undefined && (
+        <Link to="/activity/$run" params={{ run: `${Math.floor(run.started_at_ms / 1000)}-${run.request_id}` }}>
+          Show this run
+        </Link>
+      )}
+      <span className="soft small">The receipt proves to others which code ran. The service keeps its hash only.</span>
+    </div>
+  );
+}
