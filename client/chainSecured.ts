@@ -34,7 +34,7 @@ import {
   type OwnerWrites,
   type Sent,
 } from "./writes";
-import { ownerFlows, type OwnerFlows } from "./ownerFlows";
+import { attachTrigger, ownerFlows, type MintedTrigger, type OwnerFlows, type TriggerFields } from "./ownerFlows";
 
 export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
   /** Signs the mints' typed data and, unless `send` is given, the owner's transactions. */
@@ -101,6 +101,11 @@ export interface ChainSecuredClient
   transaction(write: OwnerWrite): OwnerTransaction;
   /** Prepared writes as a file for Safe's Transaction Builder. */
   safeFile(writes: readonly OwnerWrite[], meta: SafeBatchMeta): SafeBatchFile;
+  /** First half of creating a trigger, and the write that attaches its key. */
+  prepareTrigger(
+    fields: TriggerFields,
+    options?: CallOptions,
+  ): Promise<{ minted: MintedTrigger; write: OwnerWrite<{ wallet_address: string; api_key_hash: string }> }>;
   /** First half of creating a PKP: the key exists but has no owner until `registerPkp` is on chain. */
   mintPkp(options?: CallOptions): Promise<MintedWallet>;
   /**
@@ -199,6 +204,7 @@ function assemble(parts: Parts): ChainSecuredClient {
   const prepare = ownerWrites({ accountId, owner, ask });
   const { send, check, estimate, transaction, sender } = sending(parts);
   const mints = mintsOf(parts);
+  const triggers = operations(["createTrigger", "deleteTrigger"], parts.transport, ownersHeaders(parts));
   return {
     accountId,
     owner,
@@ -214,11 +220,11 @@ function assemble(parts: Parts): ChainSecuredClient {
     ...sendingWrites(prepare, send),
     ...ownerReads(accountId, ask),
     ...mints,
-    ...ownerFlows({
-      ...mints,
-      ...operations(["createTrigger", "deleteTrigger"], parts.transport, ownersHeaders(parts)),
-      ...{ prepare, send, check, sender },
-    }),
+    prepareTrigger: async (fields, options) => {
+      const minted = await triggers.createTrigger(fields, options);
+      return { minted, write: await attachTrigger(prepare, minted, fields) };
+    },
+    ...ownerFlows({ ...mints, ...triggers, prepare, send, check, sender }),
     ...operations(BY_HEADER, parts.transport, ownersHeaders(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };

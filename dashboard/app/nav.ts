@@ -30,6 +30,7 @@ export const NAV: readonly NavGroup[] = [
     title: "Run",
     places: [
       { to: "/runner", name: "Runner", icon: "runner" },
+      { to: "/triggers", name: "Triggers", icon: "triggers" },
       { to: "/activity", name: "Activity", icon: "activity" },
     ],
   },

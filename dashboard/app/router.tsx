@@ -57,6 +57,10 @@ const routeTree = root.addChildren([
     later(() => import("../screens/runner/Runner"), "Runner"),
   ),
   at(
+    "/triggers",
+    later(() => import("../screens/triggers/Triggers"), "Triggers"),
+  ),
+  at(
     "/activity",
     later(() => import("../screens/activity/Activity"), "Activity"),
   ),
