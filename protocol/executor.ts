@@ -64,7 +64,7 @@ export type SimpleWrite = z.infer<typeof simpleWriteSchema>;
 export type ContractWrite = z.infer<typeof contractWriteSchema>;
 
 /** Maximum number of writes in one transaction. */
-export const MAX_BATCH_WRITES = 64;
+export const MAX_BATCH_WRITES = 32;
 
 /** Calldata with the executor's tag, which proves that a credential allowed it. */
 export const taggedCallSchema = z.strictObject({ calldata: hexData, tag: hash32 });
@@ -294,7 +294,7 @@ export const EXECUTOR_CALLS = {
     request: fees.extend({
       payer: z.number().int().nonnegative(),
       /** As returned by `encodeForward`. */
-      forwards: z.array(hexData).min(1).max(32),
+      forwards: z.array(hexData).min(1).max(MAX_BATCH_WRITES),
       nonce: z.number().int().nonnegative(),
       gasLimit: decimal,
     }),

@@ -12,7 +12,8 @@ export const RUN_LIMITS = {
   heapMiB: 128,
   codeBytes: 16 * MIB,
   parseMs: 10_000,
-  paramsBytes: 64 * KIB,
+  /** Room for the largest initcode, 49,152 bytes, as hex. */
+  paramsBytes: 128 * KIB,
   responseBytes: 100 * KIB,
   logsBytes: 100 * KIB,
   fetches: 50,
@@ -22,7 +23,7 @@ export const RUN_LIMITS = {
   fetchBytes: 10 * MIB,
   keyOps: 100,
   /** JSON size of the arguments of an op that hashes them (`protocol/ops.ts`): hashing blocks the ops of all runs. */
-  signBytes: 64 * KIB,
+  signBytes: 128 * KIB,
   /** JSON size of the arguments of signTypedData. */
   typedDataBytes: 16 * KIB,
   typedDataTypes: 64,
