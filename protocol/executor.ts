@@ -9,6 +9,7 @@ import { RUN_ERROR_CODES } from "./errors";
 import type { KeyState } from "./keyState";
 import { publicKeysSchema } from "./publicKeys";
 import { receiptText } from "./receipt";
+import { WEBHOOK_CALLS } from "./webhookCalls";
 import { causeSchema, settingsSchema, triggerIdSchema } from "./trigger";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
@@ -245,6 +246,7 @@ export const EXECUTOR_CALLS = {
     request: z.strictObject({ accountId: hash32, pkpId: address, derivationPath: hash32 }),
     answer: publicKeysSchema,
   },
+  ...WEBHOOK_CALLS,
   ownerWallet: {
     path: "/owner-wallet",
     request: z.strictObject({ token: z.string() }),

@@ -18,6 +18,7 @@ import { transparencyRoutes, type TransparencyDeps } from "./transparency";
 import { triggerRoutes } from "./triggers";
 import { usageKeyRoutes } from "./usageKeys";
 import { walletRoutes } from "./wallets";
+import { webhookRoutes } from "./webhooks";
 import { Writes } from "./writes";
 
 export type HandlerDeps = RouteDeps & TransparencyDeps & ServiceDeps;
@@ -39,6 +40,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...configurationRoutes(deps),
     ...historyRoutes(deps),
     ...exportRoutes(deps),
+    ...webhookRoutes(deps),
     ...billingRoutes(deps),
     ...transparencyRoutes(deps),
     ...serviceRoutes(deps),

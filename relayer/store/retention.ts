@@ -23,7 +23,31 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
   await repeatedly(db, () => attemptsOfFinal(detailDays));
   await repeatedly(db, () => bytesOfFinalWrites(detailDays));
   await repeatedly(db, () => closedReservations(detailDays));
+  await dropOldMessages(db, detailDays);
   await sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db);
+}
+
+/** Longer than messages are tried again, and as long as they may be replayed. */
+const LEAST_MESSAGE_DAYS = 7;
+const UNASKED_HOURS = 1;
+
+/** Messages to webhooks; expiries that are past; webhooks without a URL whose messages nobody fetches any more. */
+async function dropOldMessages(db: Db, days: number): Promise<void> {
+  const kept = Math.max(days, LEAST_MESSAGE_DAYS);
+  await repeatedly(
+    db,
+    () => sql`
+    with old as (
+      select place from webhook_events where created_at < now() - ${kept} * interval '1 day'
+      order by created_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+    ), dropped as (
+      delete from webhook_events using old where webhook_events.place = old.place returning webhook_events.place
+    )
+    select count(*) as dropped from dropped`,
+  );
+  await sql`delete from webhooks where url is null
+    and asked_at < now() - ${sql.lit(UNASKED_HOURS)} * interval '1 hour'`.execute(db);
+  await sql`delete from key_expiries where expires_at < extract(epoch from now() - interval '1 day')`.execute(db);
 }
 
 async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>): Promise<void> {

@@ -10,19 +10,16 @@ import { recordEnds } from "../../../relayer/credits/runRecords";
 import { creditIntent } from "../../../relayer/credits/payments/books";
 import { insertWrite } from "../../support/writeRows";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { insertWebhook } from "../../support/webhookBed";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
 
-async function webhook(db: Db, accountId: AccountId, events: readonly string[], state: "on" | "off" = "on") {
-  const id = `wh_${randomBytes(16).toString("hex")}`;
-  const off_reason = state === "off" ? "owner" : null;
-  const values = { id, account_id: accountId, url: "https://example.com", events: JSON.stringify(events) };
-  await db
-    .insertInto("webhooks")
-    .values({ ...values, description: "", state, off_reason, succeeded_at: null, failing_since: null })
-    .execute();
-  return id;
-}
+const webhook = (
+  db: Db,
+  accountId: AccountId,
+  events: readonly string[],
+  state: "on" | "off" = "on",
+): Promise<string> => insertWebhook(db, accountId, { events: [...events], state });
 
 const sent = (db: Db, webhookId: string): Promise<{ id: string; type: string; data: Record<string, unknown> }[]> =>
   db
