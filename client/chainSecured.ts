@@ -34,7 +34,7 @@ import {
   type OwnerWrites,
   type Sent,
 } from "./writes";
-import { ownerFlows, type OwnerFlows } from "./ownerFlows";
+import { attachTrigger, ownerFlows, type MintedTrigger, type OwnerFlows, type TriggerFields } from "./ownerFlows";
 
 export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
   /** Signs the mints' typed data and, unless `send` is given, the owner's transactions. */
@@ -72,12 +72,17 @@ type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (
 
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 
-const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const;
-const TRIGGERS = ["listTriggers", "getTrigger", "listFirings", "updateTrigger"] as const;
+/** With the signed header `X-Wallet-Auth`. */
+const BY_HEADER = [
+  ...(["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const),
+  ...(["listTriggers", "getTrigger", "listFirings", "updateTrigger"] as const),
+  ...(["listWebhooks", "createWebhook", "updateWebhook", "deleteWebhook", "testWebhook"] as const),
+  ...(["webhookDeliveries", "replayWebhook", "receiveWebhook"] as const),
+] as const;
 const OPEN = ["stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
 
 export interface ChainSecuredClient
-  extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof TRIGGERS | typeof OPEN)[number]> {
+  extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BY_HEADER | typeof OPEN)[number]> {
   readonly accountId: AccountId;
   readonly owner: Address;
   readonly contractAddress: Address;
@@ -96,6 +101,11 @@ export interface ChainSecuredClient
   transaction(write: OwnerWrite): OwnerTransaction;
   /** Prepared writes as a file for Safe's Transaction Builder. */
   safeFile(writes: readonly OwnerWrite[], meta: SafeBatchMeta): SafeBatchFile;
+  /** First half of creating a trigger, and the write that attaches its key. */
+  prepareTrigger(
+    fields: TriggerFields,
+    options?: CallOptions,
+  ): Promise<{ minted: MintedTrigger; write: OwnerWrite<{ wallet_address: string; api_key_hash: string }> }>;
   /** First half of creating a PKP: the key exists but has no owner until `registerPkp` is on chain. */
   mintPkp(options?: CallOptions): Promise<MintedWallet>;
   /**
@@ -194,6 +204,7 @@ function assemble(parts: Parts): ChainSecuredClient {
   const prepare = ownerWrites({ accountId, owner, ask });
   const { send, check, estimate, transaction, sender } = sending(parts);
   const mints = mintsOf(parts);
+  const triggers = operations(["createTrigger", "deleteTrigger"], parts.transport, ownersHeaders(parts));
   return {
     accountId,
     owner,
@@ -209,12 +220,12 @@ function assemble(parts: Parts): ChainSecuredClient {
     ...sendingWrites(prepare, send),
     ...ownerReads(accountId, ask),
     ...mints,
-    ...ownerFlows({
-      ...mints,
-      ...operations(["createTrigger", "deleteTrigger"], parts.transport, ownersHeaders(parts)),
-      ...{ prepare, send, check, sender },
-    }),
-    ...operations([...BILLING, ...TRIGGERS], parts.transport, ownersHeaders(parts)),
+    prepareTrigger: async (fields, options) => {
+      const minted = await triggers.createTrigger(fields, options);
+      return { minted, write: await attachTrigger(prepare, minted, fields) };
+    },
+    ...ownerFlows({ ...mints, ...triggers, prepare, send, check, sender }),
+    ...operations(BY_HEADER, parts.transport, ownersHeaders(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };
 }
@@ -279,7 +290,7 @@ function mintsOf({
   };
 }
 
-/** The headers of the billing routes; `X-Account` says which of the wallet's accounts is meant. */
+/** The headers of the routes that take a signed header; `X-Account` says which of the wallet's accounts is meant. */
 function ownersHeaders({ walletAuth, accountId, owner, signerAddress }: Parts): () => Promise<Record<string, string>> {
   return async () => {
     if (owner !== signerAddress)

@@ -24,11 +24,36 @@ export interface KeyConfig {
   readonly expiration?: number;
 }
 
+/** Exactly one of schedule, event and hook. */
+export interface TriggerConfig {
+  /** An action of the project, or a CID. */
+  readonly action: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly schedule?: { readonly cron: string; readonly time_zone?: string; readonly missed?: "skip" | "once" };
+  readonly event?: {
+    readonly address: string;
+    readonly topics?: readonly (string | null | readonly string[])[];
+    readonly confirmations?: number;
+  };
+  readonly hook?: {
+    readonly verification?: "none" | "hmac" | "standard_webhooks";
+    readonly secret?: string;
+    readonly respond?: boolean;
+  };
+  /** Groups of the project; all of the account if left out. */
+  readonly execute?: readonly string[];
+  /** Cap in cents, and Unix seconds. */
+  readonly balance?: number;
+  readonly expiration?: number;
+}
+
 export interface ProjectConfig {
   readonly actions: Readonly<Record<string, ActionConfig>>;
   readonly pkps?: Readonly<Record<string, { readonly description?: string }>>;
   readonly groups?: Readonly<Record<string, GroupConfig>>;
   readonly keys?: Readonly<Record<string, KeyConfig>>;
+  /** Actions that run by themselves; see docs/triggers.md. */
+  readonly triggers?: Readonly<Record<string, TriggerConfig>>;
   /** Where built actions go; default: build. */
   readonly outDir?: string;
   /** Where imports written as `name@1.2.3` are fetched from; default: https://cdn.jsdelivr.net/npm/. */

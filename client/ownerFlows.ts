@@ -66,6 +66,16 @@ const NO_SCOPES = {
   remove_pkp_from_groups: [],
 };
 
+/** The write with which an owner attaches a trigger's key. */
+export function attachTrigger(
+  prepare: OwnerWrites,
+  minted: MintedTrigger,
+  { name, execute_in_groups = [0], expiration, balance }: TriggerFields,
+) {
+  const permissions = { ...NO_SCOPES, name, description: "trigger", execute_in_groups };
+  return prepare.attachUsageKey(minted, { ...permissions, ...defined({ expiration, balance }) });
+}
+
 interface FlowParts {
   createTrigger(fields: TriggerFields, options?: CallOptions): Promise<MintedTrigger>;
   deleteTrigger(trigger: { id: string }, options?: CallOptions): Promise<Answer<"deleteTrigger">>;
@@ -84,17 +94,7 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
       sender();
       const minted = await parts.createTrigger(fields, options);
       await onProgress?.({ step: "minted", minted });
-      const { name, execute_in_groups = [0], expiration, balance } = fields;
-      const permissions = {
-        ...NO_SCOPES,
-        name,
-        description: "trigger",
-        execute_in_groups,
-        ...defined({ expiration, balance }),
-      };
-      const sent = await secondHalf(minted, onProgress, async () =>
-        send(await prepare.attachUsageKey(minted, permissions)),
-      );
+      const sent = await secondHalf(minted, onProgress, async () => send(await attachTrigger(prepare, minted, fields)));
       return { ...minted, ...sent };
     },
     deleteTrigger: async ({ id, api_key_hash }) => {

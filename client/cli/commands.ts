@@ -24,8 +24,10 @@ const NOUNS: Readonly<Record<string, string>> = {
   group: "which actions may use which PKPs",
   action: "names of actions in the account",
   key: "usage keys and their scopes",
+  triggers: "actions that run by themselves",
   runs: "what was run",
   billing: "credit and payments",
+  webhooks: "signed messages about the account",
   service: "the service itself",
   api: "operations without a command of their own",
 };

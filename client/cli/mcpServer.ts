@@ -53,7 +53,7 @@ export function agentTools(allowWrites: boolean): Tool[] {
         readOnlyHint: !effect,
         destructiveHint: effect && !CREATES.test(name),
         idempotentHint: !effect,
-        openWorldHint: name === "runAction",
+        openWorldHint: name === "runAction" || name === "runTrigger",
       },
     };
   });

@@ -10,6 +10,7 @@ import { WrongUse } from "../cli/failure";
 import type { OperationName, Page } from "../operations";
 import type { Built } from "./build";
 import type { Project } from "./project";
+import { triggerSteps, type Known } from "./triggers";
 
 export interface Step {
   readonly mark: "+" | "~" | "-";
@@ -44,6 +45,7 @@ interface State {
   readonly groups: readonly Group[];
   readonly keys: readonly Key[];
   readonly actions: readonly Action[];
+  readonly triggers: readonly Known[];
 }
 
 export interface Plan {
@@ -55,7 +57,8 @@ export interface Plan {
 
 /** Reads the account and returns the missing steps in dependency order. */
 export async function planDeployment(connection: Connection, project: Project, built: readonly Built[]): Promise<Plan> {
-  const state = await readState(connection, new Set(Object.keys(project.config.groups)));
+  const { groups, triggers } = project.config;
+  const state = await readState(connection, new Set(Object.keys(groups)), Object.keys(triggers).length > 0);
   const made: Made = {
     pkps: new Map(state.wallets.map((one) => [one.name, one.wallet_address])),
     groups: new Map(state.groups.map((one) => [one.name, one.id])),
@@ -65,7 +68,8 @@ export async function planDeployment(connection: Connection, project: Project, b
   const keys = new Map(
     state.keys.filter(({ name }) => name in project.config.keys).map((one) => [one.name, one.api_key_hash]),
   );
-  return { steps: [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)], made, keys };
+  const own = [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)];
+  return { steps: [...own, ...triggerSteps(connection.call, project, built, state.triggers)], made, keys };
 }
 
 interface Parts {
@@ -75,7 +79,11 @@ interface Parts {
   readonly state: State;
 }
 
-async function readState(connection: Connection, groupsWanted: ReadonlySet<string>): Promise<State> {
+async function readState(
+  connection: Connection,
+  groupsWanted: ReadonlySet<string>,
+  hasTriggers: boolean,
+): Promise<State> {
   const list = async <One>(name: OperationName, query: object = {}): Promise<One[]> => {
     const items: One[] = [];
     for await (const item of everyItem((page) => connection.call(name, page) as Promise<Page<One>>, query))
@@ -99,6 +107,7 @@ async function readState(connection: Connection, groupsWanted: ReadonlySet<strin
     wallets: await list<Wallet>("listWallets"),
     keys: await list<Key>("listApiKeys"),
     actions: await list<Action>("listActions"),
+    triggers: hasTriggers ? await list<Known>("listTriggers") : [],
   };
 }
 

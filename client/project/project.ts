@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { z } from "zod";
+import { eventSchema, hookSchema, scheduleSchema } from "../../protocol/trigger";
 import type { ProjectConfig } from "../config";
 import { WrongUse } from "../cli/failure";
 import type * as Esbuild from "esbuild";
@@ -30,6 +31,22 @@ const schema = z.strictObject({
       name,
       z.strictObject({
         description: z.string().optional(),
+        execute: z.array(name).default([]),
+        balance: z.int().nonnegative().optional(),
+        expiration: z.int().nonnegative().optional(),
+      }),
+    )
+    .default({}),
+  triggers: z
+    .record(
+      name,
+      z.strictObject({
+        /** An action of the project, or a CID. */
+        action: z.string(),
+        params: z.record(z.string(), z.unknown()).default({}),
+        schedule: scheduleSchema.optional(),
+        event: eventSchema.optional(),
+        hook: hookSchema.optional(),
         execute: z.array(name).default([]),
         balance: z.int().nonnegative().optional(),
         expiration: z.int().nonnegative().optional(),
@@ -102,6 +119,7 @@ function checked(config: Project["config"]): Project["config"] {
       if (NAME.test(pkp) && !pkp.startsWith("0x") && !(pkp in config.pkps))
         throw new WrongUse(`${CONFIG_FILE}: the group ${group} lists the PKP ${pkp}, which is not there.`);
   }
+  checkTriggers(config);
   for (const [key, { execute }] of Object.entries(config.keys))
     for (const group of execute)
       if (!(group in config.groups))
@@ -118,4 +136,16 @@ export function actionFile({ folder, config }: Project, action: string): string 
   const file = resolve(folder, found.file);
   if (!existsSync(file)) throw new WrongUse(`${found.file}, the file of the action ${action}, is not there.`);
   return file;
+}
+
+function checkTriggers(config: Project["config"]): void {
+  for (const [trigger, { action, schedule, event, hook, execute }] of Object.entries(config.triggers)) {
+    if (NAME.test(action) && !(action in config.actions))
+      throw new WrongUse(`${CONFIG_FILE}: the trigger ${trigger} runs the action ${action}, which is not there.`);
+    if ([schedule, event, hook].filter((one) => one !== undefined).length !== 1)
+      throw new WrongUse(`${CONFIG_FILE}: the trigger ${trigger} needs exactly one of schedule, event and hook.`);
+    for (const group of execute)
+      if (!(group in config.groups))
+        throw new WrongUse(`${CONFIG_FILE}: the trigger ${trigger} names the group ${group}, which is not there.`);
+  }
 }

@@ -30,6 +30,7 @@ export const NAV: readonly NavGroup[] = [
     title: "Run",
     places: [
       { to: "/runner", name: "Runner", icon: "runner" },
+      { to: "/triggers", name: "Triggers", icon: "triggers" },
       { to: "/activity", name: "Activity", icon: "activity" },
     ],
   },
@@ -37,6 +38,7 @@ export const NAV: readonly NavGroup[] = [
     title: "Settings",
     places: [
       { to: "/credit", name: "Credit", icon: "credit" },
+      { to: "/webhooks", name: "Webhooks", icon: "webhooks" },
       { to: "/trust", name: "Trust", icon: "trust" },
       { to: "/account", name: "Account", icon: "account" },
     ],

@@ -180,7 +180,11 @@ export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, str
   useMemo(() => new Map(groups.map(({ id, name }) => [id, name || `group ${id}`])), [groups]);
 
 /** An account's records kept by the service, not on chain. */
-export type Records = Pick<Client, "balance" | "history" | "listRuns" | "usage" | "events">;
+export type Records = Pick<
+  Client,
+  | ("balance" | "history" | "listRuns" | "usage" | "events")
+  | ("listTriggers" | "listFirings" | "listWebhooks" | "webhookDeliveries")
+>;
 
 /** With a key, read at any time; with a wallet, which must sign, once and on demand. */
 export function useSigned<T>(name: string, read: (client: Records) => Promise<T>) {

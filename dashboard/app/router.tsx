@@ -57,6 +57,10 @@ const routeTree = root.addChildren([
     later(() => import("../screens/runner/Runner"), "Runner"),
   ),
   at(
+    "/triggers",
+    later(() => import("../screens/triggers/Triggers"), "Triggers"),
+  ),
+  at(
     "/activity",
     later(() => import("../screens/activity/Activity"), "Activity"),
   ),
@@ -67,6 +71,10 @@ const routeTree = root.addChildren([
   at(
     "/credit",
     later(() => import("../screens/credit/Credit"), "Credit"),
+  ),
+  at(
+    "/webhooks",
+    later(() => import("../screens/webhooks/Webhooks"), "Webhooks"),
   ),
   at(
     "/trust",

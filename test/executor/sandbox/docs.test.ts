@@ -173,6 +173,29 @@ describe("docs/actions.md and examples/", function () {
           "the token is not acceptable",
         );
       },
+      "pay-invoice.js": async () => {
+        const coder = ethers.AbiCoder.defaultAbiCoder();
+        const event = (value: bigint) => ({
+          trigger: { event: { data: coder.encode(["address", "uint256"], [runner.pkpId, value]) } },
+          ...{ nonce: 3, chainId: 1 },
+        });
+        const { raw } = await responseOf("pay-invoice.js", event(5n));
+        expect(ethers.Transaction.from(raw)).to.include({ to: runner.pkpId, value: 5n, from: runner.pkpId, nonce: 3 });
+        expect((await run("pay-invoice.js", event(10n ** 18n))).error?.message).to.contain(
+          "more than this action pays",
+        );
+        expect(await responseOf("pay-invoice.js")).to.deep.equal({ paid: false });
+      },
+      "sign-release.js": async () => {
+        const params = { repository: "acme/app", tag: "v1.2.3", sha256: "0".repeat(64) };
+        const { message, signature } = await responseOf("sign-release.js", params);
+        expect(ethers.verifyMessage(message ?? "", signature ?? "")).to.equal(runner.pkpId);
+        expect((await run("sign-release.js", { ...params, tag: "latest" })).error?.message).to.contain("a version");
+      },
+      "keeper.js": async () => {
+        const params = { rpcUrl: `${origin}/rpc`, contract: ethers.ZeroAddress, chainId: 31_337 };
+        expect((await run("keeper.js", params)).error?.code).to.equal("threw");
+      },
       "read-contract.js": async () => {
         const holder = ethers.ZeroAddress;
         const { statement, signature } = await responseOf("read-contract.js", {

@@ -1,0 +1,235 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
+import { readAgain, useActions } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { Dialog, FormDialog } from "../../parts/Dialog";
+import { Choices, Select, TextField } from "../../parts/Field";
+import { SecretOnce } from "../../parts/SecretOnce";
+import { moment } from "../../parts/text";
+import { createTrigger, type Fields } from "./changes";
+import { preview, scheduleSentence } from "./sentences";
+
+const EVERY = [
+  ["*/5 * * * *", "every five minutes"],
+  ["0 * * * *", "every hour"],
+  ["0 9 * * *", "every day at 9:00"],
+  ["0 9 * * 1-5", "every weekday at 9:00"],
+  ["0 9 * * 1", "every Monday at 9:00"],
+  ["", "at other times (cron)"],
+] as const;
+const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+interface Draft {
+  readonly name: string;
+  readonly cid: string;
+  readonly params: string;
+  readonly kind: "schedule" | "event" | "hook";
+  readonly cron: string;
+  readonly isCustom: boolean;
+  readonly timeZone: string;
+  readonly missed: "skip" | "once";
+  readonly address: string;
+  readonly topic: string;
+  readonly confirmations: string;
+  readonly verification: "none" | "hmac" | "standard_webhooks";
+  readonly cap: string;
+}
+
+const EMPTY: Draft = {
+  ...{ name: "", cid: "", params: "{}", kind: "schedule", cron: "0 9 * * 1-5", isCustom: false, timeZone: OWN_ZONE },
+  ...{ missed: "skip", address: "", topic: "", confirmations: "1", verification: "hmac", cap: "" },
+};
+
+/** What is wrong with the draft, or the request's fields. */
+function fieldsOf(draft: Draft): Fields {
+  const { name, cid, kind, cron, timeZone, missed, address, topic, confirmations, verification, cap } = draft;
+  const params = JSON.parse(draft.params) as Record<string, unknown>;
+  const cause = {
+    schedule: { schedule: { cron, time_zone: timeZone, missed } },
+    event: { event: { address, topics: topic === "" ? [] : [topic], confirmations: Number(confirmations) } },
+    hook: { hook: { verification } },
+  }[kind];
+  const balance = cap === "" ? {} : { balance: String(Math.round(Number(cap) * 100)) };
+  return { name, action_ipfs_cid: cid, params, ...balance, ...cause };
+}
+
+export function CreateTrigger({ onClose }: { readonly onClose: () => void }): ReactNode {
+  const { perform } = useChanges();
+  const queries = useQueryClient();
+  const [draft, setDraft] = useState<Draft>(EMPTY);
+  const [secret, setSecret] = useState<string>();
+  const set = (change: Partial<Draft>): void => setDraft({ ...draft, ...change });
+  if (secret !== undefined)
+    return (
+      <Dialog
+        open
+        closable={false}
+        onClose={onClose}
+        title="The hook's secret"
+        about="Give it to the sender. It is shown once."
+      >
+        <SecretOnce secret={secret} what="hook secret" file={`${draft.name || "hook"}.txt`} onKept={onClose} />
+      </Dialog>
+    );
+  return (
+    <FormDialog
+      open
+      wide
+      onClose={onClose}
+      title="Create a trigger"
+      about="It runs one action by itself, with a key that only the TEE knows. What it is never changes."
+      submit="Create trigger"
+      ready={draft.cid !== ""}
+      onSubmit={async () => {
+        const outcome = await perform(createTrigger(fieldsOf(draft)));
+        if (outcome.state === "cancelled") return false;
+        await readAgain(queries, { queryKey: ["signed"] });
+        const made = outcome.state === "done" ? outcome.result : outcome.early;
+        if (made.hook_secret === undefined) return true;
+        setSecret(made.hook_secret);
+        return false;
+      }}
+    >
+      <TextField
+        label="Name"
+        required
+        value={draft.name}
+        onChange={(name) => set({ name })}
+        placeholder="Morning report"
+      />
+      <What draft={draft} set={set} />
+      <Choices
+        legend="Fires"
+        value={draft.kind}
+        options={[
+          ["schedule", "on a schedule"],
+          ["event", "on an event of a contract"],
+          ["hook", "when a URL is called"],
+        ]}
+        onChange={(kind) => set({ kind })}
+      />
+      <Cause draft={draft} set={set} />
+      <TextField
+        label="Spending cap in dollars"
+        value={draft.cap}
+        inputMode="decimal"
+        onChange={(cap) => set({ cap })}
+        hint="Over its life. Empty: no cap."
+      />
+    </FormDialog>
+  );
+}
+
+interface Part {
+  readonly draft: Draft;
+  readonly set: (change: Partial<Draft>) => void;
+}
+
+function What({ draft, set }: Part): ReactNode {
+  const { items } = useActions();
+  const known = items.flatMap(({ action_ipfs_cid: cid, name }) =>
+    cid === undefined ? [] : [[cid, name || cid] as const],
+  );
+  return (
+    <>
+      {known.length > 0 && (
+        <Select
+          label="Action"
+          value={known.some(([cid]) => cid === draft.cid) ? draft.cid : ""}
+          options={[["", "Another one, by its CID"], ...known]}
+          onChange={(cid) => set({ cid })}
+        />
+      )}
+      <TextField
+        label="CID of the action"
+        code
+        required
+        value={draft.cid}
+        onChange={(cid) => set({ cid: cid.trim() })}
+        hint="A group of the account has to list it."
+      />
+      <TextField label="Params (JSON)" code lines={3} value={draft.params} onChange={(params) => set({ params })} />
+    </>
+  );
+}
+
+function Cause({ draft, set }: Part): ReactNode {
+  if (draft.kind === "schedule") return <ScheduleFields draft={draft} set={set} />;
+  if (draft.kind === "hook")
+    return (
+      <Select
+        label="The sender proves itself"
+        value={draft.verification}
+        options={[
+          ["hmac", "by an HMAC of the body, as GitHub does"],
+          ["standard_webhooks", "by Standard Webhooks"],
+          ["none", "by knowing the URL only"],
+        ]}
+        onChange={(verification) => set({ verification: verification as Draft["verification"] })}
+      />
+    );
+  return (
+    <>
+      <TextField
+        label="Contract"
+        code
+        required
+        value={draft.address}
+        onChange={(address) => set({ address })}
+        placeholder="0x…"
+      />
+      <TextField
+        label="First topic"
+        code
+        value={draft.topic}
+        onChange={(topic) => set({ topic })}
+        hint="Empty: every event."
+      />
+      <TextField
+        label="Confirmations"
+        inputMode="numeric"
+        value={draft.confirmations}
+        onChange={(confirmations) => set({ confirmations })}
+        hint="Blocks, the event's own included."
+      />
+    </>
+  );
+}
+
+function ScheduleFields({ draft, set }: Part): ReactNode {
+  const { cron, timeZone, isCustom } = draft;
+  const { due, problem } = preview(cron, timeZone);
+  return (
+    <>
+      <Select
+        label="When"
+        value={isCustom ? "" : cron}
+        options={EVERY}
+        onChange={(chosen) => set(chosen === "" ? { isCustom: true } : { isCustom: false, cron: chosen })}
+      />
+      {isCustom && (
+        <TextField
+          label="Cron"
+          code
+          required
+          value={cron}
+          onChange={(next) => set({ cron: next })}
+          hint="Minute, hour, day of month, month, day of week."
+        />
+      )}
+      <TextField label="Time zone" required value={timeZone} onChange={(zone) => set({ timeZone: zone })} />
+      <Select
+        label="After an outage"
+        value={draft.missed}
+        options={[
+          ["skip", "skip what was missed"],
+          ["once", "make the last missed firing late"],
+        ]}
+        onChange={(missed) => set({ missed: missed as Draft["missed"] })}
+      />
+      <p className="small" role="status">
+        {problem ?? `${scheduleSentence(cron, timeZone)}. Next: ${due.map(moment).join(" · ")}`}
+      </p>
+    </>
+  );
+}

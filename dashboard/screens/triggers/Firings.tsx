@@ -1,0 +1,61 @@
+import type { ReactNode } from "react";
+import type { Answer } from "../../../client";
+import { useSigned } from "../../app/queries";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { Dialog } from "../../parts/Dialog";
+import { Badge, Empty, Notice, Spinner, When } from "../../parts/elements";
+import { wordsOf } from "../../parts/failures";
+import { dollars, duration, quoted, short } from "../../parts/text";
+import type { Trigger } from "./sentences";
+
+type Firing = Answer<"listFirings">[number];
+const PAGE = 200;
+
+export function Firings({ trigger, onClose }: { readonly trigger: Trigger; readonly onClose: () => void }): ReactNode {
+  const { data, error, isLoading } = useSigned(`firings-${trigger.id}`, (client) =>
+    client.listFirings({ id: trigger.id, page_size: PAGE }),
+  );
+  const title = `Firings of ${quoted(trigger.name, short(trigger.id))}`;
+  return (
+    <Dialog open wide onClose={onClose} title={title} about={trigger.reason}>
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {data?.total === 0 && (
+        <Empty title="It has not fired yet">
+          <p>Each firing appears here with its outcome and price.</p>
+        </Empty>
+      )}
+      {data !== undefined && data.total > 0 && (
+        <DataTable
+          label="Firings"
+          unit={["firing", "firings"]}
+          rows={data.items}
+          total={data.total}
+          columns={COLUMNS}
+          idOf={({ id }) => id}
+        />
+      )}
+    </Dialog>
+  );
+}
+
+const COLUMNS: readonly Column<Firing>[] = [
+  { title: "Due", width: "9rem", cell: ({ due_at }) => <When at={due_at} />, by: ({ due_at }) => due_at },
+  { title: "By", width: "6rem", cell: ({ kind }) => (kind === "manual" ? "hand" : kind) },
+  {
+    title: "Outcome",
+    width: "minmax(9rem, 1fr)",
+    cell: ({ state, outcome, detail }) => (
+      <span title={detail}>
+        <Badge kind={outcome === "succeeded" ? "good" : state === "ended" ? "bad" : "plain"}>{outcome ?? state}</Badge>
+      </span>
+    ),
+  },
+  {
+    title: "Took",
+    width: "6rem",
+    end: true,
+    cell: ({ duration_ms: ms }) => (ms === undefined ? "–" : duration(ms)),
+  },
+  { title: "Price", width: "6rem", end: true, cell: ({ cost_cents: c }) => (c === undefined ? "–" : dollars(c)) },
+];

@@ -1,0 +1,191 @@
+import { useMemo, useState, type ReactNode } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { readAgain, readerOf, useSigned } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { FormDialog } from "../../parts/Dialog";
+import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
+import { wordsOf } from "../../parts/failures";
+import { quoted, short } from "../../parts/text";
+import { useSession } from "../../session/context";
+import { useMay } from "../../session/may";
+import { CreateTrigger } from "./CreateTrigger";
+import { Firings } from "./Firings";
+import { deleteTrigger } from "./changes";
+import { sentenceOf, type Trigger } from "./sentences";
+
+const PAGE = 1_000;
+type Open = { readonly what: "delete" | "firings"; readonly trigger: Trigger } | "create" | undefined;
+
+export function Triggers(): ReactNode {
+  const { data, error, isLoading } = useSigned("triggers", (client) => client.listTriggers({ page_size: PAGE }));
+  const [open, setOpen] = useState<Open>();
+  const may = useMay();
+  const columns = useMemo(() => columnsOf(setOpen, may.all), [may.all]);
+  const close = (): void => setOpen(undefined);
+  return (
+    <>
+      <PageHead
+        title="Triggers"
+        about="Actions that run by themselves: on a schedule, on an event of a contract, or when a URL is called."
+      >
+        {may.all && (
+          <Button look="primary" onPress={() => setOpen("create")}>
+            Create trigger
+          </Button>
+        )}
+      </PageHead>
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {data?.total === 0 && (
+        <Empty title="No triggers yet">
+          <p>
+            A trigger has a key of its own that only the TEE knows, and runs one action with it, up to a cap you set.
+          </p>
+        </Empty>
+      )}
+      {data !== undefined && data.total > 0 && (
+        <DataTable
+          label="Triggers"
+          unit={["trigger", "triggers"]}
+          rows={data.items}
+          total={data.total}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={(trigger) => `${trigger.name} ${trigger.id} ${sentenceOf(trigger)}`}
+        />
+      )}
+      {open === "create" && <CreateTrigger onClose={close} />}
+      {typeof open === "object" && open.what === "firings" && <Firings trigger={open.trigger} onClose={close} />}
+      {typeof open === "object" && open.what === "delete" && <Delete trigger={open.trigger} onClose={close} />}
+    </>
+  );
+}
+
+const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Column<Trigger>[] => [
+  {
+    title: "Name",
+    width: "minmax(9rem, 1fr)",
+    cell: ({ name, id }) => (
+      <div>
+        <span className="name">{name || "Without a name"}</span>
+        <div className="small soft code" title={id}>
+          {short(id)}
+        </div>
+      </div>
+    ),
+    by: ({ name }) => name,
+  },
+  {
+    title: "Fires",
+    width: "minmax(12rem, 2fr)",
+    cell: (trigger) => <span className="small">{sentenceOf(trigger)}</span>,
+  },
+  { title: "State", width: "8rem", cell: (trigger) => <State trigger={trigger} /> },
+  {
+    title: "Next",
+    width: "9rem",
+    cell: ({ next_due_at: next }) => (next === undefined ? <span className="soft">–</span> : <When at={next} />),
+    by: ({ next_due_at: next }) => next ?? "",
+  },
+  {
+    title: "Last",
+    width: "9rem",
+    cell: ({ last_fired_at: last, last_outcome: outcome }) =>
+      last === undefined ? (
+        <span className="soft">never</span>
+      ) : (
+        <div>
+          <When at={last} />
+          <div className={`small ${outcome === "succeeded" ? "soft" : ""}`}>{outcome}</div>
+        </div>
+      ),
+  },
+  {
+    title: "",
+    width: "20rem",
+    end: true,
+    cell: (trigger) => (
+      <div className="actions">
+        <RunNow trigger={trigger} />
+        {isOwner && <Pause trigger={trigger} />}
+        <Button size="small" onPress={() => onOpen({ what: "firings", trigger })}>
+          Firings
+        </Button>
+        {isOwner && (
+          <Button size="small" look="danger" onPress={() => onOpen({ what: "delete", trigger })}>
+            Delete
+          </Button>
+        )}
+      </div>
+    ),
+  },
+];
+
+function State({ trigger: { state, reason } }: { readonly trigger: Trigger }): ReactNode {
+  const kind = state === "active" ? "good" : reason === undefined ? "warn" : "bad";
+  return (
+    <span title={reason}>
+      <Badge kind={kind}>{state === "unattached" ? "not attached" : state}</Badge>
+    </span>
+  );
+}
+
+function useAgain(): () => Promise<void> {
+  const queries = useQueryClient();
+  return () => readAgain(queries, { queryKey: ["signed"] });
+}
+
+/** Needs a key: a wallet's session has none. */
+function RunNow({ trigger }: { readonly trigger: Trigger }): ReactNode {
+  const session = useSession();
+  const again = useAgain();
+  if (session.kind !== "key" || trigger.state === "unattached") return null;
+  const run = async (): Promise<void> => {
+    await session.client.runTrigger({ id: trigger.id });
+    await again();
+  };
+  return (
+    <Button size="small" onPress={run}>
+      Run now
+    </Button>
+  );
+}
+
+function Pause({ trigger: { id, state } }: { readonly trigger: Trigger }): ReactNode {
+  const session = useSession();
+  const again = useAgain();
+  if (state === "unattached") return null;
+  const paused = state === "active";
+  const change = async (): Promise<void> => {
+    await readerOf(session).updateTrigger({ id, paused });
+    await again();
+  };
+  return (
+    <Button size="small" onPress={change}>
+      {paused ? "Pause" : "Resume"}
+    </Button>
+  );
+}
+
+function Delete({ trigger, onClose }: { readonly trigger: Trigger; readonly onClose: () => void }): ReactNode {
+  const { perform } = useChanges();
+  const again = useAgain();
+  return (
+    <FormDialog
+      open
+      danger
+      onClose={onClose}
+      title={`Delete the trigger ${quoted(trigger.name, short(trigger.id))}?`}
+      submit="Delete trigger"
+      onSubmit={async () => {
+        const outcome = await perform(deleteTrigger(trigger));
+        if (outcome.state === "done") await again();
+        return outcome.state !== "cancelled";
+      }}
+    >
+      <p>Its key is revoked at once and permanently. To stop it for a while only, pause it.</p>
+    </FormDialog>
+  );
+}

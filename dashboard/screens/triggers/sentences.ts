@@ -1,0 +1,38 @@
+/** What fires a trigger, in a plain sentence. */
+import cronstrue from "cronstrue";
+import type { Answer } from "../../../client";
+import { nextDue, problemOf } from "../../../protocol/schedule";
+import { plural, short } from "../../parts/text";
+
+export type Trigger = Answer<"listTriggers">[number];
+
+/** `Europe/Berlin` → `Berlin`. */
+const placeOf = (timeZone: string): string => timeZone.split("/").at(-1)?.replaceAll("_", " ") ?? timeZone;
+
+export function scheduleSentence(cron: string, timeZone: string): string {
+  if (cron === "* * * * *") return "Every minute";
+  const text = cronstrue.toString(cron, { use24HourTimeFormat: true, verbose: false });
+  const plain = text
+    .replace(/^At (.*), Monday through Friday$/, "Every weekday at $1")
+    .replace(/^At (\d\d:\d\d)$/, "Every day at $1");
+  return `${plain} in ${placeOf(timeZone)}`;
+}
+
+export function sentenceOf({ schedule, event, hook }: Pick<Trigger, "schedule" | "event" | "hook">): string {
+  if (schedule !== undefined) return scheduleSentence(schedule.cron, schedule.time_zone);
+  if (event !== undefined)
+    return `When ${short(event.address)} logs an event, after ${plural(event.confirmations, "confirmation")}`;
+  const checks = { none: "anybody with its URL", hmac: "a signed request", standard_webhooks: "a signed webhook" };
+  return `By ${checks[(hook?.verification ?? "none") as keyof typeof checks]}`;
+}
+
+/** The next due times, or what is wrong with the pattern. */
+export function preview(cron: string, timeZone: string): { readonly due: readonly Date[]; readonly problem?: string } {
+  const timetable = { cron, time_zone: timeZone };
+  const problem = problemOf(timetable, Date.now());
+  if (problem !== undefined) return { due: [], problem: `${problem.field} ${problem.message}` };
+  const due: Date[] = [];
+  for (let next = nextDue(timetable, Date.now()); next !== undefined && due.length < 3; next = nextDue(timetable, next))
+    due.push(new Date(next));
+  return { due };
+}
