@@ -1,4 +1,4 @@
-/** A schedule, an event and a hook across the death of relayer and executor: each cause fires once, and none is lost. */
+/** A schedule, an event and a hook across the death of relayer and executor: each fires once, and none is lost. */
 import { expect } from "chai";
 import { actionHashOf } from "../../protocol/ids";
 import { cidOfCode } from "../../protocol/cid";
