@@ -72,12 +72,17 @@ type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (
 
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 
-const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const;
-const TRIGGERS = ["listTriggers", "getTrigger", "listFirings", "updateTrigger"] as const;
+/** With the signed header `X-Wallet-Auth`. */
+const BY_HEADER = [
+  ...(["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const),
+  ...(["listTriggers", "getTrigger", "listFirings", "updateTrigger"] as const),
+  ...(["listWebhooks", "createWebhook", "updateWebhook", "deleteWebhook", "testWebhook"] as const),
+  ...(["webhookDeliveries", "replayWebhook", "receiveWebhook"] as const),
+] as const;
 const OPEN = ["stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
 
 export interface ChainSecuredClient
-  extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof TRIGGERS | typeof OPEN)[number]> {
+  extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BY_HEADER | typeof OPEN)[number]> {
   readonly accountId: AccountId;
   readonly owner: Address;
   readonly contractAddress: Address;
@@ -220,7 +225,7 @@ function assemble(parts: Parts): ChainSecuredClient {
       return { minted, write: await attachTrigger(prepare, minted, fields) };
     },
     ...ownerFlows({ ...mints, ...triggers, prepare, send, check, sender }),
-    ...operations([...BILLING, ...TRIGGERS], parts.transport, ownersHeaders(parts)),
+    ...operations(BY_HEADER, parts.transport, ownersHeaders(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };
 }
@@ -285,7 +290,7 @@ function mintsOf({
   };
 }
 
-/** The headers of the billing routes; `X-Account` says which of the wallet's accounts is meant. */
+/** The headers of the routes that take a signed header; `X-Account` says which of the wallet's accounts is meant. */
 function ownersHeaders({ walletAuth, accountId, owner, signerAddress }: Parts): () => Promise<Record<string, string>> {
   return async () => {
     if (owner !== signerAddress)

@@ -4,6 +4,7 @@ import { codeOfSolidityError, type ErrorCode } from "../protocol/errors";
 import type { AccountId, Address } from "../protocol/ids";
 import { hash32FromUint } from "../protocol/ids";
 import { AccountManager__factory } from "../typechain-types/factories/contracts/AccountManager__factory";
+import type { AccountManager } from "../typechain-types/contracts/AccountManager";
 import { ClientError } from "./errors";
 import type { ReceiptLog } from "./ownerSigner";
 
@@ -11,6 +12,9 @@ export const contractInterface = AccountManager__factory.createInterface();
 
 export const encodeMulticall = (calls: readonly string[]): string =>
   contractInterface.encodeFunctionData("multicall", [[...calls]]);
+
+/** Reads from the contract; a revert is thrown under the API's code. */
+export type AskContract = <T>(question: (contract: AccountManager) => Promise<T>) => Promise<T>;
 
 /** An event's name and arguments by name. */
 export interface AccountEvent {

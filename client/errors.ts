@@ -25,6 +25,8 @@ export type ClientErrorCode =
   | "not_the_owner"
   /** The wallet needs a provider for this. */
   | "no_provider"
+  /** What arrived is no message to a webhook that the service signed lately. */
+  | "invalid_webhook"
   /** The wallet's user declined. */
   | "wallet_declined"
   /** The action that was to sign for a PKP failed: its own error is in `facts`. */

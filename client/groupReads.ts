@@ -1,7 +1,7 @@
 /** Groups with their members, read from the chain: many groups per call, since the contract lists members of one. */
 import { ZERO_ADDRESS, ZERO_HASH, hash32FromUint, type AccountId } from "../protocol/ids";
 import type { AccountManager } from "../typechain-types/contracts/AccountManager";
-import type { AskContract } from "./reads";
+import type { AskContract } from "./contract";
 import type { Page } from "./operations";
 import type { Item, Query } from "./wire";
 

@@ -11,4 +11,5 @@ export type { AccountId, Address, ApiKey, KeyId } from "../protocol/ids";
 export type { Operations, Page, Result } from "./operations";
 export { STANDARD_ACTIONS, type StandardAction } from "./standardActions";
 export type { CallOptions, TransportOptions } from "./transport";
+export { verifyWebhook, type VerifyWebhookOptions, type WebhookHeaders, type WebhookMessage } from "./webhook";
 export type { Answer, Body, Input, Item, Query } from "./wire";

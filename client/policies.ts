@@ -16,9 +16,9 @@ export type PolicyParameters<Template extends PolicyTemplate> = PolicyInputs[Tem
 
 /** Of the templates' texts: another text is another CID. */
 const VERSIONS: Readonly<Record<PolicyTemplate, number>> = {
-  "transfer-limits": 1,
-  "contract-calls": 2,
-  "typed-data": 2,
+  "transfer-limits": 2,
+  "contract-calls": 3,
+  "typed-data": 3,
 };
 
 export interface Policy {
@@ -61,6 +61,8 @@ function consistent(template: PolicyTemplate, parameters: Record<string, unknown
   const wrong = (why: string): never => {
     throw new ClientError("invalid_argument", `${template}: ${why}.`);
   };
+  for (const { name, amount } of (parameters["budgets"] ?? []) as BudgetRule[])
+    if (!isAmount(template, parameters, amount)) wrong(`budgets.${name} counts ${amount}, which is no unsigned number`);
   if (template === "contract-calls") return { ...parameters, calls: callsOf(parameters["calls"] as Call[], wrong) };
   if (template !== "typed-data") return parameters;
   const types = parameters["types"] as Types;
@@ -71,6 +73,23 @@ function consistent(template: PolicyTemplate, parameters: Record<string, unknown
     return [path, ruleFor(type, rule, (why) => wrong(`fields.${path} ${why}`))];
   });
   return { ...parameters, fields: Object.fromEntries(fields) as object };
+}
+
+interface BudgetRule {
+  readonly name: string;
+  readonly amount: string;
+}
+
+/** `value` of a transaction; `transfer(address,uint256) 2` is an argument of a call; a path of typed data. */
+function isAmount(template: PolicyTemplate, parameters: Record<string, unknown>, field: string): boolean {
+  if (template === "typed-data") {
+    const type = fieldType(parameters["types"] as Types, parameters["primaryType"] as string, field.split("."), true);
+    return /^uint\d+$/.test(type ?? "");
+  }
+  if (field === "value" || template === "transfer-limits") return field === "value";
+  const [called, number] = field.split(" ");
+  const isListed = (parameters["calls"] as Call[]).some((call) => call.function === called);
+  return isListed && /^uint\d+$/.test(argumentTypes(called ?? "")?.[Number(number) - 1] ?? "");
 }
 
 function callsOf(calls: readonly Call[], wrong: (why: string) => never): Call[] {
@@ -111,12 +130,12 @@ function requireTypes(types: Types, first: string, wrong: (why: string) => never
 
 const withoutLists = (type: string): string => type.replace(/(\[\d*\])+$/, "");
 
-/** The plain type at this path, list indexes left out. */
-function fieldType(types: Types, type: string, [name, ...rest]: readonly string[]): string | undefined {
+/** The plain type at this path, list indexes left out; `isOne`: of a field that no list contains. */
+function fieldType(types: Types, type: string, [name, ...rest]: readonly string[], isOne = false): string | undefined {
   const field = types[type]?.find((one) => one.name === name);
   if (field === undefined) return undefined;
-  const inner = withoutLists(field.type);
-  if (rest.length > 0) return fieldType(types, inner, rest);
+  const inner = isOne ? field.type : withoutLists(field.type);
+  if (rest.length > 0) return fieldType(types, inner, rest, isOne);
   return types[inner] === undefined ? inner : undefined;
 }
 

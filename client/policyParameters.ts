@@ -1,6 +1,7 @@
 /** What each policy template takes, as schemas. */
 import { isAddress } from "ethers";
 import { z } from "zod";
+import { BUDGET_NAME, MAX_AMOUNT, WINDOWS } from "../protocol/budgetTerms";
 import { argumentTypes } from "./policyTypes";
 
 const address = z
@@ -21,7 +22,22 @@ const unique = <T extends z.ZodType<unknown, unknown>>(item: T) =>
 /** Default: 0.01 of a coin with 18 decimals. */
 const DEFAULT_MAX_FEE = "10000000000000000";
 
+/** What counts against a limit over time: the amount is a field of what is signed. */
+const budget = z.strictObject({
+  name: z.string().regex(BUDGET_NAME, "must be 1 to 31 letters, digits and . : - _"),
+  amount: z.string(),
+  limit: amount.refine((value) => BigInt(value) <= MAX_AMOUNT, "is above 2^128 - 1"),
+  window: z.enum(WINDOWS, `must be one of ${WINDOWS.join(", ")}`),
+});
+
 const shared = {
+  /** Each spend is counted on the chain before the signature; several at once must all hold. */
+  budgets: z
+    .array(budget)
+    .min(1, "must name a budget")
+    .max(4, "are at most 4: each may cost a write")
+    .refine((all) => new Set(all.map(({ name, window }) => `${name} ${window}`)).size === all.length, "name one twice")
+    .optional(),
   /** Hours of the day in UTC: [from, to]. */
   hours: z
     .tuple([z.int().min(0).max(23), z.int().min(0).max(24)])

@@ -8,6 +8,7 @@ import { opNames } from "../protocol/ops";
 import type { ContractRunner } from "ethers";
 import type { AccountManager } from "../typechain-types/contracts/AccountManager";
 import { AccountManager__factory } from "../typechain-types/factories/contracts/AccountManager__factory";
+import type { AskContract } from "./contract";
 import { groupsFound, isPlain } from "./groupReads";
 import { toActionHash, toAddress, toGroupId, toKeyId } from "./fields";
 import type { Page } from "./operations";
@@ -41,9 +42,6 @@ export interface OwnerReads {
   /** Whether this key may run this action, with this PKP if one is given. `usage_api_key` is the key or its hash. */
   mayRun(question: { usage_api_key: string; hashed_cid: string; pkp_id?: string }): Promise<boolean>;
 }
-
-/** Reads from the contract; a revert is thrown under the API's code. */
-export type AskContract = <T>(question: (contract: AccountManager) => Promise<T>) => Promise<T>;
 
 export function contractReader(contractAddress: string, provider: OwnerProvider): AskContract {
   const contract = AccountManager__factory.connect(contractAddress, provider as unknown as ContractRunner);

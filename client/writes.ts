@@ -7,9 +7,8 @@ import type { SimpleWrite } from "../protocol/executor";
 import { hash32FromUint, packedAccountId, type AccountId, type Address } from "../protocol/ids";
 import { opBits, PKP_OP_NAMES, type PkpOp } from "../protocol/ops";
 import { groupUpdate, NEVER_AND_NO_CAP, usageKeySet, usageKeyUpdate, type UsageKeyFields } from "../protocol/updates";
-import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
+import { type AccountEvents, type AskContract, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";
-import type { AskContract } from "./reads";
 import { refuse } from "./errors";
 import { actionOfCid, toAccountId, toActionHash, toAddress, toGroupId, toKeyId, toU64 } from "./fields";
 

@@ -147,7 +147,10 @@ const VARIABLES = {
   FETCH_PORTS: list
     .pipe(z.array(integer(1, 65_535)).min(1))
     .optional()
-    .describe("ports that actions may reach; default 80 and 443"),
+    .describe("ports that actions and webhooks may reach; default 80 and 443"),
+  WEBHOOK_ALLOW_HOSTS: list
+    .optional()
+    .describe("development only: hosts where webhooks may be although their addresses are not public"),
   DNS_SERVERS: list
     .refine(
       (servers) => servers.length > 0 && servers.every(isNameServer),
@@ -373,6 +376,8 @@ function notForProduction(config: Config): string[] {
     problems.push("production refuses MAX_HEAD_AGE_SECONDS=0: a stopped chain must not decide");
   if (config.FETCH_ALLOW_HOSTS !== undefined)
     problems.push("production refuses FETCH_ALLOW_HOSTS: actions must not reach private addresses");
+  if (config.WEBHOOK_ALLOW_HOSTS !== undefined)
+    problems.push("production refuses WEBHOOK_ALLOW_HOSTS: webhooks must be at public addresses");
   if (config.IDENTITY_ISSUERS.some(({ jwksUrl }) => !jwksUrl.startsWith("https:")))
     problems.push("production needs https for every jwksUrl of IDENTITY_ISSUERS");
   if (config.RPC_URLS.some((url) => !isTrustedTransport(url)))

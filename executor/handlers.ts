@@ -16,6 +16,7 @@ import type { SandboxPool } from "./sandbox/types";
 import type { Triggers } from "./triggers/triggers";
 import type { Handlers } from "./server";
 import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
+import type { Webhooks } from "./webhooks";
 import type { GasGuard } from "./writes/gas";
 import type { Forwards } from "./writes/forwards";
 import type { Writes } from "./writes/writes";
@@ -29,6 +30,7 @@ export interface ServiceParts {
   readonly callers: Callers;
   readonly mint: Mint;
   readonly publicKeys: PublicKeys;
+  readonly webhooks: Webhooks;
   readonly writes: Writes;
   readonly leases: LeaseRequests;
   readonly forwards: Forwards;
@@ -57,6 +59,9 @@ export function createHandlers(parts: ServiceParts): Handlers {
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
     publicKeys: (request) => parts.publicKeys.state(request),
+    signWebhooks: ({ messages }) => ({ messages: messages.map((message) => parts.webhooks.sign(message)) }),
+    sendWebhook: ({ url, message }, { signal }) => parts.webhooks.send(url, message, signal),
+    checkWebhook: ({ url }) => parts.webhooks.check(url),
     ownerWallet: async ({ token }) => {
       const { wallet, ids } = await callers.callerOfToken(token);
       return { walletAddress: wallet(), accountId: ids[0] };

@@ -42,6 +42,7 @@ import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, type ConfigDocument } from "./tee";
 import { servedPackages } from "./tee/packages";
+import { Webhooks } from "./webhooks";
 import { Triggers, type TriggersParts } from "./triggers/triggers";
 import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
@@ -92,11 +93,8 @@ export function startService(config: Config, logger: Logger, missingElsewhere: r
 async function start(config: Config, logger: Logger, undo: Undo, missingElsewhere: readonly string[]): Promise<void> {
   await useFastKeccak();
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
-  const server = await ExecutorServer.listen({
-    socketPath: config.EXECUTOR_SOCKET,
-    group: config.EXECUTOR_SOCKET_GROUP,
-    logger,
-  });
+  const { EXECUTOR_SOCKET: socketPath, EXECUTOR_SOCKET_GROUP: group } = config;
+  const server = await ExecutorServer.listen({ socketPath, group, logger });
   undo.add(() => server.close(0));
   const chain = openChain(config, undo);
   const committed = await waitForContract(chain, keyNamespace, logger);
@@ -145,6 +143,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       callers,
       mint: new Mint(keyring, domain),
       publicKeys: new PublicKeys(keyring, keyNamespace, statementKey),
+      webhooks: new Webhooks(statementKey, fetcher),
       writes,
       leases,
       forwards: openForwards(config, keyring, callers, writes, chain),
@@ -237,6 +236,7 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
       gateways: config.IPFS_GATEWAYS,
       kuboRpcUrl: config.KUBO_RPC_URL,
       allowHosts: config.FETCH_ALLOW_HOSTS,
+      webhookAllowHosts: config.WEBHOOK_ALLOW_HOSTS,
       ports: config.FETCH_PORTS,
       dnsServers: config.DNS_SERVERS,
     }),

@@ -35,6 +35,15 @@ const textOf = (value) => {
   return refuse("a rule is for a value of a plain type");
 };
 
+// Counts the amount of each budget before anything is signed. The limits are part of this code, and the keyholder and the chain count: no caller, machine or crash gets around them.
+const spendAll = async (amountOf) => {
+  for (const { name, amount, limit, window } of POLICY.budgets ?? []) {
+    const spent = amountOf(amount);
+    if (!/^(0|[1-9][0-9]*)$/.test(spent)) refuse(`${amount} is not an amount`);
+    await Actions.spend({ budget: name, amount: spent, limit, window });
+  }
+};
+
 // UTC. From the first hour on, until the last one begins; over midnight when the first is the later one.
 const withinHours = () => {
   if (POLICY.hours === undefined) return;
@@ -88,8 +97,9 @@ const withinFee = ({ type, gasLimit = "0", gasPrice = "0", maxFeePerGas = "0" })
   if (BigInt(gasLimit) * price > BigInt(POLICY.maxFee)) refuse(`the transaction may cost more than ${POLICY.maxFee} in gas`);
 };
 
-const signTransaction = (pkpId, transaction, approvals) => {
+const signTransaction = async (pkpId, transaction, approvals, amountOf) => {
   const { from, ...unsigned } = transaction;
   approved(pkpId, ethers.Transaction.from({ ...unsigned, type: Number(unsigned.type), nonce: Number(unsigned.nonce) }).unsignedHash, approvals);
+  await spendAll(amountOf);
   return Actions.signTransaction({ pkpId, transaction });
 };

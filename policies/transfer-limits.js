@@ -6,5 +6,5 @@ async function main({ pkpId, transaction: given, approvals }) {
   if (transaction.data !== "0x") refuse("transaction.data must be empty");
   if (!POLICY.to.includes(transaction.to)) refuse("transaction.to is not on the list");
   if (BigInt(transaction.value) > BigInt(POLICY.max)) refuse(`transaction.value is above ${POLICY.max}`);
-  return signTransaction(pkpId, transaction, approvals);
+  return signTransaction(pkpId, transaction, approvals, () => transaction.value);
 }

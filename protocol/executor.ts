@@ -9,6 +9,7 @@ import { RUN_ERROR_CODES } from "./errors";
 import type { KeyState } from "./keyState";
 import { publicKeysSchema } from "./publicKeys";
 import { receiptText } from "./receipt";
+import { WEBHOOK_CALLS } from "./webhookCalls";
 import { causeSchema, settingsSchema, triggerIdSchema } from "./trigger";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
@@ -63,7 +64,7 @@ export type SimpleWrite = z.infer<typeof simpleWriteSchema>;
 export type ContractWrite = z.infer<typeof contractWriteSchema>;
 
 /** Maximum number of writes in one transaction. */
-export const MAX_BATCH_WRITES = 64;
+export const MAX_BATCH_WRITES = 32;
 
 /** Calldata with the executor's tag, which proves that a credential allowed it. */
 export const taggedCallSchema = z.strictObject({ calldata: hexData, tag: hash32 });
@@ -245,6 +246,7 @@ export const EXECUTOR_CALLS = {
     request: z.strictObject({ accountId: hash32, pkpId: address, derivationPath: hash32 }),
     answer: publicKeysSchema,
   },
+  ...WEBHOOK_CALLS,
   ownerWallet: {
     path: "/owner-wallet",
     request: z.strictObject({ token: z.string() }),
@@ -292,7 +294,7 @@ export const EXECUTOR_CALLS = {
     request: fees.extend({
       payer: z.number().int().nonnegative(),
       /** As returned by `encodeForward`. */
-      forwards: z.array(hexData).min(1).max(32),
+      forwards: z.array(hexData).min(1).max(MAX_BATCH_WRITES),
       nonce: z.number().int().nonnegative(),
       gasLimit: decimal,
     }),

@@ -12,7 +12,8 @@ export const RUN_LIMITS = {
   heapMiB: 128,
   codeBytes: 16 * MIB,
   parseMs: 10_000,
-  paramsBytes: 64 * KIB,
+  /** Room for the largest initcode, 49,152 bytes, as hex. */
+  paramsBytes: 128 * KIB,
   responseBytes: 100 * KIB,
   logsBytes: 100 * KIB,
   fetches: 50,
@@ -22,7 +23,7 @@ export const RUN_LIMITS = {
   fetchBytes: 10 * MIB,
   keyOps: 100,
   /** JSON size of the arguments of an op that hashes them (`protocol/ops.ts`): hashing blocks the ops of all runs. */
-  signBytes: 64 * KIB,
+  signBytes: 128 * KIB,
   /** JSON size of the arguments of signTypedData. */
   typedDataBytes: 16 * KIB,
   typedDataTypes: 64,
@@ -52,6 +53,31 @@ export const SHARED_LIMITS = {
   /** Bytes of answers longer than 256 KiB. */
   fetchAnswerBytes: 128 * MIB,
 } as const;
+
+/** Webhooks: messages that the service sends about an account. Enforced by relayer and executor. */
+export const WEBHOOK_LIMITS = {
+  perAccount: 16,
+  /** Attempts under way in each relayer, each account fairly. */
+  underWay: 64,
+  /** Of those, attempts for one webhook. */
+  underWayEach: 4,
+  timeoutMs: 10_000,
+  bodyBytes: 64 * KIB,
+  /** How much of a receiver's answer is read and kept. */
+  answerBytes: 1 * KIB,
+  /** Messages that may wait for one webhook before it is switched off. */
+  waiting: 100_000,
+  /** Messages that one request fetches where a webhook has no URL. */
+  receivedAtOnce: 20,
+  /** `credit.low` is sent by the posting that takes the balance below this. */
+  creditLowCents: 100,
+  keyExpiringDays: 3,
+} as const;
+
+/** Waits before the second and each further attempt, in seconds: the last one begins after three days. */
+export const WEBHOOK_RETRY_SECONDS = [
+  5, 10, 15, 30, 60, 300, 1_200, 3_600, 7_200, 14_400, 28_800, 57_600, 64_800, 81_000,
+] as const;
 
 /** The highest `wallMs` an operator may set. */
 export const MAX_WALL_MS = 15 * 60_000;

@@ -3,6 +3,33 @@
  * `webhook-signature` (`v1a`, Ed25519). Source: docs/webhooks.md.
  */
 
+export const WEBHOOK_MESSAGE_ID = /^msg_[0-9a-f]{32}$/;
+export const WEBHOOK_ID_HEADER = "webhook-id";
+export const WEBHOOK_TIMESTAMP_HEADER = "webhook-timestamp";
+export const WEBHOOK_SIGNATURE_HEADER = "webhook-signature";
+/** Precedes the base64 of an Ed25519 signature in the header. */
+export const WEBHOOK_SIGNATURE_VERSION = "v1a";
+
+export interface WebhookParts {
+  readonly id: string;
+  readonly type: string;
+  /** When it happened, in ISO 8601; the header's timestamp is that of the attempt. */
+  readonly timestamp: string;
+  readonly accountId: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** The body: always an object of these four members in this order. */
+export const webhookBody = ({ type, timestamp, accountId, data }: WebhookParts): string =>
+  JSON.stringify({ type, timestamp, account_id: accountId, data });
+
+/**
+ * The signed text. Always begins with `msg_`: no other statement of the statement key begins so, and this one begins
+ * like none of them.
+ */
+export const webhookSignedText = (id: string, timestamp: number | string, body: string): string =>
+  `${id}.${timestamp}.${body}`;
+
 /** Events of the contract have the type `account.` and their name in snake case. */
 export const CHAIN_EVENT_FAMILY = "account";
 

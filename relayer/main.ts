@@ -38,6 +38,7 @@ import { openTriggers, type TriggersNeeds } from "./triggers/open";
 import { openDocs } from "./site/docs";
 import { openPackages } from "./site/packages";
 import { openViewer } from "./site/viewer";
+import { lateness, startWebhooks, Webhooks } from "./webhooks";
 
 const API_VERSION = "1.0.0";
 /** The longest a write may take to be answered, plus a margin. */
@@ -93,11 +94,9 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   );
   running.add("chain", () => chain.close());
   running.add("leases of budgets", startLeases(config, log, { store, executor, credits, chain }));
-  metrics.watchChain(chain);
-  metrics.watchEndpoints(chain);
+  running.add("webhooks", startWebhookWork(log, { store, executor, chain, metrics }));
+  watchParts(metrics, { store, chain, credits });
   metrics.watchLedger(startAudit(log, store, running));
-  metrics.watchProcessor(() => credits.processorCheck?.figures);
-  metrics.watchStore(() => store.pool());
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
   startHousekeeping(config, store, log, running);
   running.add("shared code", startTrimming(sharedCode, log));
@@ -135,6 +134,17 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     },
     "the relayer is listening",
   );
+}
+
+function watchParts(
+  metrics: Metrics,
+  { store, chain, credits }: Pick<HandlerNeeds, "store" | "chain" | "credits">,
+): void {
+  metrics.watchWebhooks(() => lateness(store.db));
+  metrics.watchChain(chain);
+  metrics.watchEndpoints(chain);
+  metrics.watchProcessor(() => credits.processorCheck?.figures);
+  metrics.watchStore(() => store.pool());
 }
 
 async function startTriggers(
@@ -187,6 +197,19 @@ function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFi
   work.start();
   running.add("audit", () => work.stop());
   return () => audit.figures;
+}
+
+function startWebhookWork(
+  log: Logger,
+  { store, executor, chain, metrics }: Pick<HandlerNeeds, "store" | "executor" | "chain" | "metrics">,
+): () => Promise<void> {
+  return startWebhooks({
+    db: store.db,
+    executor,
+    chain,
+    onAttempt: (isDelivered) => metrics.countWebhook(isDelivered),
+    onError: (error) => log.warn({ err: error }, "webhooks"),
+  });
 }
 
 function openClient({ executorSocket }: Config, running: Running): ExecutorClient {
@@ -277,6 +300,7 @@ function handlerDeps(
     chain,
     credits,
     executor,
+    webhooks: new Webhooks({ db: store.db, executor, httpsOnly: config.production }),
     executorInfo,
     triggers,
     // A list without a CID is a small loss; a confirmed write must not be answered as failed.

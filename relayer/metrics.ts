@@ -49,6 +49,12 @@ export class Metrics {
     buckets: SECONDS,
     registers: [this.#registry],
   });
+  readonly #webhookAttempts = new Counter({
+    name: "relayer_webhook_attempts_total",
+    help: "Attempts to deliver messages to webhooks, by whether the receiver took them",
+    labelNames: ["outcome"],
+    registers: [this.#registry],
+  });
   readonly #triggerLateness = new Histogram({
     name: "relayer_trigger_lateness_seconds",
     help: "From the time that a trigger was due, or its log or request was found, to the start of its run",
@@ -81,6 +87,10 @@ export class Metrics {
     if (serviceFault) this.#unpaidRuns.inc();
     this.#runs.inc({ outcome: error ?? "ok" });
     this.#runSeconds.observe(seconds);
+  }
+
+  countWebhook(isDelivered: boolean): void {
+    this.#webhookAttempts.inc({ outcome: isDelivered ? "delivered" : "failed" });
   }
 
   countFiring(lateSeconds: number): void {
@@ -201,6 +211,15 @@ export class Metrics {
       wrong.set(figures.wrong);
       finished.set(figures.finishedAt.getTime() / 1000);
     });
+  }
+
+  /** By how many seconds messages to receivers that work are late. */
+  watchWebhooks(lateness: () => Promise<number>): void {
+    const late = this.#gauge(
+      "relayer_webhook_lateness_seconds",
+      "For how long the most overdue message to a receiver that works has been due",
+    );
+    this.#watch("webhooks", async () => late.set(await lateness()));
   }
 
   /** The store's connections: in use, idle, and requests waiting for one. */

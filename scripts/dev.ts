@@ -19,7 +19,7 @@ const PASSED_ON = new Set([
   ...["SERVICE_NAME", "SIGNUP_CREDIT_CENTS", "ALLOW_PRIVATE_KEYS", "POOL_SIZE", "DATABASE_URL"],
   ...["CONFIRMATIONS_BEFORE_ANSWER", "MODULE_ORIGIN", "IPFS_GATEWAYS", "KUBO_RPC_URL", "IDENTITY_ISSUERS"],
 ]);
-const PASSED_ON_PREFIX = /^(RATE_LIMIT|RUN_LIMIT|PRICE|FETCH)_\w/;
+const PASSED_ON_PREFIX = /^(RATE_LIMIT|RUN_LIMIT|PRICE|FETCH|WEBHOOK)_\w/;
 
 function passedOn(): Record<string, string> {
   const isPassedOn = (name: string): boolean => PASSED_ON.has(name) || PASSED_ON_PREFIX.test(name);

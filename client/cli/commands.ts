@@ -27,6 +27,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   triggers: "actions that run by themselves",
   runs: "what was run",
   billing: "credit and payments",
+  webhooks: "signed messages about the account",
   service: "the service itself",
   api: "operations without a command of their own",
 };

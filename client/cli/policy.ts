@@ -15,11 +15,14 @@ interface Shared {
   readonly approvers?: string[];
   readonly threshold?: string;
 }
+type Budget = NonNullable<PolicyParameters<"transfer-limits">["budgets"]>[number];
 interface TransferOptions extends Shared {
   readonly chain: string;
   readonly to: string[];
   readonly max: string;
   readonly maxFee?: string;
+  readonly perHour?: string;
+  readonly perDay?: string;
 }
 
 export function addPolicy(program: Command, context: Context): void {
@@ -31,9 +34,17 @@ export function addPolicy(program: Command, context: Context): void {
     .requiredOption("--to <address...>", "who may be paid")
     .requiredOption("--max <wei>", "maximum of one transaction")
     .option("--max-fee <wei>", "maximum gas cost of one transaction; default: 0.01 of the coin")
-    .action(({ chain, to, max, maxFee, ...more }: TransferOptions) =>
-      make(context, "transfer-limits", { chain, to, max, ...defined({ maxFee }), ...sharedParameters(more) }, more),
-    );
+    .option("--per-hour <wei>", "maximum of all transactions of an hour")
+    .option("--per-day <wei>", "maximum of all transactions of a day")
+    .action(({ chain, to, max, maxFee, perHour, perDay, ...more }: TransferOptions) => {
+      const limits = { ...defined({ hour: perHour, day: perDay }) } as Record<"hour" | "day", string>;
+      const budgets = (Object.keys(limits) as ("hour" | "day")[]).map((window) => ({
+        ...{ name: "value", amount: "value", limit: limits[window], window },
+      }));
+      const budgeted = budgets.length === 0 ? {} : { budgets };
+      const parameters = { chain, to, max, ...defined({ maxFee }), ...budgeted, ...sharedParameters(more) };
+      return make(context, "transfer-limits", parameters, more);
+    });
   for (const template of ["contract-calls", "typed-data"] as const) {
     policy
       .command(template)
@@ -60,7 +71,10 @@ export function addPolicy(program: Command, context: Context): void {
         throw new Ended(EXIT.refused);
       }
       const { template, parameters, cid } = found;
-      context.print({ template, cid, parameters });
+      const budgets = ((parameters["budgets"] ?? []) as Budget[]).map(
+        ({ name, amount, limit, window }) => `${name}: the sum of ${amount} is at most ${limit} in each ${window}`,
+      );
+      context.print({ template, cid, parameters, ...(budgets.length === 0 ? {} : { budgets }) });
     });
 }
 

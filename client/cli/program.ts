@@ -24,6 +24,7 @@ import { commandSpecs, inputOf, type CommandSpec } from "./spec";
 import { readable } from "./text";
 import { VERSION } from "../../protocol/version";
 import { addVerify } from "./verify";
+import { addWebhooks } from "./webhooks";
 
 /** Runs one command line. @returns the exit code */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
@@ -58,6 +59,7 @@ export function buildProgram(io: Io): Command {
   addLogin(program, context);
   addRun(program, context);
   addOperations(program, context);
+  addWebhooks(program, context);
   addProject(program, context);
   addPolicy(program, context);
   addMcp(program, context);

@@ -38,6 +38,7 @@ export const NAV: readonly NavGroup[] = [
     title: "Settings",
     places: [
       { to: "/credit", name: "Credit", icon: "credit" },
+      { to: "/webhooks", name: "Webhooks", icon: "webhooks" },
       { to: "/trust", name: "Trust", icon: "trust" },
       { to: "/account", name: "Account", icon: "account" },
     ],

@@ -182,7 +182,8 @@ export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, str
 /** An account's records kept by the service, not on chain. */
 export type Records = Pick<
   Client,
-  "balance" | "history" | "listRuns" | "usage" | "events" | "listTriggers" | "listFirings"
+  | ("balance" | "history" | "listRuns" | "usage" | "events")
+  | ("listTriggers" | "listFirings" | "listWebhooks" | "webhookDeliveries")
 >;
 
 /** With a key, read at any time; with a wallet, which must sign, once and on demand. */

@@ -73,6 +73,10 @@ const routeTree = root.addChildren([
     later(() => import("../screens/credit/Credit"), "Credit"),
   ),
   at(
+    "/webhooks",
+    later(() => import("../screens/webhooks/Webhooks"), "Webhooks"),
+  ),
+  at(
     "/trust",
     later(() => import("../screens/trust/Trust"), "Trust"),
   ),

@@ -8,7 +8,14 @@ import { setPriorities } from "../confinement/priority";
 import { detectConfinement, startConfined, type Confined } from "../confinement/confine";
 import { redactedStderr } from "../confinement/redactedStderr";
 import { fromFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
-import { FetchFailed, type Fetcher, type GuestFetchOptions, type GuestRequest, type GuestResponse } from "./types";
+import {
+  FetchFailed,
+  type Fetcher,
+  type GuestFetchOptions,
+  type GuestRequest,
+  type GuestResponse,
+  type WebhookFetcher,
+} from "./types";
 
 export interface FetcherOptions {
   logger: Logger;
@@ -22,7 +29,9 @@ export interface FetcherOptions {
   jwksUrls?: readonly string[];
   /** Hosts, or host:port, that guests may reach regardless of address and port. */
   allowHosts?: readonly string[];
-  /** Ports guests may reach; default 80 and 443. */
+  /** The same for webhooks. */
+  webhookAllowHosts?: readonly string[];
+  /** Ports guests and webhooks may be reached at; default 80 and 443. */
   ports?: readonly number[];
   /** Name servers for guests' fetches, as address or address:port; default the system's. */
   dnsServers?: readonly string[];
@@ -32,7 +41,7 @@ export interface FetcherOptions {
   secretPaths?: readonly string[];
 }
 
-export interface StartedFetcher extends Fetcher {
+export interface StartedFetcher extends Fetcher, WebhookFetcher {
   /** Barriers that do not hold, one sentence each. */
   readonly missing: readonly string[];
 }
@@ -83,7 +92,7 @@ async function missingConfinement(options: FetcherOptions): Promise<readonly str
   }
 }
 
-class FetcherClient implements Fetcher {
+class FetcherClient implements Fetcher, WebhookFetcher {
   #confined: Confined | undefined;
   #channel: Duplex | undefined;
   readonly #calls = new Map<number, Call>();
@@ -153,6 +162,21 @@ class FetcherClient implements Fetcher {
     await this.#ask({ type: "check", url, ...ofRun(options) }, undefined, options);
   }
 
+  async fetchWebhook(
+    request: GuestRequest,
+    body: Buffer,
+    signal?: AbortSignal,
+  ): Promise<{ response: GuestResponse; body: Buffer }> {
+    const message = { type: "guest", request: { ...request, cut: true }, ...ofRun({}), isWebhook: true } as const;
+    const reply = await this.#ask(message, body, signal === undefined ? {} : { signal });
+    if (!reply.response) throw new FetchFailed("failed", "the fetcher gave no response");
+    return { response: reply.response, body: reply.body };
+  }
+
+  async checkWebhook(url: string): Promise<void> {
+    await this.#ask({ type: "check", url, ...ofRun({}), isWebhook: true });
+  }
+
   async fetchModule(url: string, maxBytes: number): Promise<Buffer> {
     return (await this.#ask({ type: "module", url, maxBytes })).body;
   }
@@ -183,6 +207,7 @@ class FetcherClient implements Fetcher {
       kuboRpcUrl,
       jwksUrls = [],
       allowHosts = [],
+      webhookAllowHosts = [],
       ports = [80, 443],
       dnsServers,
       uid,
@@ -190,7 +215,15 @@ class FetcherClient implements Fetcher {
     } = this.#options;
     const lists = { gateways: [...gateways], jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports] };
     const tried = this.#role.isProbe ? { secretPaths: [...secretPaths] } : {};
-    return { ...lists, moduleOrigin, kuboRpcUrl, dnsServers: dnsServers && [...dnsServers], uid, ...tried };
+    return {
+      ...lists,
+      webhookAllowHosts: [...webhookAllowHosts],
+      moduleOrigin,
+      kuboRpcUrl,
+      dnsServers: dnsServers && [...dnsServers],
+      uid,
+      ...tried,
+    };
   }
 
   #ask(message: WithoutCall<Ask>, body?: Buffer, { signal, grow }: GuestFetchOptions = {}): Promise<Reply> {

@@ -105,7 +105,7 @@ async function follow(
       });
       const location = REDIRECTS.has(answer.status) ? answer.headers.get("location") : null;
       if (location === null || request.redirect === "manual")
-        return await collect(answer, { url: hop.url, redirected: redirects > 0 }, request.maxBytes, rules.grow);
+        return await collect(answer, { url: hop.url, redirected: redirects > 0 }, request, rules.grow);
       if (request.redirect === "error") throw new FetchFailed("refused", `${hop.url.host} answered with a redirect`);
       if (redirects === MAX_REDIRECTS) throw new FetchFailed("refused", `more than ${MAX_REDIRECTS} redirects`);
       hop = nextHop(hop, answer.status, parseUrl(location, hop.url));
@@ -208,7 +208,7 @@ const resolve: Lookup = (host) => dnsLookup(host, { all: true, verbatim: true })
 async function collect(
   answer: Response,
   { url, redirected }: { url: URL; redirected: boolean },
-  maxBytes: number,
+  { maxBytes, cut = false }: Pick<GuestRequest, "maxBytes" | "cut">,
   grow: Rules["grow"],
 ): Promise<Exchanged> {
   const chunks: Uint8Array[] = [];
@@ -220,9 +220,10 @@ async function collect(
       hasGrown = true;
       await grow?.();
     }
-    if (length > maxBytes)
+    if (length > maxBytes && !cut)
       throw new FetchFailed("too_large", `the answer of ${url.host} is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
+    if (length >= maxBytes && cut) break;
   }
   const headers = [...answer.headers].filter(([name]) => name !== "content-encoding" && name !== "content-length");
   return {

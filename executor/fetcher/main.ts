@@ -20,6 +20,7 @@ interface Running {
 }
 
 let guestRules: Rules = { allowHosts: [], ports: [80, 443] };
+let webhookRules: Rules = guestRules;
 let sources: Sources;
 let names = new Names();
 const running = new Map<number, Running>();
@@ -28,8 +29,9 @@ const channel = new Socket({ fd: CHANNEL, readable: true, writable: true });
 const send = (message: FromFetcher, payload?: Buffer): void => writeFrame(channel, message, payload);
 
 async function configure(configuration: Configuration): Promise<void> {
-  const { allowHosts, ports, uid, dnsServers, secretPaths, ...endpoints } = configuration;
+  const { allowHosts, webhookAllowHosts = [], ports, uid, dnsServers, secretPaths, ...endpoints } = configuration;
   guestRules = { allowHosts, ports };
+  webhookRules = { allowHosts: webhookAllowHosts, ports };
   names = new Names({ servers: dnsServers });
   sources = new Sources(endpoints, ownRules(endpoints));
   becomeUser(uid);
@@ -66,7 +68,9 @@ async function perform(
   return { body: Buffer.from(await sources.jwks(message.url)) };
 }
 
-function rulesOf({ call, run, lookups }: { call: number; run: number; lookups: number }, mine: Running): Rules {
+type Ruled = Extract<Work, { type: "guest" | "check" }>;
+
+function rulesOf({ call, run, lookups, isWebhook = false }: Ruled, mine: Running): Rules {
   const ofRun = run < 0 ? undefined : names.ofRun(run, lookups);
   const grow = (): Promise<void> => {
     const grown = new Promise<void>((resolve) => (mine.grown = resolve));
@@ -74,7 +78,7 @@ function rulesOf({ call, run, lookups }: { call: number; run: number; lookups: n
     return grown;
   };
   return {
-    ...guestRules,
+    ...(isWebhook ? webhookRules : guestRules),
     resolve: (host, signal) => (ofRun ? ofRun.addressesOf(host, signal) : names.lookup(host, signal)),
     grow,
   };

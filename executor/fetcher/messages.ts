@@ -7,6 +7,7 @@ export const configurationSchema = z.strictObject({
   kuboRpcUrl: z.string().optional(),
   jwksUrls: z.array(z.string()),
   allowHosts: z.array(z.string()),
+  webhookAllowHosts: z.array(z.string()).optional(),
   ports: z.array(z.number().int()),
   dnsServers: z.array(z.string()).optional(),
   uid: z.number().int().optional(),
@@ -25,9 +26,10 @@ const guestRequestSchema = z.strictObject({
   redirect: z.enum(["follow", "error", "manual"]),
   timeoutMs: size,
   maxBytes: size,
+  cut: z.boolean().optional(),
 });
 
-const ofRun = { run: z.number().int(), lookups: z.number().int() };
+const ofRun = { run: z.number().int(), lookups: z.number().int(), isWebhook: z.boolean().optional() };
 
 export const toFetcherSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("configure"), configuration: configurationSchema }),

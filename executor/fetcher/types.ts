@@ -10,6 +10,8 @@ export interface GuestRequest {
   timeoutMs: number;
   /** Cap on the response body after decompression. */
   maxBytes: number;
+  /** A longer body is cut there instead of refused. */
+  cut?: boolean;
 }
 
 export interface GuestFetchOptions {
@@ -58,4 +60,16 @@ export interface Fetcher {
   /** The JSON text of a key set, at most 256 KiB. Only configured URLs are fetched. */
   fetchJwks(url: string): Promise<string>;
   close(): Promise<void>;
+}
+
+/** Requests of the service itself to hosts that accounts name. */
+export interface WebhookFetcher {
+  /** A message to a webhook, by the address rules for those; a longer answer is cut. Throws FetchFailed. */
+  fetchWebhook(
+    request: GuestRequest,
+    body: Buffer,
+    signal?: AbortSignal,
+  ): Promise<{ response: GuestResponse; body: Buffer }>;
+  /** Checks whether a webhook may be at the URL. Throws FetchFailed. */
+  checkWebhook(url: string): Promise<void>;
 }

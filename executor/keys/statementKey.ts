@@ -1,6 +1,8 @@
 /**
- * The keyholder's Ed25519 key for its own statements: public keys and receipts. OpenSSL keeps it for the life of the
- * process, as the keyring keeps the root key: importing it for each signature would take ten times as long.
+ * The keyholder's Ed25519 key for its own statements: public keys, receipts, messages to webhooks. What is signed
+ * begins differently for each kind, so that none can be read as another (docs/adr/0414-signed-webhooks.md). OpenSSL
+ * keeps the key for the life of the process, as the keyring keeps the root key: importing it for each signature would
+ * take ten times as long.
  */
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { ed25519PublicKey, withPkcs8 } from "./ed25519";

@@ -17,6 +17,7 @@ import { signatureRoutes } from "./signatures";
 import { triggerRoutes } from "./triggers";
 import { usageKeyRoutes } from "./usageKeys";
 import { walletRoutes } from "./wallets";
+import { webhookRoutes } from "./webhooks";
 
 export const ROUTES = {
   ...accountRoutes,
@@ -31,6 +32,7 @@ export const ROUTES = {
   ...configurationRoutes,
   ...billingRoutes,
   ...historyRoutes,
+  ...webhookRoutes,
   ...serviceRoutes,
 };
 export type RouteName = keyof typeof ROUTES;

@@ -51,6 +51,7 @@ export type Tag =
   | "Configuration"
   | "Billing"
   | "History"
+  | "Webhooks"
   | "Service";
 
 export interface Alias {

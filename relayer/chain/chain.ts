@@ -16,18 +16,18 @@ import { PayerMaintenance } from "./payers/maintenance";
 import { Lanes } from "./payers/lanes";
 import { LastWrites } from "./reads/lastWrites";
 import { networkFacts, networkTuning } from "./network";
-import { wantPayers } from "./submissions/operations";
+import { wantPayers } from "./payers/wanted";
 import { Reads } from "./reads/reads";
-import { SubmissionRecords } from "./submissions/records";
-import { OutcomeFeed } from "./submissions/outcomeFeed";
+import { OutcomeFeed } from "./submissions/outcomeWatch";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
-import { estimateAsOwner } from "./submissions/forwardSimulation";
+import { estimateAsOwner } from "./submissions/forwards";
 import { Batcher } from "./submissions/batcher";
-import { Separation } from "./submissions/separation";
+import { Recovery } from "./submissions/recovery";
 import { Simulation } from "./submissions/simulation";
 import { Submitter } from "./submissions/submitter";
-import { viewOf } from "./submissions/view";
+import { Transactions } from "./submissions/transactions";
+import { viewOf } from "./submissions/rows";
 import { AccountQueue } from "./submissions/accountQueue";
 import type {
   Chain,
@@ -92,9 +92,9 @@ class ChainModule extends Reads implements Chain {
   readonly #lanes: Lanes;
   readonly #fees: FeeOracle;
   readonly #queue: AccountQueue;
-  readonly #records: SubmissionRecords;
+  readonly #transactions: Transactions;
   readonly #monitor: TransactionMonitor;
-  readonly #separation: Separation;
+  readonly #recovery: Recovery;
   readonly #submitter: Submitter;
   readonly #leases: Leases;
   readonly #maintenance: PayerMaintenance;
@@ -123,30 +123,24 @@ class ChainModule extends Reads implements Chain {
       maxWaitingPerAccount: tuning.maxWaitingPerAccount,
       maxWaiting: tuning.maxWaiting,
     });
-    this.#records = new SubmissionRecords(db, instanceId, hooks);
+    this.#transactions = new Transactions(db, instanceId, hooks);
     const outcomes = new OutcomeFeed();
-    outcomes.subscribe((row) => lastWrites.note(row.block_number ?? 0));
-    // A nonce is held by a single transaction (a submission or a batch), so count a batch once.
-    outcomes.subscribe(({ payer, batch_id }) => batch_id === null && this.#lanes.end(payer));
+    outcomes.onTransaction(({ transaction: { payer, block_number: block } }) => {
+      lastWrites.note(block ?? 0);
+      this.#lanes.end(payer);
+    });
     const fees = (this.#fees = new FeeOracle({
       rpc,
       capWei: tuning.maxFeeCapWei,
       defaultTipWei: tuning.defaultTipWei,
     }));
-    const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
+    const shared = { rpc, transactions: this.#transactions, executor, head: this.#head, fees, contractAddress, tuning };
     const { maxTransactionGas } = tuning;
     const forwarder = (): Promise<Address> => this.forwarder();
     const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas });
     this.#monitor = new TransactionMonitor({ ...shared, log, outcomes });
     const making = { outcomes, lanes: this.#lanes, queue: this.#queue, simulation };
-    this.#separation = new Separation({
-      ...shared,
-      ...making,
-      forwarder,
-      monitor: this.#monitor,
-      finalityDepth: tuning.finalityDepth,
-      log,
-    });
+    this.#recovery = new Recovery({ ...shared, ...making, forwarder, monitor: this.#monitor, log });
     const batcher = new Batcher({
       ...shared,
       rpc,
@@ -164,7 +158,7 @@ class ChainModule extends Reads implements Chain {
       rpc,
       fees,
       executor,
-      records: this.#records,
+      transactions: this.#transactions,
       monitor: this.#monitor,
       log,
       tuning,
@@ -181,8 +175,8 @@ class ChainModule extends Reads implements Chain {
       this.#repeating("maintain the lanes", tuning.maintainEveryMs, () =>
         this.#underLease("keep_lanes", () => this.#maintenance.run()),
       ),
-      this.#repeating("take up submissions", tuning.sweepEveryMs, () => this.#sweep()),
-      this.#repeating("send writes of failed batches alone", tuning.sweepEveryMs, () => this.#separation.run()),
+      this.#repeating("take up transactions", tuning.sweepEveryMs, () => this.#recovery.takeOver()),
+      this.#repeating("send waiting writes", tuning.sweepEveryMs, () => this.#recovery.sendWaiting()),
       this.#repeating("follow events", tuning.slowestPollMs, () =>
         this.#underLease("follow_events", () => this.#follower.follow()),
       ),
@@ -225,13 +219,13 @@ class ChainModule extends Reads implements Chain {
   }
 
   async submission(id: SubmissionId): Promise<SubmissionView | undefined> {
-    const row = await this.#records.loadForCaller(id);
-    return row === undefined || row.account_id === null ? undefined : viewOf(row);
+    const write = await this.#transactions.write(id);
+    return write === undefined ? undefined : viewOf(write);
   }
 
   async submissionByIdempotencyKey(key: string): Promise<SubmissionView | undefined> {
-    const row = await this.#records.byIdempotencyKey(key);
-    return row === undefined ? undefined : viewOf(row);
+    const write = await this.#transactions.byIdempotencyKey(key);
+    return write === undefined ? undefined : viewOf(write);
   }
 
   async events(
@@ -305,7 +299,7 @@ class ChainModule extends Reads implements Chain {
   async stats(): Promise<ChainStats> {
     return {
       lanes: await this.#lanes.all(),
-      open: await this.#records.openByState(),
+      open: await this.#transactions.openByState(),
       waiting: this.#queue.waiting,
       headBlock: this.#head.number,
       headAgeSeconds: this.#head.ageSeconds,
@@ -326,9 +320,5 @@ class ChainModule extends Reads implements Chain {
 
   async #underLease(lease: "keep_lanes" | "follow_events", work: () => Promise<void>): Promise<void> {
     if (await this.#leases.claim(lease)) await work();
-  }
-
-  async #sweep(): Promise<void> {
-    for (const row of await this.#records.takeOver(this.#monitor.watchedIds)) this.#monitor.watch(row);
   }
 }

@@ -1,4 +1,5 @@
 /** Batches credit holds requested in the same tick, as those of a batch of writes are, into one statement. */
+import { MAX_BATCH_WRITES } from "../../protocol/executor";
 import type { Db } from "../store/database";
 import { holdWrites, type WriteHold } from "./holds";
 
@@ -7,9 +8,6 @@ interface Asked {
   readonly resolve: (isHeld: boolean) => void;
   readonly reject: (error: unknown) => void;
 }
-
-/** Bounds the size of a statement; batches are smaller. */
-const MOST_TOGETHER = 64;
 
 export class WriteHolds {
   #asked: Asked[] = [];
@@ -44,7 +42,7 @@ export class WriteHolds {
     const taken: Asked[] = [];
     const left: Asked[] = [];
     for (const asked of this.#asked) {
-      const fits = taken.length < MOST_TOGETHER && !accounts.has(asked.hold.accountId);
+      const fits = taken.length < MAX_BATCH_WRITES && !accounts.has(asked.hold.accountId);
       (fits ? taken : left).push(asked);
       accounts.add(asked.hold.accountId);
     }

@@ -7,6 +7,7 @@ import type { TypedDataDomain } from "../../protocol/typedData";
 import type { Chain } from "../chain/types";
 import type { Credits } from "../credits";
 import type { Executor } from "../executor/client";
+import type { Webhooks } from "../webhooks";
 import type { Triggers } from "../triggers";
 import type { Logger } from "../../protocol/log";
 
@@ -31,6 +32,7 @@ export interface RouteDeps {
   readonly chain: Chain;
   readonly credits: Credits;
   readonly executor: Executor;
+  readonly webhooks: Webhooks;
   readonly triggers: Triggers;
   /** The executor's info, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;

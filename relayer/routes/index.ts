@@ -17,6 +17,7 @@ import { transparencyRoutes, type TransparencyDeps } from "./transparency";
 import { triggerRoutes } from "./triggers";
 import { usageKeyRoutes } from "./usageKeys";
 import { walletRoutes } from "./wallets";
+import { webhookRoutes } from "./webhooks";
 import { Writes } from "./writes";
 
 export type HandlerDeps = RouteDeps & TransparencyDeps & ServiceDeps;
@@ -37,6 +38,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...relayRoutes(deps, writes),
     ...configurationRoutes(deps),
     ...historyRoutes(deps),
+    ...webhookRoutes(deps),
     ...billingRoutes(deps),
     ...transparencyRoutes(deps),
     ...serviceRoutes(deps),

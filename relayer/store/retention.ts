@@ -1,6 +1,6 @@
 /**
  * Deletes old data: bytes of final writes, closed reservations, dead instances. Accounting data stays: every ledger
- * entry, and every submission with its kind, outcome and transaction. In small batches, so that no statement blocks
+ * entry, and every write with its kind, outcome and transaction. In small batches, so that no statement blocks
  * others.
  */
 import { sql, type RawBuilder } from "kysely";
@@ -15,7 +15,7 @@ export interface RetentionOptions {
 }
 
 const AT_A_TIME = 500;
-const IS_FINAL = sql<boolean>`submissions.state in ('confirmed', 'failed', 'expired', 'changed')`;
+const IS_FINAL = sql<boolean>`transactions.state in ('confirmed', 'displaced', 'dropped')`;
 
 export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionOptions): Promise<void> {
   await dropExpiredRequests(db);
@@ -23,8 +23,32 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
   await repeatedly(db, () => attemptsOfFinal(detailDays));
   await repeatedly(db, () => bytesOfFinalWrites(detailDays));
   await repeatedly(db, () => closedReservations(detailDays));
+  await dropOldMessages(db, detailDays);
   await repeatedly(db, () => endedFirings(runRecordsDays));
   await sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db);
+}
+
+/** Longer than messages are tried again, and as long as they may be replayed. */
+const LEAST_MESSAGE_DAYS = 7;
+const UNASKED_HOURS = 1;
+
+/** Messages to webhooks; expiries that are past; webhooks without a URL whose messages nobody fetches any more. */
+async function dropOldMessages(db: Db, days: number): Promise<void> {
+  const kept = Math.max(days, LEAST_MESSAGE_DAYS);
+  await repeatedly(
+    db,
+    () => sql`
+    with old as (
+      select place from webhook_events where created_at < now() - ${kept} * interval '1 day'
+      order by created_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+    ), dropped as (
+      delete from webhook_events using old where webhook_events.place = old.place returning webhook_events.place
+    )
+    select count(*) as dropped from dropped`,
+  );
+  await sql`delete from webhooks where url is null
+    and asked_at < now() - ${sql.lit(UNASKED_HOURS)} * interval '1 hour'`.execute(db);
+  await sql`delete from key_expiries where expires_at < extract(epoch from now() - interval '1 day')`.execute(db);
 }
 
 async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>): Promise<void> {
@@ -34,30 +58,27 @@ async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>):
   }
 }
 
-/** Signed transactions, also those that only filled a nonce or moved gas: nothing final is sent again. */
+/** Signed transactions: nothing final is sent again. */
 const attemptsOfFinal = (days: number): RawBuilder<{ dropped: number }> => sql`
   with old as (
-    select hash from submission_attempts join submissions on submissions.id = submission_id
-    where submission_attempts.created_at < now() - ${days} * interval '1 day' and ${IS_FINAL}
-      and submissions.updated_at < now() - ${days} * interval '1 day'
-    order by submission_attempts.created_at limit ${sql.lit(AT_A_TIME)} for update of submission_attempts skip locked
+    select attempts.hash from attempts join transactions on transactions.id = transaction_id
+    where attempts.created_at < now() - ${days} * interval '1 day' and ${IS_FINAL}
+      and transactions.updated_at < now() - ${days} * interval '1 day'
+    order by attempts.created_at limit ${sql.lit(AT_A_TIME)} for update of attempts skip locked
   ), dropped as (
-    delete from submission_attempts using old where submission_attempts.hash = old.hash
-      returning submission_attempts.hash
+    delete from attempts using old where attempts.hash = old.hash returning attempts.hash
   )
   select count(*) as dropped from dropped`;
 
 /** Calldata and tag: only writes without a final outcome are ever resent. */
 const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sql`
   with final as (
-    select id from submissions where calldata is not null and ${IS_FINAL}
-      and updated_at < now() - ${days} * interval '1 day'
-      and (block_number is null or state = 'confirmed'
-        or block_number <= (select min(number) from followed_blocks))
-    order by updated_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+    select writes.id from writes join transactions on transactions.id = transaction_id
+    where calldata is not null and writes.state in ('done', 'failed', 'abandoned') and ${IS_FINAL}
+      and writes.updated_at < now() - ${days} * interval '1 day'
+    order by writes.updated_at limit ${sql.lit(AT_A_TIME)} for update of writes skip locked
   ), emptied as (
-    update submissions set calldata = null, tag = null from final where submissions.id = final.id
-      returning submissions.id
+    update writes set calldata = null, tag = null from final where writes.id = final.id returning writes.id
   )
   select count(*) as dropped from emptied`;
 

@@ -11,8 +11,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { sql, type PostgresPool } from "kysely";
 import type { AccountId } from "../../protocol/ids";
-import { SubmissionRecords } from "../../relayer/chain/submissions/records";
-import { newSubmissionId, type Outcome } from "../../relayer/chain/submissions/rows";
+import { newSubmissionId } from "../../relayer/chain/submissions/rows";
+import { Transactions } from "../../relayer/chain/submissions/transactions";
 import { Credits } from "../../relayer/credits";
 import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
@@ -124,7 +124,7 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
     deployment: "bench",
     onError: (error) => console.error(error),
   });
-  const records = recordsOver(db, instanceId, credits);
+  const transactions = transactionsOver(db, instanceId, credits);
   await sql`insert into lanes (payer, address, next_nonce) values (${PAYER}, 'bench', 0)
     on conflict do nothing`.execute(db);
   const account = `0x${randomBytes(32).toString("hex")}` as AccountId;
@@ -133,19 +133,19 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
   const turn = { number: 0 };
   const page = { number: 0, size: 50 };
   return {
-    writeMs: await repeated(() => write(records, credits, account, turn)),
+    writeMs: await repeated(() => write(transactions, credits, account, turn)),
     runMs: await repeated(async () => {
       const { reservationId } = await credits.reservations.reserveRun({ accountId: account, limitMs: 1_000 });
       await credits.reservations.settleRun(reservationId, 5);
     }),
     historyPageMs: await repeated(() => credits.accounts.history(account, page)),
     runsPageMs: await repeated(() => credits.runs.list(account, {}, page)),
-    sweepMs: await repeated(() => records.takeOver([])),
+    sweepMs: await repeated(() => transactions.takeOver([])),
   };
 }
 
-function recordsOver(db: Db, instanceId: string, credits: Credits): SubmissionRecords {
-  return new SubmissionRecords(db, instanceId, {
+function transactionsOver(db: Db, instanceId: string, credits: Credits): Transactions {
+  return new Transactions(db, instanceId, {
     onBegin: (ids, trx) => credits.reservations.bindWrites(ids, trx),
     onOutcome: (outcomes, trx) => credits.reservations.endWrites(outcomes, trx),
     onAbandon: (id) => credits.reservations.abandonWrite(id),
@@ -154,43 +154,29 @@ function recordsOver(db: Db, instanceId: string, credits: Credits): SubmissionRe
 
 /** The store's part of one write: reserve, record with its nonce, store the signed bytes, outcome and settlement. */
 async function write(
-  records: SubmissionRecords,
+  transactions: Transactions,
   credits: Credits,
   accountId: AccountId,
   turn: { number: number },
 ): Promise<void> {
   const id = newSubmissionId();
   await credits.reservations.reserveWrite({ accountId, submissionId: id, cents: 1 });
-  const row = await records.begin({
-    id,
-    accountId,
-    kind: "bench",
-    payer: PAYER,
-    turn: turn.number++,
-    calldata: `0x${"ab".repeat(200)}`,
-    tag: "0x",
-    gasLimit: 100_000n,
-    idempotencyKey: id,
-    billed: true,
-    requestId: undefined,
-  });
-  if (row === undefined) throw new Error("the write lost its turn");
-  await records.addAttempt(row, {
+  const begun = {
+    ...{ id, accountId, kind: "bench", turn: turn.number++, calldata: `0x${"ab".repeat(200)}`, tag: "0x" },
+    ...{ idempotencyKey: id, billed: true, requestId: undefined },
+  };
+  const carrier = await transactions.begin({ payer: PAYER, gasLimit: 100_000n, writes: [begun] });
+  if (carrier === undefined) throw new Error("the write lost its turn");
+  await transactions.addAttempt(carrier.transaction.id, {
     hash: `0x${id}`,
-    does: "write",
+    is_noop: false,
     raw: `0x${"cd".repeat(300)}`,
     max_fee: "1",
     priority_fee: "1",
   });
-  await records.markSent(id);
-  const outcome: Outcome = {
-    state: "mined",
-    transactionHash: `0x${id}`,
-    block: { number: 1, hash: "0x1" },
-    result: {},
-    charged: true,
-  };
-  await records.end({ row, members: [] }, new Map([[id, outcome]]));
+  await transactions.notePending(carrier.transaction.id);
+  const fate = { state: "mined", hash: `0x${id}`, block: { number: 1, hash: "0x1" } } as const;
+  await transactions.end(carrier, fate, new Map([[id, { state: "done", result: {}, charged: true }]]));
 }
 
 async function repeated(act: () => Promise<unknown>): Promise<Summary> {

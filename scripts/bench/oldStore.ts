@@ -48,11 +48,15 @@ async function inPieces(
 
 /** Final submissions as retention leaves them; every tenth still has its calldata. */
 async function oldSubmissions(db: Db, from: number, to: number): Promise<void> {
-  await sql`insert into submissions (id, account_id, kind, state, payer, nonce, calldata, transaction_hash,
-    block_number, block_hash, charged, created_at, updated_at)
-    select 'old ' || n, 'old ' || n % 1000, 'add_group', 'confirmed', ${OLD_PAYER}, n, case when n % 10 = 0
-      then '0x' || repeat('ab', 200) end,
-      '0x' || n, 0, '0x', true, now() - interval '1 day', now() - interval '1 day'
+  await sql`insert into transactions (id, payer, nonce, purpose, state, gas_limit, hash, block_number, block_hash,
+    created_at, updated_at)
+    select 'old ' || n, ${OLD_PAYER}, n, 'writes', 'confirmed', 100000, '0x' || n, 0, '0x',
+      now() - interval '1 day', now() - interval '1 day'
+    from generate_series(${from}::int, ${to}::int) n`.execute(db);
+  await sql`insert into writes (id, account_id, kind, state, transaction_id, place, calldata, billed, charged,
+    created_at, updated_at)
+    select 'old ' || n, 'old ' || n % 1000, 'add_group', 'done', 'old ' || n, 0, case when n % 10 = 0
+      then '0x' || repeat('ab', 200) end, false, true, now() - interval '1 day', now() - interval '1 day'
     from generate_series(${from}::int, ${to}::int) n`.execute(db);
 }
 

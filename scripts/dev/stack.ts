@@ -238,6 +238,8 @@ function serviceEnvironments(
     executor: {
       ...shared,
       ...teeEnvironment(facts.dataDir, facts.guestAgentSocket),
+      // Receivers of webhooks on this machine; their redirects are not followed.
+      WEBHOOK_ALLOW_HOSTS: "127.0.0.1,localhost,[::1]",
       ...options.env,
     },
     relayer: {

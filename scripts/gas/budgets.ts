@@ -7,7 +7,8 @@ import { measure, must } from "./measure";
 export async function budgetRows(): Promise<Row[]> {
   const [admin, payer] = await ethers.getSigners();
   const forwarder = await ethers.deployContract("ERC2771Forwarder", ["Keywright Forwarder"]);
-  const deployedManager = await ethers.deployContract("AccountManager", [must(admin).address, 0, forwarder]);
+  const terms = [must(admin).address, 0, forwarder, ethers.id("root")];
+  const deployedManager = await ethers.deployContract("AccountManager", terms);
   const manager = deployedManager as unknown as AccountManager;
   await (await manager.addApiPayer(must(payer).address)).wait();
   const deployed = await ethers.deployContract("Budgets", [await manager.getAddress()]);

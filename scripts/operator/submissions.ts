@@ -2,10 +2,12 @@
  * Submissions in the store. Needs the PostgreSQL that the relayers use; the embedded database is exclusive to its
  * relayer.
  */
-import { IS_OPEN } from "../../relayer/chain/submissions/states";
+import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN } from "../../relayer/chain/submissions/states";
+import { sql } from "kysely";
 import { rewind } from "../../relayer/chain/events/reorg";
 import { parseSubmissionId } from "../../relayer/chain";
-import { cancelSubmission as cancel, wantPayers } from "../../relayer/chain/submissions/operations";
+import { wantPayers } from "../../relayer/chain/payers/wanted";
+import { cancelSubmission as cancel } from "../../relayer/chain/submissions/transactions";
 import { openStore, type Store } from "../../relayer/store/index";
 import { countArgument, setting, table, usageError, type Command, type Invocation } from "./command";
 
@@ -24,20 +26,29 @@ function idArgument({ args }: Invocation): string {
   return parseSubmissionId(args[0] ?? "") ?? usageError("This command takes a submission id (32 hex digits).");
 }
 
+interface Stuck {
+  readonly id: string;
+  readonly kind: string;
+  readonly state: string;
+  readonly payer: number;
+  readonly nonce: number | null;
+  readonly since: Date;
+  readonly abandon: boolean;
+}
+
 export const stuckSubmissions: Command = {
   args: "",
   help: `submissions without an outcome for more than ${STUCK_AFTER_SECONDS} s`,
   run: async ({ print }) =>
     withStore(async ({ db }) => {
       const before = new Date(Date.now() - STUCK_AFTER_SECONDS * 1_000);
-      const rows = await db
-        .selectFrom("submissions")
-        .selectAll()
-        .where(IS_OPEN)
-        .where("created_at", "<", before)
-        .orderBy("payer")
-        .orderBy("nonce")
-        .execute();
+      const { rows } = await sql<Stuck>`
+        select coalesce(writes.id, transactions.id) as id, coalesce(kind, purpose) as kind, transactions.state, payer,
+          nonce, coalesce(writes.created_at, transactions.created_at) as since, abandon
+        from transactions left join writes on transaction_id = transactions.id and ${WRITE_IS_OPEN}
+        where (writes.id is not null or ${TRANSACTION_IS_OPEN})
+          and coalesce(writes.created_at, transactions.created_at) < ${before}
+        order by payer, nonce, place`.execute(db);
       if (rows.length === 0) return print("None.");
       const lines = rows.map((row) => [
         row.id,
@@ -45,8 +56,8 @@ export const stuckSubmissions: Command = {
         row.state,
         String(row.payer),
         String(row.nonce),
-        row.created_at.toISOString(),
-        row.cancelled ? "cancelled" : "",
+        row.since.toISOString(),
+        row.abandon ? "cancelled" : "",
       ]);
       print(table([["id", "kind", "state", "payer", "nonce", "since", ""], ...lines]));
     }),
@@ -58,16 +69,20 @@ export const showSubmission: Command = {
   run: async (invocation) =>
     withStore(async ({ db }) => {
       const id = idArgument(invocation);
-      const row = await db.selectFrom("submissions").selectAll().where("id", "=", id).executeTakeFirst();
-      if (row === undefined) throw new Error("No such submission.");
-      const { calldata: _calldata, tag: _tag, ...shown } = row;
+      const write = await db.selectFrom("writes").selectAll().where("id", "=", id).executeTakeFirst();
+      const carrier = write?.transaction_id ?? id;
+      const transaction = await db.selectFrom("transactions").selectAll().where("id", "=", carrier).executeTakeFirst();
+      if (transaction === undefined) throw new Error("No such submission.");
+      const { calldata: _calldata, tag: _tag, ...shown } = { calldata: null, tag: null, ...(write ?? transaction) };
       const attempts = await db
-        .selectFrom("submission_attempts")
-        .select(["hash", "does", "max_fee", "priority_fee", "created_at"])
-        .where("submission_id", "=", id)
+        .selectFrom("attempts")
+        .select(["hash", "is_noop", "max_fee", "priority_fee", "created_at"])
+        .where("transaction_id", "=", carrier)
         .orderBy("created_at")
         .execute();
-      invocation.print(JSON.stringify({ ...shown, attempts }, undefined, 2));
+      invocation.print(
+        JSON.stringify({ ...shown, ...(write === undefined ? {} : { transaction }), attempts }, undefined, 2),
+      );
     }),
 };
 
@@ -77,7 +92,7 @@ export const cancelSubmission: Command = {
   run: async (invocation) =>
     withStore(async ({ db }) => {
       if (!(await cancel(db, idArgument(invocation))))
-        throw new Error("It has an outcome already, waits to be sent alone after its batch failed, or does not exist.");
+        throw new Error("It has an outcome already, waits for another transaction, or does not exist.");
       invocation.print("Requested. Either the write or the empty transaction is mined; `submission <id>` shows which.");
     }),
 };

@@ -35,6 +35,7 @@ async function deployed() {
     admin.address,
     0,
     forwarder,
+    ethers.id("root"),
   ])) as unknown as AccountManager;
   for (const each of [payer, otherPayer]) await manager.addApiPayer(each.address);
   const budgets = (await ethers.deployContract("Budgets", [await manager.getAddress()])) as unknown as Budgets;
@@ -107,6 +108,7 @@ describe("Budgets", () => {
       admin.address,
       1_000,
       await ethers.deployContract("ERC2771Forwarder", ["x"]),
+      ethers.id("root"),
     ])) as unknown as AccountManager;
     await delayed.addApiPayer(payer.address);
     await delayed.connect(payer).newAccount(1, true, "a", "", stranger.address);

@@ -162,6 +162,7 @@ describe("the executor's configuration", () => {
     "any age of the head": [{ MAX_HEAD_AGE_SECONDS: "0" }, /refuses MAX_HEAD_AGE_SECONDS=0/],
     "a socket without a group": [{ EXECUTOR_SOCKET_GROUP: "" }, /needs EXECUTOR_SOCKET_GROUP/],
     "guests that reach private hosts": [{ FETCH_ALLOW_HOSTS: "10.0.0.1" }, /refuses FETCH_ALLOW_HOSTS/],
+    "webhooks at private hosts": [{ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" }, /refuses WEBHOOK_ALLOW_HOSTS/],
     "an RPC endpoint in clear text": [{ RPC_URLS: "https://one.example,http://two.example" }, /needs https/],
     "an issuer's keys in clear text": [
       { IDENTITY_ISSUERS: '[{"issuer":"https://a.example","jwksUrl":"http://a.example/j","audience":"x"}]' },

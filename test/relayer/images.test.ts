@@ -38,6 +38,7 @@ describe("images", () => {
         "CONTRACT_ADDRESS",
         "ROOT_KEY_FILE",
         "FETCH_ALLOW_HOSTS",
+        "WEBHOOK_ALLOW_HOSTS",
         "FETCHER_UID",
         "SANDBOX_FIRST_UID",
       ],

@@ -64,6 +64,8 @@ async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
   metrics.countRequest({ route: "addGroup", method: "POST", status: 500, seconds: 0.03 });
   metrics.countRun({ error: "sandbox_crashed", seconds: 0.002, serviceFault: true });
   metrics.countOutcome(false);
+  metrics.watchWebhooks(() => Promise.resolve(0));
+  for (const isDelivered of [true, false]) metrics.countWebhook(isDelivered);
   const names = new Map<string, Map<string, Set<string>>>([["up", new Map([["job", new Set(["keywright-relayer"])]])]]);
   for (const line of (await metrics.text()).split("\n")) {
     const [, name = "", labels = ""] = /^([a-z_0-9]+)(?:\{(.*)\})? /.exec(line) ?? [];

@@ -45,10 +45,11 @@ export async function dieOnceSigned(
   await release();
   await eventually("the batch is signed", async () => {
     const rows = await bed.store.db
-      .selectFrom("submissions")
-      .select("id")
-      .where("kind", "=", "batch")
-      .where("state", "=", "signed")
+      .selectFrom("transactions")
+      .select("transactions.id")
+      .innerJoin("writes", "transaction_id", "transactions.id")
+      .where("place", "=", 1)
+      .where("transactions.state", "=", "signed")
       .execute();
     return rows.length > 0;
   });

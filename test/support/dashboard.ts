@@ -16,6 +16,7 @@ export const SCREENS = [
   "Runner",
   "Activity",
   "Credit",
+  "Webhooks",
   "Trust",
   "Account",
 ] as const;

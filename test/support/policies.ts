@@ -21,9 +21,17 @@ export function evaluator(
   policy: Policy,
 ): (params: unknown, hour?: number) => Promise<{ signed: Signed[]; error?: string }> {
   const script = new vm.Script(`${policy.code}\n;main`);
+  const used = new Map<string, bigint>();
+  // As the keyholder, for one window.
+  const spend = async ({ budget, amount, limit, window }: Record<string, string>): Promise<void> => {
+    const sum = (used.get(`${budget} ${window}`) ?? 0n) + BigInt(amount ?? "");
+    if (sum > BigInt(limit ?? "")) throw new Error("budget_exceeded");
+    used.set(`${budget} ${window}`, sum);
+  };
   return async (params, hour = 12) => {
     const signed: Signed[] = [];
     const Actions = {
+      spend,
       signTransaction: async (args: Signed["args"]) => signed.push({ name: "signTransaction", args }),
       signTypedData: async (args: Signed["args"]) => signed.push({ name: "signTypedData", args }),
     };

@@ -46,9 +46,9 @@ describe("operator commands on PostgreSQL", function () {
     await eventually("it is sent", async () => (await relayer.chain.stats()).open.sent === 1);
     expect(operator("stuck").stdout).to.contain("None.");
     await bed.store.db
-      .updateTable("submissions")
+      .updateTable("writes")
       .set({ created_at: new Date(Date.now() - 120_000) })
-      .where("state", "=", "sent")
+      .where("state", "=", "carried")
       .execute();
     const [submissionId = ""] = /\b[0-9a-f]{32}\b/.exec(operator("stuck").stdout) ?? [];
     const shown = JSON.parse(operator("submission", submissionId).stdout) as { kind: string; attempts: object[] };
@@ -57,9 +57,9 @@ describe("operator commands on PostgreSQL", function () {
     expect(operator("cancel", submissionId).status).to.equal(0);
     await eventually("the empty transaction took its place", async () => {
       const nothing = await bed.store.db
-        .selectFrom("submission_attempts")
+        .selectFrom("attempts")
         .select("hash")
-        .where("does", "=", "nothing")
+        .where("is_noop", "=", true)
         .executeTakeFirst();
       return nothing !== undefined && (await bed.provider.getTransaction(nothing.hash)) !== null;
     });

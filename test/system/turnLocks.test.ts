@@ -5,16 +5,16 @@
 import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
-import type { NewBatch } from "../../relayer/chain/submissions/newRows";
-import { SubmissionRecords } from "../../relayer/chain/submissions/records";
-import { newSubmissionId, type Outcome, type Unit } from "../../relayer/chain/submissions/rows";
+import type { NewCarrier } from "../../relayer/chain/submissions/begin";
+import { newSubmissionId, type Carrier, type Fate, type Outcome } from "../../relayer/chain/submissions/rows";
+import { Transactions } from "../../relayer/chain/submissions/transactions";
 import { openStore, type Store } from "../../relayer/store";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { eventually, freshAccountId } from "../support/chainBed";
 
 /** Enough accounts that each is looked up by its id, in the order in which a statement names them. */
 const ACCOUNTS = 200_000;
-const BLOCK = { number: 7, hash: "0xblock" };
+const MINED: Fate = { state: "mined", hash: "0xhash", block: { number: 7, hash: "0xblock" } };
 
 describe("turns of accounts", function () {
   this.timeout(300_000);
@@ -39,15 +39,15 @@ describe("turns of accounts", function () {
     await postgres?.stop();
   });
 
-  const one = (): SubmissionRecords => recordsOf(stores[0], "one");
-  const other = (): SubmissionRecords => recordsOf(stores[1], "other");
-  const recordsOf = (store: Store, name: string): SubmissionRecords =>
-    new SubmissionRecords(store.db, name, {
+  const one = (): Transactions => transactionsOf(stores[0], "one");
+  const other = (): Transactions => transactionsOf(stores[1], "other");
+  const transactionsOf = (store: Store, name: string): Transactions =>
+    new Transactions(store.db, name, {
       onBegin: async () => undefined,
       onOutcome: async () => undefined,
       onAbandon: async () => undefined,
     });
-  const batchOf = (payer: number, ids: readonly AccountId[], turn: number): NewBatch => ({
+  const batchOf = (payer: number, ids: readonly AccountId[], turn: number): NewCarrier => ({
     payer,
     gasLimit: 1n,
     writes: ids.map((accountId) => ({
@@ -62,8 +62,8 @@ describe("turns of accounts", function () {
       requestId: undefined,
     })),
   });
-  const outcomesOf = ({ row, members }: Unit): ReadonlyMap<string, Outcome> =>
-    new Map([row, ...members].map(({ id }) => [id, { state: "mined", block: BLOCK, result: {}, charged: true }]));
+  const outcomesOf = ({ writes }: Carrier): ReadonlyMap<string, Outcome> =>
+    new Map(writes.map(({ id }) => [id, { state: "done", result: {}, charged: true }]));
 
   const [first, second, third, fourth] = accounts as [AccountId, AccountId, AccountId, AccountId];
   /** Statements that wait for a lock. */
@@ -89,32 +89,32 @@ describe("turns of accounts", function () {
   }
 
   it("are taken by crossing batches without a deadlock, each turn by one of them", async () => {
-    const units = await crossing(
-      () => one().beginBatch(batchOf(1, [first, second, fourth], 0)),
-      () => other().beginBatch(batchOf(2, [fourth, third, first], 0)),
+    const carriers = await crossing(
+      () => one().begin(batchOf(1, [first, second, fourth], 0)),
+      () => other().begin(batchOf(2, [fourth, third, first], 0)),
     );
-    const taken = units.flatMap((unit) => unit?.members.map(({ account_id: id }) => id) ?? []);
+    const taken = carriers.flatMap((carrier) => carrier?.writes.map(({ account_id: id }) => id) ?? []);
     expect(taken.sort()).to.deep.equal([first, second, third, fourth]);
   });
 
   it("are released while another relayer tries them, without a deadlock", async () => {
     const ids = accounts.slice(10, 14) as [AccountId, AccountId, AccountId, AccountId];
-    const begun = await one().beginBatch(batchOf(1, ids, 0));
+    const begun = await one().begin(batchOf(1, ids, 0));
     if (begun === undefined) throw new Error("nothing has begun");
     const { db } = stores[0];
     const running = await db.transaction().execute(async (holder) => {
       await sql`select from account_turns where account_id in (${ids[1]}, ${ids[2]})
         order by account_id for update`.execute(holder);
-      const unit = { ...begun, members: [...begun.members].reverse() };
+      const carrier = { ...begun, writes: [...begun.writes].reverse() };
       const both = Promise.all([
-        one().end(unit, outcomesOf(unit)),
-        other().beginBatch(batchOf(2, [ids[0], ids[1], ids[3]], 1)),
+        one().end(carrier, MINED, outcomesOf(carrier)),
+        other().begin(batchOf(2, [ids[0], ids[1], ids[3]], 1)),
       ]);
       both.catch(() => undefined);
       await eventually("both wait", async () => (await waiting()) === 2);
       return { both };
     });
     const [ended] = await running.both;
-    expect(ended.row.state).to.equal("mined");
+    expect(ended.transaction.state).to.equal("mined");
   });
 });

@@ -189,8 +189,9 @@ function SpendingByKey(): ReactNode {
         ? "The account key"
         : "The owner"
       : items.find((key) => key.id === id)?.name || short(id);
+  const capOf = (id: string): number => Number(items.find((key) => key.id === id)?.balance ?? 0);
   const spending = [...byKey]
-    .map(([id, { runs, changes }]) => ({ id, name: nameOf(id), runs, changes }))
+    .map(([id, { runs, changes }]) => ({ id, name: nameOf(id), runs, changes, cap: capOf(id) }))
     .sort((one, other) => other.runs + other.changes - one.runs - one.changes);
   return (
     <section className="stack" aria-label="Spending by key">
@@ -211,6 +212,8 @@ interface Spending {
   readonly name: string;
   readonly runs: number;
   readonly changes: number;
+  /** Over the life of the key; 0: none. */
+  readonly cap: number;
 }
 
 const sums = (title: string, of: (row: Spending) => number): Column<Spending> => ({
@@ -231,4 +234,11 @@ const SPENDING: readonly Column<Spending>[] = [
   sums("Runs", ({ runs }) => runs),
   sums("Changes", ({ changes }) => changes),
   sums("Together", ({ runs, changes }) => runs + changes),
+  {
+    title: "Cap for life",
+    width: "7rem",
+    end: true,
+    cell: ({ cap }) => <span className="number">{cap === 0 ? "none" : dollars(cap)}</span>,
+    by: ({ cap }) => cap,
+  },
 ];

@@ -10,7 +10,7 @@ import type { Db, Trx } from "../../store/database";
 import type { KnownBlock, RpcClient } from "../rpc/client";
 import { BlockReader, type Block, type Header } from "./blockReader";
 import { eventRow, type ChainLog } from "./eventRows";
-import { lockEvents, reopenExecuted, reopenOrphans, undoAbove } from "./reorg";
+import { confirm, lockEvents, passedBlocks, reopenExecuted, reopenIn, reopenOrphans, undoAbove } from "./reorg";
 
 export interface FollowerOptions {
   readonly db: Db;
@@ -50,6 +50,7 @@ export class Follower {
     try {
       while (await this.#advance());
       await reopenOrphans(this.#options.db);
+      await this.#checkPassed();
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
     }
@@ -162,7 +163,7 @@ export class Follower {
         trx,
         rows.map(({ transaction_hash }) => transaction_hash),
       );
-      await this.#forgetFinal(trx, at?.number ?? 0, blocks.at(-1)?.number ?? 0);
+      await this.#forgetFinal(trx, blocks.at(-1)?.number ?? 0);
     });
   }
 
@@ -178,23 +179,24 @@ export class Follower {
     if (now?.hash !== at?.hash) throw new Overtaken();
   }
 
-  /**
-   * Keeps only blocks that may still be reorganized, and the follower's position. Confirms the writes of blocks that
-   * became final; once per finality depth also those whose outcome was stored later than that.
-   */
-  async #forgetFinal(trx: Trx, before: number, newest: number): Promise<void> {
-    const { finalityDepth } = this.#options;
-    const final = newest - finalityDepth;
-    const period = Math.max(1, finalityDepth);
-    const isThorough = Math.floor(newest / period) > Math.floor(before / period);
+  /** Keeps only blocks that may still be reorganized, and confirms the transactions of the others. */
+  async #forgetFinal(trx: Trx, newest: number): Promise<void> {
+    const final = newest - this.#options.finalityDepth;
+    await confirm(trx, final);
     await trx.deleteFrom("followed_blocks").where("number", "<", final).execute();
-    await trx
-      .updateTable("submissions")
-      .set({ state: "confirmed" })
-      .where(sql<boolean>`state = 'mined'`)
-      .where("block_number", ">", isThorough ? -1 : before - finalityDepth)
-      .where("block_number", "<=", final)
-      .execute();
+  }
+
+  /**
+   * Transactions in blocks that this follower passed without reading them, or whose receipt was stored later: the chain
+   * is asked whether it has their blocks.
+   */
+  async #checkPassed(): Promise<void> {
+    const { db } = this.#options;
+    for (const block of await passedBlocks(db)) {
+      const now = await this.#reader.block(block.number);
+      if (now?.hash === block.hash) await confirm(db, block.number, block);
+      else if (now !== undefined) await reopenIn(db, block);
+    }
   }
 
   async #goBack(at: Block, head: Block): Promise<boolean> {
@@ -202,7 +204,7 @@ export class Follower {
     if (fork === undefined) return false;
     this.#options.log.warn(
       { from: at.number, to: fork.number },
-      "a reorg: events and submissions above the last common block are taken back",
+      "a reorg: events and transactions above the last common block are taken back",
     );
     await this.#options.db.transaction().execute(async (trx) => {
       await this.#moveFrom(trx, at);

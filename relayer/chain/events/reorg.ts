@@ -1,6 +1,6 @@
 /**
- * Effects of a reorg on the store. Events above the last common block are retracted by additional rows; submissions
- * whose block is no longer canonical are reopened and brought to an outcome again.
+ * Effects of a reorg on the store. Events above the last common block are retracted by additional rows; transactions
+ * whose block is no longer canonical are pending again and brought to an outcome again, with their writes.
  */
 import { sql, type RawBuilder } from "kysely";
 import type { Db, Trx } from "../../store/database";
@@ -24,8 +24,8 @@ export const lockEvents = (trx: Trx): Promise<unknown> =>
 /** Undoes everything read above the fork and makes the fork the follower's position. */
 export async function undoAbove(trx: Trx, fork: Block): Promise<void> {
   await retractEvents(trx, fork.number);
-  await reopenSettledAbove(trx, fork.number);
-  // In the order in which submissions lock them.
+  await reopenAbove(trx, fork.number);
+  // In the order in which transactions lock them.
   await sql`
     with locked as (select account_id from account_turns where last_block > ${sql.lit(fork.number)}
       order by account_id for update)
@@ -60,53 +60,81 @@ async function retractEvents(trx: Trx, fork: number): Promise<void> {
       .execute();
 }
 
-/** A submission that is still on the chain finds its receipt again. Final ones are only undone by an operator. */
-async function reopenSettledAbove(trx: Trx, fork: number): Promise<void> {
+/** A transaction that is still on the chain finds its receipt again. Final ones are only undone by an operator. */
+async function reopenAbove(trx: Trx, fork: number): Promise<void> {
   await reopen(
     trx,
-    sql<boolean>`state in ('mined', 'confirmed', 'failed', 'expired', 'changed') and block_number > ${fork}
-      and (exists (select from followed_blocks where number = submissions.block_number
-        and hash = submissions.block_hash)
+    sql<boolean>`state in ('mined', 'confirmed') and block_number > ${fork}
+      and (exists (select from followed_blocks where number = block_number and hash = block_hash)
         or block_number < (select min(number) from followed_blocks))`,
   );
 }
 
-/** Reopens what counts as not executed although the chain has events of its transactions. */
-export async function reopenExecuted(trx: Trx, transactions: readonly string[]): Promise<void> {
-  if (transactions.length === 0) return;
-  const carriers = sql`select submission_id from submission_attempts where hash = any(${[...transactions]}::text[])`;
+/** Reopens what counts as displaced although the chain has events of its attempts. */
+export async function reopenExecuted(trx: Trx, attempts: readonly string[]): Promise<void> {
+  if (attempts.length === 0) return;
   await reopen(
     trx,
-    sql<boolean>`state in ('expired', 'failed') and block_number is null
-      and (id in (${carriers}) or batch_id in (${carriers}))`,
+    sql<boolean>`state = 'displaced'
+      and id in (select transaction_id from attempts where hash = any(${[...attempts]}::text[]))`,
   );
 }
 
 /**
- * Reopens submissions whose block is not canonical although the follower has passed it: a receipt may be ahead of the
- * follower, and its outcome may be stored after the follower has moved on. Runs every second, so it visits nothing but
- * orphans: per block, the two ranges of the index beside its hash. `offset 0` keeps the planner from joining them.
+ * Reopens transactions whose block is not canonical although the follower has passed it: a receipt may be ahead of the
+ * follower, and may be stored after the follower has moved on. Runs every second; few transactions are not confirmed.
  */
 export async function reopenOrphans(db: Db): Promise<void> {
-  const beside = (comparison: "<" | ">"): RawBuilder<string> => sql`
-    select orphan.id from followed_blocks cross join lateral (
-      select id from submissions where state in ('mined', 'failed', 'expired', 'changed')
-        and block_number = followed_blocks.number and block_hash ${sql.raw(comparison)} followed_blocks.hash
-      offset 0
-    ) as orphan`;
-  await reopen(db, sql<boolean>`id = any(array(${beside("<")} union all ${beside(">")}))`);
+  await reopen(
+    db,
+    sql<boolean>`state = 'mined'
+      and exists (select from followed_blocks where number = block_number and hash <> block_hash)`,
+  );
 }
 
 /**
- * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. Nothing is
- * reopened whose bytes retention has deleted: it could not be finished.
+ * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A write
+ * that waits for another transaction comes back only to one that counted as displaced. Nothing is reopened whose bytes
+ * retention has deleted: it could not be finished.
  */
 async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
   await sql`
-    update submissions set
-      before = coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))),
-      state = 'sent', transaction_hash = null, block_number = null, block_hash = null, result = null, error = null,
-        instance_id = null, updated_at = now()
-    where ${which} and exists (select from submission_attempts
-      where submission_id = coalesce(submissions.batch_id, submissions.id))`.execute(db);
+    with found as (
+      select id, state = 'displaced' as was_displaced from transactions
+      where ${which} and exists (select from attempts where transaction_id = transactions.id) for update
+    ), reopened as (
+      update transactions set state = 'pending', hash = null, block_number = null, block_hash = null,
+        abandon = abandon and not was_displaced, instance_id = null, updated_at = now()
+      from found where transactions.id = found.id
+    )
+    update writes set state = 'carried', result = null, error = null, updated_at = now(),
+      before = case when state = 'waiting' then before
+        else coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))) end
+    from found where transaction_id = found.id
+      and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and was_displaced))`.execute(db);
 }
+
+/** Transactions in blocks up to `final` are final: those of blocks that the follower has read, or of the given one. */
+export async function confirm(db: Db | Trx, final: number, block?: Block): Promise<void> {
+  const isOnChain =
+    block === undefined
+      ? sql`exists (select from followed_blocks where number = block_number and hash = block_hash)`
+      : sql`block_hash = ${block.hash}`;
+  await sql`update transactions set state = 'confirmed', updated_at = now()
+    where state = 'mined' and block_number <= ${final}::int8 and ${isOnChain}`.execute(db);
+}
+
+/** Final blocks that the follower did not keep, and that transactions are said to be in. */
+export async function passedBlocks(db: Db): Promise<readonly Block[]> {
+  const { rows } = await sql<Block>`
+    select distinct block_number as number, block_hash as hash from transactions
+    where state = 'mined' and block_number < (select min(number) from followed_blocks)
+    order by 1 limit ${sql.lit(PASSED_AT_ONCE)}`.execute(db);
+  return rows;
+}
+
+const PASSED_AT_ONCE = 64;
+
+/** The block is not on the chain. */
+export const reopenIn = (db: Db, { hash }: Block): Promise<void> =>
+  reopen(db, sql<boolean>`state = 'mined' and block_hash = ${hash}`);

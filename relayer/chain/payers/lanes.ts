@@ -6,8 +6,8 @@ import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
-import { IS_OPEN } from "../submissions/states";
-import { wantBalance } from "../submissions/operations";
+import { TRANSACTION_IS_OPEN } from "../submissions/states";
+import { wantBalance } from "./wanted";
 import type { LaneStats } from "../types";
 
 export interface Lane extends LaneStats {
@@ -154,8 +154,8 @@ export class Lanes {
       select lanes.*, under_way.in_flight,
         coalesce(under_way.since < now() - ${SLOW_AFTER_MS} * interval '1 millisecond', false) as is_slow
       from lanes cross join lateral (
-        select count(*) as in_flight, min(created_at) as since from submissions where submissions.payer = lanes.payer
-          and batch_id is null and ${IS_OPEN}
+        select count(*) as in_flight, min(created_at) as since from transactions
+        where transactions.payer = lanes.payer and ${TRANSACTION_IS_OPEN}
       ) as under_way order by payer`.execute(this.#options.db);
     this.#lanes = rows.map(laneOf);
     this.#begun.clear();

@@ -7,19 +7,19 @@ import type { Logger } from "pino";
 import type { Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import type { TransactionMonitor } from "../submissions/transactionMonitor";
-import { wantedBalance, wantedPayers } from "../submissions/operations";
+import { wantedBalance, wantedPayers } from "./wanted";
 import type { FeeOracle } from "./fees";
-import type { SubmissionRecords } from "../submissions/records";
+import type { Transactions } from "../submissions/transactions";
 import type { RpcClient } from "../rpc/client";
 import type { ChainTuning } from "../settings";
-import { IS_OPEN } from "../submissions/states";
+import { TRANSACTION_IS_OPEN } from "../submissions/states";
 import type { ExecutorPort } from "../types";
 
 export interface PayerMaintenanceOptions {
   readonly db: Db;
   readonly rpc: RpcClient;
   readonly executor: ExecutorPort;
-  readonly records: SubmissionRecords;
+  readonly transactions: Transactions;
   readonly fees: FeeOracle;
   readonly monitor: TransactionMonitor;
   readonly log: Logger;
@@ -118,7 +118,7 @@ export class PayerMaintenance {
 
   /**
    * Counter behind the chain: the payer was used elsewhere, or the store is an older copy; the counter is raised.
-   * Counter ahead, with nonces of no submission: it is lowered past those at the top, others are filled with no-ops.
+   * Counter ahead, with nonces of no transaction: it is lowered past those at the top, others are filled with no-ops.
    * Only when seen twice, since a node may lag.
    */
   async #repairNonces(lane: Observed): Promise<void> {
@@ -141,7 +141,7 @@ export class PayerMaintenance {
 
   async #heldNonces({ payer, chainNonce }: Observed): Promise<ReadonlySet<number | null>> {
     const rows = await this.#options.db
-      .selectFrom("submissions")
+      .selectFrom("transactions")
       .select("nonce")
       .where("payer", "=", payer)
       .where("nonce", ">=", chainNonce)
@@ -150,7 +150,7 @@ export class PayerMaintenance {
   }
 
   async #closeGaps(lane: Observed, gaps: readonly number[]): Promise<void> {
-    const { db, records, monitor } = this.#options;
+    const { transactions, monitor } = this.#options;
     let top = lane.nextNonce;
     const inside = [...gaps];
     while (inside.at(-1) === top - 1) {
@@ -159,8 +159,8 @@ export class PayerMaintenance {
     }
     if (top < lane.nextNonce) await this.#moveCounter(lane, top);
     for (const nonce of inside) {
-      const filler = await records.insertFiller(db, lane.payer, nonce);
-      if (filler !== undefined) monitor.watch(filler);
+      const noop = await transactions.beginNoop(lane.payer, nonce);
+      if (noop !== undefined) monitor.watch(noop);
     }
   }
 
@@ -186,7 +186,7 @@ export class PayerMaintenance {
   }
 
   async #topUp({ payer, balanceWei, draining }: Observed, { belowWei, toWei }: TopUpFigures): Promise<void> {
-    const { db, records, monitor, log, tuning } = this.#options;
+    const { db, transactions, monitor, log, tuning } = this.#options;
     if (payer === 0 || draining || balanceWei >= belowWei) return;
     const admin = await db.selectFrom("lanes").select("balance_wei").where("payer", "=", 0).executeTakeFirst();
     const amountWei = smallest(toWei - balanceWei, tuning.maxTopUpWei);
@@ -198,12 +198,12 @@ export class PayerMaintenance {
       return;
     }
     const open = await db
-      .selectFrom("submissions")
+      .selectFrom("transactions")
       .select("id")
       .where("to_payer", "=", payer)
-      .where(IS_OPEN)
+      .where(TRANSACTION_IS_OPEN)
       .executeTakeFirst();
-    const row = open === undefined ? await records.beginTopUp(payer, amountWei) : undefined;
+    const row = open === undefined ? await transactions.beginTopUp(payer, amountWei) : undefined;
     if (row !== undefined) monitor.watch(row);
   }
 }

@@ -7,7 +7,7 @@ import { KeywrightError } from "../../../protocol/errors";
 import { Crowded, FairShare, inScope } from "../../../protocol/fairShare";
 import type { AccountId, Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
-import { IS_OPEN } from "./states";
+import { WRITE_IS_OPEN } from "./states";
 
 export interface Turn {
   readonly number: number;
@@ -64,9 +64,9 @@ export class AccountQueue {
     const { db } = this.#options;
     const ids = [...keys];
     const { rows } = await sql<{ account_id: string; turn: number; busy: boolean }>`
-      select account_id, turn, exists (select from submissions where submissions.account_id = account_turns.account_id
-        and ${IS_OPEN})
-        or exists (select from submissions where signer = account_turns.account_id and ${IS_OPEN}) as busy
+      select account_id, turn, exists (select from writes where writes.account_id = account_turns.account_id
+        and ${WRITE_IS_OPEN})
+        or exists (select from writes where signer = account_turns.account_id and ${WRITE_IS_OPEN}) as busy
       from account_turns where account_id = any(${ids}::text[])`.execute(db);
     const found = new Map(rows.map((row) => [row.account_id as K, row]));
     // In one order on all instances, so that two such statements cannot deadlock.

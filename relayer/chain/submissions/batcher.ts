@@ -3,25 +3,38 @@
  * and authorized individually, and those that remain share one nonce and one signature. An idle service does not wait;
  * a single write is sent as it is.
  */
+import { MAX_BATCH_WRITES } from "../../../protocol/executor";
 import type { Address } from "../../../protocol/ids";
 import type { FeeOracle } from "../payers/fees";
 import { allBusy, type Lane, type Lanes } from "../payers/lanes";
 import type { ExecutorPort, SubmissionHooks, SubmissionId, SubmitRequest } from "../types";
 import type { RpcClient } from "../rpc/client";
 import { busyAccount, type AccountQueue } from "./accountQueue";
-import { authorize } from "./batchAuthorization";
-import { BatchSimulation } from "./batchSimulation";
-import { goTogether, signerOf, turnKeysOf } from "./content";
-import type { OutcomeFeed } from "./outcomeFeed";
-import { RepeatedKey, type SubmissionRecords } from "./records";
-import type { SubmissionRow, Unit } from "./rows";
+import { authorize, Preparation } from "./preparation";
+import type { OutcomeFeed } from "./outcomeWatch";
+import { writesOf, type CarriedWrite, type Carrier } from "./rows";
 import type { Simulation } from "./simulation";
-import { TakenWrites } from "./takenWrites";
 import type { TransactionMonitor } from "./transactionMonitor";
-import { newSubmissionOf, type Authorized, type InTurn, type Tried, type Waiting } from "./waitingWrite";
+import type { Transactions } from "./transactions";
+import {
+  goTogether,
+  newWriteOf,
+  signerOf,
+  TakenWrites,
+  turnKeysOf,
+  type Authorized,
+  type InTurn,
+  type Tried,
+  type Waiting,
+} from "./waitingWrites";
+
+/** Another write has used the idempotency key. */
+export class RepeatedKey extends Error {
+  override readonly name = "RepeatedKey";
+}
 
 export interface BatcherOptions {
-  readonly records: SubmissionRecords;
+  readonly transactions: Transactions;
   readonly monitor: TransactionMonitor;
   readonly executor: ExecutorPort;
   readonly hooks: SubmissionHooks;
@@ -37,7 +50,6 @@ export interface BatcherOptions {
   readonly minBlock: () => Promise<number>;
 }
 
-const MOST_TOGETHER = 32;
 const GATHER_MS = 8;
 const BUSY_PAUSE_MS = 50;
 const BETWEEN_LOOKS_MS = 25;
@@ -47,34 +59,27 @@ const USUAL_WRITE_GAS = 200_000n;
 export class Batcher {
   #waiting: Waiting[] = [];
   #isPumping = false;
-  /** Transactions of this instance being prepared or without an outcome, and when the last one ended. */
-  #underWay = 0;
+  /** Transactions being prepared, and when the last one ended. */
+  #preparing = 0;
   #lastEnd = 0;
   #wakeUp: () => void = () => undefined;
   readonly #options: BatcherOptions;
 
   constructor(options: BatcherOptions) {
     this.#options = options;
-    options.outcomes.subscribe(({ batch_id, account_id, kind }) => {
-      if (batch_id === null && (account_id !== null || kind === "batch")) this.#noteEnd();
-    });
+    options.outcomes.onTransaction(() => (this.#lastEnd = Date.now()));
   }
 
-  /** The row of the write, once it has a nonce. Throws the reason if it fails before that, with nothing charged. */
-  add(request: SubmitRequest, id: SubmissionId, deadline: number): Promise<SubmissionRow> {
+  /** The write, once a transaction carries it. Throws the reason if it fails before that, with nothing charged. */
+  add(request: SubmitRequest, id: SubmissionId, deadline: number): Promise<CarriedWrite> {
     return new Promise((resolve, reject) => {
       this.#enqueue({ request, id, deadline, since: Date.now(), alone: false, held: false, resolve, reject });
     });
   }
 
-  #noteEnd(): void {
-    this.#underWay = Math.max(0, this.#underWay - 1);
-    this.#lastEnd = Date.now();
-  }
-
   #enqueue(waiting: Waiting): void {
     this.#waiting.push(waiting);
-    if (this.#waiting.length >= MOST_TOGETHER) this.#wakeUp();
+    if (this.#waiting.length >= MAX_BATCH_WRITES) this.#wakeUp();
     if (!this.#isPumping) void this.#pump();
   }
 
@@ -90,9 +95,10 @@ export class Batcher {
   /** While other transactions are in progress, wait briefly for more writes. */
   async #gather(): Promise<void> {
     const now = Date.now();
-    const isIdle = this.#underWay === 0 && now - this.#lastEnd > GATHER_MS;
+    const isBusy = this.#preparing > 0 || this.#options.monitor.watchedIds.length > 0;
+    const isIdle = !isBusy && now - this.#lastEnd > GATHER_MS;
     const left = (this.#waiting[0]?.since ?? now) + GATHER_MS - now;
-    if (isIdle || left <= 0 || this.#waiting.length >= MOST_TOGETHER) return;
+    if (isIdle || left <= 0 || this.#waiting.length >= MAX_BATCH_WRITES) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, left);
       this.#wakeUp = () => {
@@ -109,7 +115,7 @@ export class Batcher {
       const lane = await this.#options.lanes.tryEnter(USUAL_WRITE_GAS * maxFeePerGas);
       if (lane === undefined) return await this.#waitForRoom();
       const taken = this.#take();
-      this.#underWay += 1;
+      this.#preparing += 1;
       void this.#carryOut(lane, taken);
     } catch (error) {
       await this.#refuseWaiting(() => true, error);
@@ -133,7 +139,7 @@ export class Batcher {
     const [first] = this.#waiting;
     if (first === undefined) return [];
     const company = this.#waiting.filter(({ alone, request }) => !alone && goTogether(request, first.request));
-    const taken = first.alone ? [first] : company.slice(0, MOST_TOGETHER);
+    const taken = first.alone ? [first] : company.slice(0, MAX_BATCH_WRITES);
     const isTaken = new Set(taken);
     this.#waiting = this.#waiting.filter((waiting) => !isTaken.has(waiting));
     return taken;
@@ -145,22 +151,22 @@ export class Batcher {
       refuse: (write, error) => this.#refuse(write, error),
     });
     let lane = entered;
-    let unit: Unit | undefined;
+    let carrier: Carrier | undefined;
     try {
-      const batch = new BatchSimulation({ ...this.#options, lane, taken });
+      const batch = new Preparation({ ...this.#options, lane, taken });
       const made = await batch.make(await this.#inTurn(taken));
       const { tried, gasLimit } = await batch.bound(await batch.simulate(made), made.length === 1);
       if (tried.length === 0) return;
       lane = await this.#laneThatPays(lane, gasLimit, tried);
       const authorized = await authorize(this.#options.executor, await this.#hold(tried, taken), taken);
-      if (authorized.length > 0) unit = await this.#store(lane, gasLimit, authorized, taken);
+      if (authorized.length > 0) carrier = await this.#store(lane, gasLimit, authorized, taken);
     } catch (error) {
       await taken.dropAll(error);
     } finally {
-      if (unit === undefined) {
-        this.#options.lanes.leave(lane.payer);
-        this.#noteEnd();
-      } else this.#options.lanes.begin(lane.payer);
+      this.#preparing -= 1;
+      this.#lastEnd = Date.now();
+      if (carrier === undefined) this.#options.lanes.leave(lane.payer);
+      else this.#options.lanes.begin(lane.payer);
     }
   }
 
@@ -207,41 +213,40 @@ export class Batcher {
     });
   }
 
-  /** Stores the batch under one nonce; undefined when every write missed its turn or the lane is draining. */
+  /** Stores the writes under one nonce; undefined when every write missed its turn or the lane is draining. */
   async #store(
     lane: Lane,
     gasLimit: bigint,
     authorized: readonly Authorized[],
     taken: TakenWrites,
-  ): Promise<Unit | undefined> {
-    const { records, monitor } = this.#options;
+  ): Promise<Carrier | undefined> {
+    const { transactions, monitor } = this.#options;
     const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.act?.begins()]));
-    const writes = authorized.map(newSubmissionOf);
-    const [single] = writes;
-    const unit =
-      writes.length === 1 && single !== undefined
-        ? unitOf(await records.begin({ ...single, payer: lane.payer, gasLimit }))
-        : await records.beginBatch({ payer: lane.payer, gasLimit, writes });
-    if (unit !== undefined) monitor.watch(unit.row, unit.members);
-    const rows = new Map((unit === undefined ? [] : [unit.row, ...unit.members]).map((row) => [row.id, row]));
+    const begun = { payer: lane.payer, gasLimit, writes: authorized.map(newWriteOf) };
+    const carrier = await transactions.begin(begun).catch(noneIfRepeated);
+    if (carrier !== undefined) monitor.watch(carrier.transaction, carrier.writes);
+    const stored = new Map((carrier === undefined ? [] : writesOf(carrier)).map((write) => [write.id, write]));
     for (const { waiting } of authorized) {
       taken.leave(waiting);
-      const row = rows.get(waiting.id);
-      if (row !== undefined) {
-        waiting.resolve(row);
+      const write = stored.get(waiting.id);
+      if (write !== undefined) {
+        waiting.resolve(write);
         continue;
       }
       didNotBegin.get(waiting)?.();
       void this.#retry(waiting);
     }
-    return unit;
+    return carrier;
   }
 
   /** Queues it again after a missed turn, unless its idempotency key was used meanwhile. */
   async #retry(waiting: Waiting): Promise<void> {
     const { idempotencyKey } = waiting.request;
     try {
-      if (idempotencyKey !== undefined && (await this.#options.records.byIdempotencyKey(idempotencyKey)) !== undefined)
+      if (
+        idempotencyKey !== undefined &&
+        (await this.#options.transactions.byIdempotencyKey(idempotencyKey)) !== undefined
+      )
         throw new RepeatedKey();
       this.#again(waiting);
     } catch (error) {
@@ -256,5 +261,8 @@ export class Batcher {
   }
 }
 
-const unitOf = (row: SubmissionRow | undefined): Unit | undefined =>
-  row === undefined ? undefined : { row, members: [] };
+/** Another relayer stored a write with the same idempotency key at the same moment. */
+function noneIfRepeated(error: unknown): undefined {
+  if ((error as { constraint?: unknown }).constraint === "writes_idempotency_key_key") return undefined;
+  throw error;
+}

@@ -1,17 +1,43 @@
 /**
- * Waits for outcomes: from the feed for submissions that this instance's transaction monitor watches, by polling the
- * store for those of other instances. One query covers all awaited submissions.
+ * Waits for outcomes: from the feed for writes that this instance's transaction monitor watches, by polling the
+ * store for those of other instances. One query covers all awaited writes.
  */
-import type { OutcomeFeed } from "./outcomeFeed";
-import type { SubmissionRecords } from "./records";
-import type { SubmissionRow } from "./rows";
+import { hasOutcome } from "./states";
+import { writesOf, type CarriedWrite, type Carrier } from "./rows";
+import type { Transactions } from "./transactions";
 
-export interface OutcomeWatchOptions {
-  readonly records: Pick<SubmissionRecords, "ended">;
-  readonly outcomes: Pick<OutcomeFeed, "subscribe">;
+/** Publishes fates of transactions, decoupling the transaction monitor from its listeners. */
+export class OutcomeFeed {
+  readonly #ofTransactions: ((carrier: Carrier) => void)[] = [];
+  readonly #ofWrites: ((write: CarriedWrite) => void)[] = [];
+
+  /** Listeners live as long as the chain module. A transaction may be published more than once. */
+  onTransaction(listener: (carrier: Carrier) => void): void {
+    this.#ofTransactions.push(listener);
+  }
+
+  /** Also receives writes that have no outcome yet: their transaction failed with others. */
+  onWrite(listener: (write: CarriedWrite) => void): void {
+    this.#ofWrites.push(listener);
+  }
+
+  publish(carrier: Carrier): void {
+    for (const listener of this.#ofTransactions) listener(carrier);
+    for (const write of writesOf(carrier)) this.publishWrite(write);
+  }
+
+  /** A write that got its outcome without a transaction. */
+  publishWrite(write: CarriedWrite): void {
+    for (const listener of this.#ofWrites) listener(write);
+  }
 }
 
-type Wake = (row?: SubmissionRow) => void;
+export interface OutcomeWatchOptions {
+  readonly transactions: Pick<Transactions, "ended">;
+  readonly outcomes: Pick<OutcomeFeed, "onWrite">;
+}
+
+type Wake = (write?: CarriedWrite) => void;
 
 const BETWEEN_LOOKS_MS = 250;
 
@@ -22,36 +48,36 @@ export class OutcomeWatch {
 
   constructor(options: OutcomeWatchOptions) {
     this.#options = options;
-    options.outcomes.subscribe((row) => this.#tell(row));
+    options.outcomes.onWrite((write) => hasOutcome(write) && this.#tell(write));
   }
 
-  /** The row once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */
-  next(id: string, deadline: number): Promise<SubmissionRow | undefined> {
+  /** The write once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */
+  next(id: string, deadline: number): Promise<CarriedWrite | undefined> {
     const listeners = this.#awaited.get(id) ?? new Set();
     this.#awaited.set(id, listeners);
     this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
     return new Promise((resolve) => {
-      const wake: Wake = (row) => {
+      const wake: Wake = (write) => {
         clearTimeout(timer);
         listeners.delete(wake);
         if (listeners.size === 0) this.#awaited.delete(id);
-        resolve(row);
+        resolve(write);
       };
       const timer = setTimeout(wake, Math.max(0, deadline - Date.now()));
       listeners.add(wake);
     });
   }
 
-  #tell(row: SubmissionRow): void {
-    for (const wake of [...(this.#awaited.get(row.id) ?? [])]) wake(row);
+  #tell(write: CarriedWrite): void {
+    for (const wake of [...(this.#awaited.get(write.id) ?? [])]) wake(write);
   }
 
   async #look(): Promise<void> {
     const ids = [...this.#awaited.keys()];
     // A failed query loses nothing: the next one finds the outcomes.
-    const ended = ids.length === 0 ? [] : await this.#options.records.ended(ids).catch(() => []);
+    const ended = ids.length === 0 ? [] : await this.#options.transactions.ended(ids).catch(() => []);
     this.#timer = undefined;
-    for (const row of ended) this.#tell(row);
+    for (const write of ended) this.#tell(write);
     if (this.#awaited.size > 0) this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
   }
 }

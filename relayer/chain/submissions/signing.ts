@@ -1,22 +1,20 @@
-/** Has the executor sign the transaction that a submission needs next. */
+/** Has the executor sign the attempt that a transaction needs next. */
 import type { ExecutorAnswer, TaggedCall } from "../../../protocol/executor";
 import type { Fees } from "../payers/fees";
-import { BATCH, type AttemptRow, type SubmissionRow, type Unit } from "./rows";
+import type { AttemptRow, Carrier, WriteRow } from "./rows";
 import type { ExecutorPort } from "../types";
 
-export type TransactionKind = AttemptRow["does"];
-
-/** Signs the unit's content, or a no-op at its nonce. Throws the executor's errors. */
+/** Signs the transaction's content, or a no-op with its nonce. Throws the executor's errors. */
 export async function sign(
   executor: ExecutorPort,
-  unit: Unit,
-  does: TransactionKind,
+  carrier: Carrier,
+  isNoop: boolean,
   fees: Fees,
-): Promise<Omit<AttemptRow, "created_at" | "submission_id">> {
-  const { rawTransaction, hash } = await askFor(executor, unit, does, fees);
+): Promise<Omit<AttemptRow, "created_at" | "transaction_id">> {
+  const { rawTransaction, hash } = await askFor(executor, carrier, isNoop, fees);
   return {
     hash,
-    does,
+    is_noop: isNoop,
     raw: rawTransaction,
     max_fee: fees.maxFeePerGas.toString(),
     priority_fee: fees.maxPriorityFeePerGas.toString(),
@@ -25,39 +23,33 @@ export async function sign(
 
 function askFor(
   executor: ExecutorPort,
-  { row, members }: Unit,
-  does: TransactionKind,
+  { transaction, writes }: Carrier,
+  isNoop: boolean,
   fees: Fees,
 ): Promise<ExecutorAnswer<"signAsPayer">> {
-  const { payer, nonce, gas_limit, to_payer, amount_wei } = row;
-  if (nonce === null) throw new TypeError(`submission ${row.id} has no nonce`);
+  const { id, payer, nonce, gas_limit, to_payer, amount_wei } = transaction;
+  if (nonce === null) throw new TypeError(`transaction ${id} has no nonce`);
   const offer = {
     maxFeePerGas: fees.maxFeePerGas.toString(),
     maxPriorityFeePerGas: fees.maxPriorityFeePerGas.toString(),
     nonce,
   };
-  const context = row.request_id === null ? {} : { requestId: row.request_id };
-  if (does === "nothing") return executor.call("signNoop", { ...offer, payer }, context);
+  const context = transaction.request_id === null ? {} : { requestId: transaction.request_id };
+  if (isNoop) return executor.call("signNoop", { ...offer, payer }, context);
   if (to_payer !== null && amount_wei !== null)
     return executor.call("signTopUp", { ...offer, toPayer: to_payer, amountWei: amount_wei }, context);
-  const carried = row.kind === BATCH ? members : [row];
-  if (carried.every(({ tag }) => tag === null)) {
-    const forwards = carried.map(calldataOf);
-    return executor.call("signForwards", { ...offer, payer, forwards, gasLimit: String(gas_limit) }, context);
-  }
-  return executor.call(
-    "signAsPayer",
-    { ...offer, payer, calls: carried.map(callOf), gasLimit: String(gas_limit) },
-    context,
-  );
+  const gasLimit = String(gas_limit);
+  if (writes.every(({ tag }) => tag === null))
+    return executor.call("signForwards", { ...offer, payer, forwards: writes.map(calldataOf), gasLimit }, context);
+  return executor.call("signAsPayer", { ...offer, payer, calls: writes.map(callOf), gasLimit }, context);
 }
 
-function callOf(row: SubmissionRow): TaggedCall {
-  if (row.tag === null) throw new TypeError(`submission ${row.id} has no tag`);
-  return { calldata: calldataOf(row), tag: row.tag };
+function callOf(write: WriteRow): TaggedCall {
+  if (write.tag === null) throw new TypeError(`write ${write.id} has no tag`);
+  return { calldata: calldataOf(write), tag: write.tag };
 }
 
-function calldataOf({ id, calldata }: SubmissionRow): string {
-  if (calldata === null) throw new TypeError(`submission ${id} has nothing to sign`);
+function calldataOf({ id, calldata }: WriteRow): string {
+  if (calldata === null) throw new TypeError(`write ${id} has nothing to sign`);
   return calldata;
 }

@@ -1,6 +1,20 @@
-/** The states of a submission. Use these predicates instead of comparing states. */
+/** The states of transactions and writes. Use these predicates instead of comparing states. */
 import { sql } from "kysely";
 
+/**
+ * reserved: has its nonce · signed: bytes and hash are stored · pending: a node accepted or knows the hash · mined: an
+ * attempt has a receipt · confirmed: at the configured depth · displaced: a transaction that is not ours has its nonce,
+ * and is final · dropped: never signed, its nonce was given back.
+ */
+export type TransactionState = "reserved" | "signed" | "pending" | "mined" | "confirmed" | "displaced" | "dropped";
+
+/**
+ * carried: by a transaction whose fate is open or failed it together with others · waiting: for another transaction ·
+ * done: executed · failed: reverted, refused or never signed · abandoned: a no-op used the nonce.
+ */
+export type WriteState = "waiting" | "carried" | "done" | "failed" | "abandoned";
+
+/** As `GET /submissions/:id` and the metrics name them; `changed`: the outcome differs from one before a reorg. */
 export const SUBMISSION_STATES = [
   "reserved",
   "signed",
@@ -11,28 +25,13 @@ export const SUBMISSION_STATES = [
   "expired",
   "changed",
 ] as const;
-
-/**
- * reserved: has its nonce · signed: bytes and hash are stored · sent: a node accepted or knows the hash · mined:
- * receipt with status 1 · confirmed: at the configured depth · failed: mined and reverted, or never sent · expired: its
- * nonce was used otherwise · changed: after a reorg the outcome differs from the reported one.
- */
 export type SubmissionState = (typeof SUBMISSION_STATES)[number];
 
-/** States without an outcome yet. */
-export const OPEN_STATES = ["reserved", "signed", "sent"] as const satisfies readonly SubmissionState[];
+/** Conditions of queries. Literals, since a prepared statement with a bound state cannot use a partial index. */
+export const TRANSACTION_IS_OPEN = sql<boolean>`transactions.state in ('reserved', 'signed', 'pending')`;
+export const WRITE_IS_OPEN = sql<boolean>`writes.state in ('waiting', 'carried')`;
 
-/** For `in (…)` in queries. */
-export const OPEN_LITERALS = sql.join(OPEN_STATES.map((state) => sql.lit(state)));
-
-/**
- * For queries. A literal, because a prepared statement with a bound state cannot use the partial index of open
- * submissions.
- */
-export const IS_OPEN = sql<boolean>`submissions.state in (${OPEN_LITERALS})`;
-
-const OPEN: ReadonlySet<SubmissionState> = new Set(OPEN_STATES);
-
-export const hasOutcome = (state: SubmissionState): boolean => !OPEN.has(state);
-/** No transaction was ever signed, so none can exist elsewhere. */
-export const wasNeverSigned = (state: SubmissionState): boolean => state === "reserved";
+export const isOpen = ({ state }: { readonly state: TransactionState }): boolean =>
+  state === "reserved" || state === "signed" || state === "pending";
+export const hasOutcome = ({ state }: { readonly state: WriteState }): boolean =>
+  state !== "waiting" && state !== "carried";

@@ -10,18 +10,16 @@ import type { RpcClient } from "../rpc/client";
 import type { ChainTuning } from "../settings";
 import type { SubmitAnswer, SubmitRequest } from "../types";
 import { busyAccount, type AccountQueue } from "./accountQueue";
-import type { Batcher } from "./batcher";
-import type { OutcomeFeed } from "./outcomeFeed";
-import { OutcomeWatch } from "./outcomeWatch";
-import { RepeatedKey, type SubmissionRecords } from "./records";
-import { newSubmissionId, type SubmissionRow } from "./rows";
+import { RepeatedKey, type Batcher } from "./batcher";
+import { OutcomeWatch, type OutcomeFeed } from "./outcomeWatch";
+import { newSubmissionId, viewOf, type CarriedWrite } from "./rows";
 import type { Simulation } from "./simulation";
 import { hasOutcome } from "./states";
-import { viewOf } from "./view";
+import type { Transactions } from "./transactions";
 
 export interface SubmitterOptions {
   readonly rpc: RpcClient;
-  readonly records: SubmissionRecords;
+  readonly transactions: Transactions;
   readonly batcher: Batcher;
   readonly simulation: Simulation;
   readonly outcomes: OutcomeFeed;
@@ -66,8 +64,8 @@ export class Submitter {
     try {
       await request.admit?.();
       return await this.#options.queue.inTurn(request.accountId, deadline, busyAccount, async () => {
-        const row = await this.#options.batcher.add(request, newSubmissionId(), deadline);
-        return this.#answer(request, await this.#outcome(row, deadline), false);
+        const write = await this.#options.batcher.add(request, newSubmissionId(), deadline);
+        return this.#answer(request, await this.#outcome(write, deadline), false);
       });
     } catch (error) {
       // The same forward request sent twice concurrently: the second finds its nonce used by the first.
@@ -77,36 +75,37 @@ export class Submitter {
     }
   }
 
-  async #earlier({ idempotencyKey }: SubmitRequest): Promise<SubmissionRow | undefined> {
-    return idempotencyKey === undefined ? undefined : this.#options.records.byIdempotencyKey(idempotencyKey);
+  async #earlier({ idempotencyKey }: SubmitRequest): Promise<CarriedWrite | undefined> {
+    return idempotencyKey === undefined ? undefined : this.#options.transactions.byIdempotencyKey(idempotencyKey);
   }
 
-  /** The row once it has an outcome at the configured depth. Throws `submission_pending`. */
-  async #outcome(begun: SubmissionRow, deadline: number): Promise<SubmissionRow> {
-    let row = begun;
-    while (!(hasOutcome(row.state) && (await this.#isDeepEnough(row, deadline)))) {
-      if (Date.now() >= deadline) throw pending((await this.#options.records.load(row.id)) ?? row);
-      row = (await this.#watch.next(row.id, deadline)) ?? row;
+  /** The write once it has an outcome at the configured depth. Throws `submission_pending`. */
+  async #outcome(begun: CarriedWrite, deadline: number): Promise<CarriedWrite> {
+    let write = begun;
+    while (!(hasOutcome(write) && (await this.#isDeepEnough(write, deadline)))) {
+      if (Date.now() >= deadline) throw pending((await this.#options.transactions.write(write.id)) ?? write);
+      write = (await this.#watch.next(write.id, deadline)) ?? write;
     }
-    return row;
+    return write;
   }
 
   /** Whether the block is at the configured depth and still contains the transaction. */
-  async #isDeepEnough(row: SubmissionRow, deadline: number): Promise<boolean> {
+  async #isDeepEnough(write: CarriedWrite, deadline: number): Promise<boolean> {
     const { confirmationsBeforeAnswer, head, rpc } = this.#options;
-    if (row.block_number === null || confirmationsBeforeAnswer <= 1) return true;
-    while (head.number < row.block_number + confirmationsBeforeAnswer - 1) {
-      if (Date.now() >= deadline) throw pending(row);
+    const { hash, block_number: block, block_hash: blockHash } = write.transaction;
+    if (block === null || confirmationsBeforeAnswer <= 1) return true;
+    while (head.number < block + confirmationsBeforeAnswer - 1) {
+      if (Date.now() >= deadline) throw pending(write);
       await head.next(Math.max(1, Math.min(1_000, deadline - Date.now())));
     }
-    const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [row.transaction_hash]);
-    return receipt?.blockHash === row.block_hash;
+    const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [hash]);
+    return receipt?.blockHash === blockHash;
   }
 
-  #answer({ act }: SubmitRequest, row: SubmissionRow, replayed: boolean): SubmitAnswer {
-    const { id, state, transactionHash, blockNumber, result, error } = viewOf(row);
+  #answer({ act }: SubmitRequest, write: CarriedWrite, replayed: boolean): SubmitAnswer {
+    const { id, state, transactionHash, blockNumber, result, error } = viewOf(write);
     if (error !== undefined) {
-      if (row.charged) act?.happened();
+      if (write.charged) act?.happened();
       else act?.cameToNothing();
       throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
     }
@@ -122,11 +121,8 @@ export class Submitter {
   }
 }
 
-function pending(row: SubmissionRow): KeywrightError {
-  const facts = {
-    submission_id: row.id,
-    ...(row.transaction_hash === null ? {} : { transaction_hash: row.transaction_hash }),
-  };
+function pending({ id, transaction }: CarriedWrite): KeywrightError {
+  const facts = { submission_id: id, ...(transaction.hash === null ? {} : { transaction_hash: transaction.hash }) };
   return new KeywrightError(
     "submission_pending",
     "The write is still under way; ask for its submission later.",

@@ -1,44 +1,50 @@
 /**
- * Takes submissions from their nonce to their outcome. One loop per submission with idempotent steps: all state is in
- * the store, so any instance can take the next step. All transactions of a submission share one nonce, so at most one
- * can be mined.
+ * Takes transactions from their nonce to their fate. One loop per transaction with idempotent steps: all state is in
+ * the store, so any instance can take the next step. All attempts share one nonce, so at most one can be mined.
  */
 import type { Logger } from "pino";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import type { FeeOracle, Fees } from "../payers/fees";
 import type { Head } from "../rpc/head";
-import { LostSubmission, type SubmissionRecords } from "./records";
-import { BATCH, type AttemptRow, type SubmissionRow, type Unit } from "./rows";
-import { failedTogether, lostOutcomes, outcomeOfFailed, outcomesOf } from "./outcomes";
-import type { OutcomeFeed } from "./outcomeFeed";
+import { abandonedOutcomes, fateOf, outcomesOf } from "./outcomes";
+import {
+  writesOf,
+  type AttemptRow,
+  type Carrier,
+  type Fate,
+  type Outcome,
+  type TransactionRow,
+  type WriteRow,
+} from "./rows";
+import type { OutcomeFeed } from "./outcomeWatch";
 import { useOf } from "./evidence";
 import type { Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
 import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
 import type { ChainTuning } from "../settings";
-import { sign, type TransactionKind } from "./signing";
-import { hasOutcome, wasNeverSigned } from "./states";
+import { sign } from "./signing";
+import { isOpen } from "./states";
+import { LostTransaction, type Transactions } from "./transactions";
 import type { ExecutorPort } from "../types";
 
 export interface TransactionMonitorOptions {
   readonly rpc: RpcClient;
-  readonly records: SubmissionRecords;
+  readonly transactions: Transactions;
   readonly executor: ExecutorPort;
   readonly head: Head;
   readonly fees: FeeOracle;
   readonly contractAddress: Address;
   readonly log: Logger;
   readonly tuning: ChainTuning;
-  /** Receives every submission whose outcome this instance has seen. */
+  /** Receives every transaction whose fate this instance has seen. */
   readonly outcomes: OutcomeFeed;
 }
 
 /** Per-loop state; losing it costs only time. */
 interface Monitored {
-  row: SubmissionRow;
-  /** The members, if it is a batch. */
-  members: readonly SubmissionRow[];
+  transaction: TransactionRow;
+  writes: readonly WriteRow[];
   attempts: AttemptRow[];
   /** Hash and time of the last broadcast attempt. */
   sent: { readonly hash: string; readonly at: number } | undefined;
@@ -65,32 +71,31 @@ export class TransactionMonitor {
     return [...this.#watched.keys()];
   }
 
-  /** Watches the submission, unless it is watched already. */
-  watch(row: SubmissionRow, members?: readonly SubmissionRow[]): void {
-    if (this.#stopping || this.#watched.has(row.id)) return;
+  /** Watches the transaction, unless it is watched already. */
+  watch(transaction: TransactionRow, writes?: readonly WriteRow[]): void {
+    if (this.#stopping || this.#watched.has(transaction.id)) return;
     this.#watched.set(
-      row.id,
-      this.#loop(row, members).finally(() => this.#watched.delete(row.id)),
+      transaction.id,
+      this.#loop(transaction, writes).finally(() => this.#watched.delete(transaction.id)),
     );
   }
 
-  /** Stops between two steps and releases all submissions. */
+  /** Stops between two steps and releases all transactions. */
   async stop(): Promise<void> {
     this.#stopping = true;
     const ids = this.watchedIds;
     await Promise.all(this.#watched.values());
-    await this.#options.records.release(ids);
+    await this.#options.transactions.release(ids);
   }
 
-  async #loop(row: SubmissionRow, given: readonly SubmissionRow[] | undefined): Promise<void> {
-    const { log, head, tuning } = this.#options;
+  async #loop(transaction: TransactionRow, given: readonly WriteRow[] | undefined): Promise<void> {
+    const { log, head, transactions, tuning } = this.#options;
+    const { id, state, purpose } = transaction;
     try {
-      const members = given ?? (row.kind === BATCH ? await this.#options.records.members(row.id) : []);
-      const attempts = wasNeverSigned(row.state) ? [] : await this.#options.records.attempts(row.id);
       const item: Monitored = {
-        row,
-        members,
-        attempts,
+        transaction,
+        writes: given ?? (purpose === "writes" ? await transactions.writes(id) : []),
+        attempts: state === "reserved" ? [] : await transactions.attempts(id),
         sent: undefined,
         isKnownToNode: false,
         lookedAt: 0,
@@ -100,10 +105,10 @@ export class TransactionMonitor {
       while (!this.#stopping && !(await this.#stepSafely(item)))
         await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
     } catch (error) {
-      // The store failed, or another instance took over: the sweep has the submission watched again.
-      if (!(error instanceof LostSubmission))
-        log.error({ err: error, submissionId: row.id }, "a submission was dropped; the sweep takes it up again");
-      await this.#options.records.release([row.id]).catch(() => undefined);
+      // The store failed, or another instance took over: the sweep has the transaction watched again.
+      if (!(error instanceof LostTransaction))
+        log.error({ err: error, transactionId: id }, "a transaction was left; the sweep takes it up again");
+      await transactions.release([id]).catch(() => undefined);
     }
   }
 
@@ -114,67 +119,71 @@ export class TransactionMonitor {
     } catch (error) {
       if (!isPassing(error)) throw error;
       this.#options.log.warn(
-        { err: error, submissionId: item.row.id },
-        "a step of a submission failed; it is tried again",
+        { err: error, transactionId: item.transaction.id },
+        "a step of a transaction failed; it is tried again",
       );
       return false;
     }
   }
 
   async #step(item: Monitored): Promise<boolean> {
-    if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return hasOutcome(item.row.state);
+    if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return !isOpen(item.transaction);
     if (item.sent === undefined) {
       // Loaded from the store: it may be pending or already mined.
-      if (item.row.state !== "signed" && (await this.#hasReceipt(item))) return true;
-      await this.#replaceIfCancelled(item);
+      if (item.transaction.state !== "signed" && (await this.#hasReceipt(item))) return true;
+      await this.#replaceIfAbandoned(item);
       await this.#broadcast(item);
     }
     if (await this.#hasReceipt(item)) return true;
-    await this.#noteSent(item);
+    await this.#notePending(item);
     if (Date.now() - item.lookedAt >= this.#options.tuning.lookEveryMs) await this.#checkPending(item);
-    return hasOutcome(item.row.state);
+    return !isOpen(item.transaction);
   }
 
-  /** Signs for the first time. Throws when it may be retried; false when it is abandoned (fillers are tried again). */
+  /** Signs for the first time. Throws when it may be retried; false when it is abandoned (no-ops are tried again). */
   async #firstAttempt(item: Monitored): Promise<boolean> {
     try {
-      await this.#attempt(item, item.row.cancelled ? "nothing" : "write", await this.#options.fees.now());
+      await this.#attempt(item, isToBeNoop(item), await this.#options.fees.now());
       return true;
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
-      if (error.retryable && Date.now() - item.row.created_at.getTime() < this.#options.tuning.unsignedForAtMostMs)
-        throw error;
-      await this.#giveUpUnsigned(item, error);
+      const age = Date.now() - item.transaction.created_at.getTime();
+      if (error.retryable && age < this.#options.tuning.unsignedForAtMostMs) throw error;
+      await this.#abandonUnsigned(item, error);
       return false;
     }
   }
 
-  async #giveUpUnsigned(item: Monitored, { code, detail, facts }: KeywrightError): Promise<void> {
-    const { records, log } = this.#options;
-    if (item.row.kind === "filler") {
-      // A filler can only end by being mined.
-      log.error({ submissionId: item.row.id, code, detail }, "the executor declines to fill a nonce");
+  async #abandonUnsigned(item: Monitored, { code, detail, facts }: KeywrightError): Promise<void> {
+    const { transactions, outcomes, log } = this.#options;
+    if (item.transaction.purpose === "noop") {
+      // It can only end by being mined.
+      log.error({ transactionId: item.transaction.id, code, detail }, "the executor declines to use a nonce");
       return;
     }
-    const { unit, filler } = await records.giveUpUnsigned(item, { code, detail, facts: { ...facts } });
-    this.#ended(item, unit);
-    if (filler !== undefined) this.watch(filler);
+    const ended = await transactions.abandonUnsigned(item, { code, detail, facts: { ...facts } });
+    for (const write of writesOf(ended)) outcomes.publishWrite(write);
+    this.#ended(item, { transaction: ended.transaction, writes: [] });
   }
 
-  /** Takes over the unit as stored, and publishes its outcomes. */
-  #ended(item: Monitored, { row, members }: Unit): void {
-    item.row = row;
-    item.members = members;
-    if (!hasOutcome(row.state)) return;
-    for (const ended of [row, ...members]) if (hasOutcome(ended.state)) this.#options.outcomes.publish(ended);
+  async #end(item: Monitored, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<boolean> {
+    this.#ended(item, await this.#options.transactions.end(item, fate, outcomes));
+    return !isOpen(item.transaction);
   }
 
-  async #attempt(item: Monitored, does: TransactionKind, fees: Fees): Promise<void> {
-    const signed = await sign(this.#options.executor, item, does, fees);
-    const attempt = await this.#options.records.addAttempt(item.row, signed);
+  /** Takes over the transaction as stored, and publishes its fate. */
+  #ended(item: Monitored, carrier: Carrier): void {
+    item.transaction = carrier.transaction;
+    item.writes = carrier.writes;
+    if (!isOpen(carrier.transaction)) this.#options.outcomes.publish(carrier);
+  }
+
+  async #attempt(item: Monitored, isNoop: boolean, fees: Fees): Promise<void> {
+    const signed = await sign(this.#options.executor, item, isNoop, fees);
+    const attempt = await this.#options.transactions.addAttempt(item.transaction.id, signed);
     item.attempts = [...item.attempts.filter(({ hash }) => hash !== attempt.hash), attempt];
     item.sent = undefined;
-    if (wasNeverSigned(item.row.state)) item.row = { ...item.row, state: "signed" };
+    if (item.transaction.state === "reserved") item.transaction = { ...item.transaction, state: "signed" };
   }
 
   /** Broadcasts the newest attempt. */
@@ -195,16 +204,16 @@ export class TransactionMonitor {
   }
 
   /** Stored only for a transaction that waits for a block: one mined at once goes directly from signed to mined. */
-  async #noteSent(item: Monitored): Promise<void> {
-    if (!item.isKnownToNode || item.row.state !== "signed") return;
-    item.row = { ...item.row, state: "sent" };
-    await this.#options.records.markSent(item.row.id);
+  async #notePending(item: Monitored): Promise<void> {
+    if (!item.isKnownToNode || item.transaction.state !== "signed") return;
+    item.transaction = { ...item.transaction, state: "pending" };
+    await this.#options.transactions.notePending(item.transaction.id);
   }
 
   async #refused(item: Monitored, attempt: AttemptRow, failure: RpcFailure): Promise<void> {
     const { log } = this.#options;
     log.info(
-      { submissionId: item.row.id, failure, payer: item.row.payer, nonce: item.row.nonce },
+      { transactionId: item.transaction.id, failure, payer: item.transaction.payer, nonce: item.transaction.nonce },
       "no node took a transaction",
     );
     switch (failure) {
@@ -216,7 +225,7 @@ export class TransactionMonitor {
       case "needs_too_much_gas":
       case "refused":
         item.refusals += 1;
-        if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#giveUpSigned(item);
+        if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#abandonSigned(item);
         item.sent = undefined;
         return;
       case "nonce_too_high":
@@ -235,11 +244,12 @@ export class TransactionMonitor {
   }
 
   /** Permanently rejected: send a no-op with its nonce. */
-  async #giveUpSigned(item: Monitored): Promise<void> {
-    if (item.row.cancelled || item.row.kind === "filler") return;
-    await this.#options.records.cancel(item.row.id);
-    item.row = { ...item.row, cancelled: true };
-    await this.#attemptAgain(item, "nothing", await this.#options.fees.now());
+  async #abandonSigned(item: Monitored): Promise<void> {
+    const { id, purpose } = item.transaction;
+    if (item.transaction.abandon || purpose === "noop") return;
+    await this.#options.transactions.abandon(id);
+    item.transaction = { ...item.transaction, abandon: true };
+    await this.#attemptAgain(item, true, await this.#options.fees.now());
   }
 
   /** Looks for receipts of all attempts; the one that has a receipt determines the outcome. */
@@ -252,34 +262,26 @@ export class TransactionMonitor {
     return false;
   }
 
-  async #endBy(item: Monitored, { does }: AttemptRow, receipt: Receipt): Promise<boolean> {
-    const { rpc, records, contractAddress } = this.#options;
-    if (failedTogether(item, does, receipt)) return this.#endFailedBatch(item, receipt);
-    this.#ended(item, await records.end(item, await outcomesOf(rpc, contractAddress, item, does, receipt)));
-    return hasOutcome(item.row.state);
-  }
-
-  /** Stores the failure of the batch only: its members stay open until `Separation` sends them alone. */
-  async #endFailedBatch(item: Monitored, receipt: Receipt): Promise<boolean> {
-    const { records, log } = this.#options;
-    const members = item.members.length;
-    this.#ended(item, await records.end({ row: item.row, members: [] }, outcomeOfFailed(item.row, receipt)));
-    log.warn(
-      { submissionId: item.row.id, transaction: receipt.transactionHash, members },
-      "a shared transaction failed as a whole; its writes will be sent alone",
-    );
-    return hasOutcome(item.row.state);
+  async #endBy(item: Monitored, attempt: AttemptRow, receipt: Receipt): Promise<boolean> {
+    const { rpc, contractAddress, log } = this.#options;
+    const outcomes = await outcomesOf(rpc, contractAddress, item, attempt, receipt);
+    if (outcomes.size < item.writes.length)
+      log.warn(
+        { transactionId: item.transaction.id, hash: receipt.transactionHash, writes: item.writes.length },
+        "a shared transaction failed as a whole; its writes will be sent alone",
+      );
+    return this.#end(item, fateOf(receipt), outcomes);
   }
 
   /**
-   * No receipt for a while: checks whether it was cancelled, is still known, is stuck, was dropped, or lost its nonce.
+   * No receipt for a while: checks whether it is to be abandoned, is known, is stuck, was dropped, or lost its nonce.
    */
   async #checkPending(item: Monitored): Promise<void> {
     item.lookedAt = Date.now();
     await this.#reload(item);
     const newest = item.attempts.at(-1);
-    if (newest === undefined || hasOutcome(item.row.state)) return;
-    if (item.row.cancelled && newest.does === "write") return this.#replaceByNoop(item, newest);
+    if (newest === undefined || !isOpen(item.transaction)) return;
+    if (isToBeNoop(item) && !newest.is_noop) return this.#replaceByNoop(item, newest);
     if (await this.#isKnown(item)) return this.#ifStuck(item, newest);
     item.misses += 1;
     if (await this.#fateIsProven(item)) return;
@@ -287,12 +289,11 @@ export class TransactionMonitor {
   }
 
   async #reload(item: Monitored): Promise<void> {
-    const row = await this.#options.records.load(item.row.id);
-    if (row === undefined) throw new LostSubmission();
-    if (hasOutcome(row.state))
-      return this.#ended(item, (await this.#options.records.unit(row.id)) ?? { row, members: [] });
-    if (row.instance_id !== item.row.instance_id) throw new LostSubmission();
-    item.row = row;
+    const { id, instance_id } = item.transaction;
+    const now = await this.#options.transactions.carrier(id);
+    if (now === undefined) throw new LostTransaction();
+    if (isOpen(now.transaction) && now.transaction.instance_id !== instance_id) throw new LostTransaction();
+    this.#ended(item, now);
   }
 
   async #isKnown(item: Monitored): Promise<boolean> {
@@ -311,31 +312,34 @@ export class TransactionMonitor {
     const { rpc, tuning } = this.#options;
     if (item.sent === undefined || Date.now() - item.sent.at < tuning.stuckAfterMs) return;
     const next = await rpc.call<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
-    if (Number(next) === item.row.nonce) await this.#raiseFees(item, newest);
+    if (Number(next) === item.transaction.nonce) await this.#raiseFees(item, newest);
   }
 
   async #raiseFees(item: Monitored, attempt: AttemptRow): Promise<void> {
-    await this.#attemptAgain(item, attempt.does, await this.#options.fees.toReplace(feesOf(attempt)));
+    await this.#attemptAgain(item, attempt.is_noop, await this.#options.fees.toReplace(feesOf(attempt)));
   }
 
-  /** A cancelled write is not sent again. */
-  async #replaceIfCancelled(item: Monitored): Promise<void> {
+  /** An abandoned transaction is not sent again. */
+  async #replaceIfAbandoned(item: Monitored): Promise<void> {
     const newest = item.attempts.at(-1);
-    if (item.row.cancelled && newest?.does === "write") await this.#replaceByNoop(item, newest);
+    if (isToBeNoop(item) && newest?.is_noop === false) await this.#replaceByNoop(item, newest);
   }
 
   async #replaceByNoop(item: Monitored, newest: AttemptRow): Promise<void> {
-    await this.#attemptAgain(item, "nothing", await this.#options.fees.toReplace(feesOf(newest), true));
+    await this.#attemptAgain(item, true, await this.#options.fees.toReplace(feesOf(newest), true));
   }
 
   /** Without fees (the cap is reached), or when the executor refuses, pending attempts stay as they are. */
-  async #attemptAgain(item: Monitored, does: TransactionKind, fees: Fees | undefined): Promise<void> {
+  async #attemptAgain(item: Monitored, isNoop: boolean, fees: Fees | undefined): Promise<void> {
     if (fees === undefined) return;
     try {
-      await this.#attempt(item, does, fees);
+      await this.#attempt(item, isNoop, fees);
     } catch (error) {
       if (!(error instanceof KeywrightError) || error.retryable) throw error;
-      this.#options.log.error({ err: error, submissionId: item.row.id }, "the executor declines a replacement");
+      this.#options.log.error(
+        { err: error, transactionId: item.transaction.id },
+        "the executor declines a replacement",
+      );
     }
   }
 
@@ -344,8 +348,8 @@ export class TransactionMonitor {
    * is final. Until either is seen the fate is unknown, however long that takes.
    */
   async #fateIsProven(item: Monitored): Promise<boolean> {
-    const { rpc, records, tuning, head, log } = this.#options;
-    const nonce = item.row.nonce ?? 0;
+    const { rpc, tuning, head, log } = this.#options;
+    const nonce = item.transaction.nonce ?? 0;
     const sender = await this.#sender(item);
     const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [sender, "latest"]);
     if (!counts.some((count) => typeof count === "string" && Number(count) > nonce)) return false;
@@ -354,9 +358,15 @@ export class TransactionMonitor {
     const use = await useOf(rpc, { sender, nonce });
     if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return false;
     if (head.number - use.block.number < tuning.finalityDepth) return false;
-    log.error({ submissionId: item.row.id, transaction: use.hash }, "a foreign transaction used a payer's nonce");
-    this.#ended(item, await records.end(item, lostOutcomes(item)));
-    return true;
+    log.error(
+      { transactionId: item.transaction.id, hash: use.hash },
+      "a transaction that is not this service's used a payer's nonce; the writes are sent again",
+    );
+    return this.#end(
+      item,
+      { state: "displaced" },
+      item.transaction.abandon ? abandonedOutcomes(item.writes) : new Map(),
+    );
   }
 
   async #receiptAnywhere(
@@ -375,9 +385,11 @@ export class TransactionMonitor {
   }
 
   #sender(item: Monitored): Promise<string> {
-    return this.#options.records.payerAddress(item.row.payer);
+    return this.#options.transactions.payerAddress(item.transaction.payer);
   }
 }
+
+const isToBeNoop = ({ transaction: { purpose, abandon } }: Carrier): boolean => purpose === "noop" || abandon;
 
 const feesOf = ({ max_fee, priority_fee }: AttemptRow): Fees => ({
   maxFeePerGas: BigInt(max_fee),

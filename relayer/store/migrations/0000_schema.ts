@@ -8,7 +8,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await reservations(db);
   await payments(db);
   await chain(db);
-  await submissions(db);
+  await transactions(db);
+  await writes(db);
   await events(db);
   await requests(db);
   await runs(db);
@@ -150,69 +151,76 @@ async function chain(db: Kysely<unknown>): Promise<void> {
   await sql`create index account_turns_by_block on account_turns (last_block desc)`.execute(db);
 }
 
-/**
- * A batch is a row of its own that holds nonce and attempts, as a single submission does; its members reference it and
- * hold none. They are in no index that only rows with a nonce need.
- */
-async function submissions(db: Kysely<unknown>): Promise<void> {
-  await sql`create table submissions (
+/** A transaction is a nonce of a payer; all its attempts have that nonce. */
+async function transactions(db: Kysely<unknown>): Promise<void> {
+  await sql`create table transactions (
     id text primary key,
-    account_id text,
-    kind text not null,
-    state text not null check (state in ('reserved', 'signed', 'sent', 'mined', 'confirmed', 'failed', 'expired',
-      'changed')),
     payer int4 not null references lanes,
     nonce int8,
-    calldata text,
-    tag text,
-    gas_limit int8,
+    purpose text not null check (purpose in ('writes', 'noop', 'top_up')),
+    state text not null check (state in ('reserved', 'signed', 'pending', 'mined', 'confirmed', 'displaced',
+      'dropped')),
+    gas_limit int8 not null,
     to_payer int4,
     amount_wei numeric(78),
-    idempotency_key text unique,
-    billed boolean not null default false,
-    cancelled boolean not null default false,
+    abandon boolean not null default false,
     instance_id text,
     request_id text,
-    transaction_hash text,
+    hash text,
     block_number int8,
     block_hash text,
-    result jsonb,
-    error jsonb,
-    charged boolean not null default false,
-    before jsonb,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
-    batch_id text references submissions on delete cascade,
-    place int4,
-    signer text,
-    constraint submissions_nonce_held check (nonce is not null or state = 'failed' or batch_id is not null)
+    check ((nonce is null) = (state = 'dropped'))
   ) with (${MANY_UPDATES})`.execute(db);
-  await sql`create unique index submissions_nonce on submissions (payer, nonce) where nonce is not null`.execute(db);
-  await sql`create unique index submissions_one_top_up on submissions (to_payer)
-    where to_payer is not null and state in ('reserved', 'signed', 'sent')`.execute(db);
-  await sql`create index submissions_open on submissions (account_id)
-    where state in ('reserved', 'signed', 'sent')`.execute(db);
-  await sql`create index submissions_open_by_payer on submissions (payer, nonce)
-    where batch_id is null and state in ('reserved', 'signed', 'sent')`.execute(db);
-  await sql`create index submissions_open_by_signer on submissions (signer)
-    where signer is not null and state in ('reserved', 'signed', 'sent')`.execute(db);
-  await sql`create index submissions_mined on submissions (block_number, block_hash)
-    where state not in ('reserved', 'signed', 'sent', 'confirmed')`.execute(db);
-  await sql`create index submissions_confirmed on submissions (block_number) where state = 'confirmed'`.execute(db);
-  await sql`create index submissions_with_bytes on submissions (updated_at)
-    where calldata is not null and state in ('confirmed', 'failed', 'expired', 'changed')`.execute(db);
-  await sql`create index submissions_by_batch on submissions (batch_id, place) where batch_id is not null`.execute(db);
-  await sql`create table submission_attempts (
+  await sql`create unique index transactions_nonce on transactions (payer, nonce) where nonce is not null`.execute(db);
+  await sql`create unique index transactions_one_top_up on transactions (to_payer)
+    where to_payer is not null and state in ('reserved', 'signed', 'pending')`.execute(db);
+  await sql`create index transactions_open on transactions (payer, nonce)
+    where state in ('reserved', 'signed', 'pending')`.execute(db);
+  await sql`create index transactions_mined on transactions (block_number) where state = 'mined'`.execute(db);
+  await sql`create index transactions_confirmed on transactions (block_number) where state = 'confirmed'`.execute(db);
+  await sql`create table attempts (
     hash text primary key,
-    submission_id text not null references submissions on delete cascade,
-    does text not null check (does in ('write', 'nothing')),
+    transaction_id text not null references transactions on delete cascade,
+    is_noop boolean not null,
     raw text not null,
     max_fee numeric(78) not null,
     priority_fee numeric(78) not null,
     created_at timestamptz not null default now()
   )`.execute(db);
-  await sql`create index submission_attempts_by_submission on submission_attempts (submission_id)`.execute(db);
-  await sql`create index submission_attempts_by_age on submission_attempts (created_at)`.execute(db);
+  await sql`create index attempts_by_transaction on attempts (transaction_id)`.execute(db);
+  await sql`create index attempts_by_age on attempts (created_at)`.execute(db);
+}
+
+/** A write is what an account asked for. Its transaction may fail with others' and leave it waiting for another one. */
+async function writes(db: Kysely<unknown>): Promise<void> {
+  await sql`create table writes (
+    id text primary key,
+    account_id text not null,
+    kind text not null,
+    state text not null check (state in ('waiting', 'carried', 'done', 'failed', 'abandoned')),
+    transaction_id text not null references transactions,
+    place int4 not null,
+    calldata text,
+    tag text,
+    signer text,
+    idempotency_key text unique,
+    billed boolean not null,
+    request_id text,
+    result jsonb,
+    error jsonb,
+    charged boolean not null default false,
+    before jsonb,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now()
+  ) with (${MANY_UPDATES})`.execute(db);
+  await sql`create index writes_by_transaction on writes (transaction_id, place)`.execute(db);
+  await sql`create index writes_open on writes (account_id) where state in ('waiting', 'carried')`.execute(db);
+  await sql`create index writes_open_by_signer on writes (signer)
+    where signer is not null and state in ('waiting', 'carried')`.execute(db);
+  await sql`create index writes_with_bytes on writes (updated_at)
+    where calldata is not null and state in ('done', 'failed', 'abandoned')`.execute(db);
 }
 
 async function events(db: Kysely<unknown>): Promise<void> {

@@ -96,15 +96,17 @@ async function runsAndWrites(db: Kysely<unknown>): Promise<void> {
       perform enqueue_webhook_event(
         new.account_id, case when new.error is null then 'write.confirmed' else 'write.failed' end,
         json_strip_nulls(json_build_object('submission_id', new.id, 'kind', new.kind,
-          'transaction_hash', new.transaction_hash, 'block_number', new.block_number, 'charged', new.charged,
+          'transaction_hash', hash, 'block_number', block_number, 'charged', new.charged,
           'result', new.result, 'error', new.error->>'code',
-          'changed', case when new.state = 'changed' then true end)));
+          'changed', case when new.before is not null then true end)))
+      from transactions where id = new.transaction_id;
       return null;
     end $$`.execute(db);
   // After a reorg an outcome counts again only if it is another one than had been reported.
-  await sql`create trigger webhook_event_of_write after update of state on submissions for each row
-    when (new.account_id is not null and old.state in ('reserved', 'signed', 'sent')
-      and (new.state = 'changed' or (new.state in ('mined', 'confirmed', 'failed', 'expired') and old.before is null)))
+  await sql`create trigger webhook_event_of_write after update of state on writes for each row
+    when (old.state in ('waiting', 'carried') and new.state in ('done', 'failed', 'abandoned')
+      and (new.before is null or new.before->'result' is distinct from new.result
+        or new.before->'error'->>'code' is distinct from new.error->>'code'))
     execute function webhook_event_of_write()`.execute(db);
 }
 

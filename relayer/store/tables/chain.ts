@@ -1,5 +1,5 @@
 import type { Generated } from "kysely";
-import type { SubmissionState } from "../../chain/submissions/states";
+import type { TransactionState, WriteState } from "../../chain/submissions/states";
 import type { Int8, Json, Timestamp } from "./types";
 
 /** Tasks that one instance performs for all; the table keeps its original name. */
@@ -40,39 +40,62 @@ export interface KeptFailure {
   facts: Record<string, unknown>;
 }
 
-export interface SubmissionsTable {
+/** A nonce of a payer, and what became of it. */
+export interface TransactionsTable {
   id: string;
-  /** Null for the service's own: batches, no-ops that fill a nonce, top-ups. */
-  account_id: string | null;
-  kind: string;
-  state: SubmissionState;
   payer: number;
-  /** The batch's row, which holds nonce and attempts; null where this row holds its own. */
-  batch_id: Generated<string | null>;
-  /** Index of the call in its batch, from 0. */
-  place: Generated<number | null>;
-  /** Null in a batch, and once the nonce was given back. */
+  /** Null once it was given back. */
   nonce: Int8 | null;
+  purpose: "writes" | "noop" | "top_up";
+  state: TransactionState;
+  gas_limit: Int8;
+  /** Top-ups only. */
+  to_payer: number | null;
+  amount_wei: string | null;
+  /** A no-op is to use its nonce. */
+  abandon: Generated<boolean>;
+  /** The instance that monitors it; null = any instance may take it. */
+  instance_id: string | null;
+  request_id: string | null;
+  /** Of the attempt that was mined, and its block. */
+  hash: string | null;
+  block_number: Int8 | null;
+  block_hash: string | null;
+  created_at: Timestamp;
+  updated_at: Timestamp;
+}
+
+/** A signed attempt at a transaction; all have its nonce, so that at most one can be mined. */
+export interface AttemptsTable {
+  hash: string;
+  transaction_id: string;
+  /** It only uses the nonce. */
+  is_noop: boolean;
+  raw: string;
+  max_fee: string;
+  priority_fee: string;
+  created_at: Timestamp;
+}
+
+/** What an account asked for. */
+export interface WritesTable {
+  id: string;
+  account_id: string;
+  kind: string;
+  state: WriteState;
+  /** The transaction that carries it now, or was the last to. */
+  transaction_id: string;
+  /** Index of its call in the transaction, from 0. */
+  place: number;
   /** Calldata; a forward request as encoded by `encodeForward` where there is a signer. */
   calldata: string | null;
   tag: string | null;
   /** The owner who signed it as a forward request. */
-  signer: Generated<string | null>;
-  gas_limit: Int8 | null;
-  /** Top-ups only. */
-  to_payer: number | null;
-  amount_wei: string | null;
+  signer: string | null;
   idempotency_key: string | null;
   /** Has a credit reservation, so credits must receive its outcome. */
-  billed: Generated<boolean>;
-  /** To be abandoned: a no-op fills its nonce. */
-  cancelled: Generated<boolean>;
-  /** The instance that watches it; null = any instance may take it. */
-  instance_id: string | null;
+  billed: boolean;
   request_id: string | null;
-  transaction_hash: string | null;
-  block_number: Int8 | null;
-  block_hash: string | null;
   result: Json<Record<string, string>> | null;
   error: Json<KeptFailure> | null;
   charged: Generated<boolean>;
@@ -80,17 +103,6 @@ export interface SubmissionsTable {
   before: Json<{ result?: Record<string, string>; error?: KeptFailure }> | null;
   created_at: Timestamp;
   updated_at: Timestamp;
-}
-
-/** A signed transaction of a submission; all attempts share its nonce, so that at most one can be mined. */
-export interface SubmissionAttemptsTable {
-  hash: string;
-  submission_id: string;
-  does: "write" | "nothing";
-  raw: string;
-  max_fee: string;
-  priority_fee: string;
-  created_at: Timestamp;
 }
 
 export interface ChainSettingsTable {
@@ -127,8 +139,9 @@ export interface ChainTables {
   chain_settings: ChainSettingsTable;
   lanes: LanesTable;
   account_turns: AccountTurnsTable;
-  submissions: SubmissionsTable;
-  submission_attempts: SubmissionAttemptsTable;
+  transactions: TransactionsTable;
+  attempts: AttemptsTable;
+  writes: WritesTable;
   followed_blocks: FollowedBlocksTable;
   chain_events: ChainEventsTable;
 }

@@ -101,6 +101,19 @@ describe("a PKP as an account", function () {
   });
   after(() => provider?.destroy());
 
+  it("signs the largest initcode, and 40 kB of bytes", async () => {
+    const data: Hex = `0x${"fe".repeat(49_152)}`;
+    const fields = { chainId: 31337, nonce: 0, gas: 15_000_000n, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n };
+    const { gas, ...rest } = fields;
+    const raw = await signer.signTransaction({ ...rest, type: 2, gasLimit: gas, data });
+    expect(Transaction.from(raw)).to.include({ from: pkp, data });
+    const same = await account.signTransaction({ ...fields, type: "eip1559", data });
+    expect(Transaction.from(same)).to.include({ from: pkp, data });
+    const bytes = new Uint8Array(40_000).fill(0xfe);
+    expect(verifyMessage(bytes, await signer.signMessage(bytes))).to.equal(pkp);
+    expect(verifyMessage(bytes, await account.signMessage({ message: { raw: bytes } }))).to.equal(pkp);
+  });
+
   describe("of ethers", () => {
     it("signs messages: text, text with a byte order mark, and bytes that are not UTF-8", async () => {
       expect(await signer.getAddress()).to.equal(pkp);

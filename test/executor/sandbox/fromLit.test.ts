@@ -187,7 +187,7 @@ const LIMITS: Record<string, Limit> = {
   },
   "memory of a run": { inForce: { heapMiB: 128 } },
   "code sent with a run": { inForce: { codeBytes: 16 * 2 ** 20, parseMs: 10_000 } },
-  "`js_params`": { inForce: { paramsBytes: 64 * 1024 } },
+  "`js_params`": { inForce: { paramsBytes: 128 * 1024 } },
   "response, logs": {
     inForce: { responseBytes: 100 * 1024, logsBytes: 100 * 1024 },
     beyond: async () => {
@@ -213,7 +213,7 @@ const LIMITS: Record<string, Limit> = {
   },
   "what one signature is made of": {
     inForce: {
-      signBytes: 64 * 1024,
+      signBytes: 128 * 1024,
       typedDataBytes: 16 * 1024,
       typedDataTypes: 64,
       typedDataPaths: 256,

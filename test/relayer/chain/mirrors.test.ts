@@ -11,27 +11,18 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "settings.ts": "figures only",
   "types.ts": "types only",
   "events/blockReader.ts": "events/follower.test.ts: what it reads is what the follower keeps",
+  "events/members.ts": "the routes of groups and searches ask through it",
   "events/events.ts": "events/follower.test.ts asks through it",
   "reads/reads.ts":
     "rpc/client.test.ts asks through it against unequal nodes, abi/views.test.ts holds its " +
     "decoding against the general coder",
-  "submissions/batchAuthorization.ts": "submissions/batcher.test.ts",
-  "submissions/batchSimulation.ts": "submissions/batcher.test.ts and submissions/forwards.test.ts",
-  "submissions/content.ts":
-    "submissions/forwards.test.ts and submissions/batcher.test.ts: both kinds of content, on the real contract",
-  "submissions/forwardGas.ts": "submissions/forwards.test.ts",
-  "submissions/forwardOutcomes.ts": "submissions/forwards.test.ts",
-  "submissions/forwardSimulation.ts": "submissions/forwards.test.ts",
-  "submissions/revertReason.ts": "submissions/outcomes.test.ts: why a write alone reverted",
-  "submissions/newRows.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
-  "submissions/outcomeRows.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
-  "submissions/rows.ts": "types and ids only",
-  "submissions/separatedRows.ts": "submissions/separation.test.ts",
-  "submissions/takenWrites.ts": "submissions/batcher.test.ts: each write of a batch ends once, whatever the others do",
-  "submissions/view.ts": "submissions/submitter.test.ts: what the routes show of a submission",
-  "submissions/waitingWrite.ts": "types, and the row that a write becomes",
-  "submissions/records.ts":
+  "submissions/begin.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
+  "submissions/preparation.ts": "submissions/batcher.test.ts and submissions/forwards.test.ts",
+  "submissions/rows.ts": "submissions/states.test.ts: what a caller sees of them",
+  "submissions/transactions.ts":
     "submissions/takeover.test.ts and test/system/killedRelayers.test.ts: each of its changes under two instances",
+  "submissions/waitingWrites.ts":
+    "submissions/batcher.test.ts and submissions/forwards.test.ts: each write of a batch ends once",
 };
 
 describe("tests of the chain's folder", () => {

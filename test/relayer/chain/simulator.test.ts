@@ -9,11 +9,14 @@ import { Simulator } from "../../support/simulator/history";
 import type { History, Step } from "../../support/simulator/steps";
 import { count, ofSlice, SEED, seedOfSlice } from "../../support/counts";
 
-const WRITE: Step = { do: "write", account: 0, relayer: 0, nature: "good", repeats: true };
+const WRITE = { do: "write", account: 0, relayer: 0, nature: "good", repeats: true } as const satisfies Step;
 const wait = (ms: number): Step => ({ do: "wait", ms });
 const all = (fault: "other chain" | "no receipts", ms: number): Step => ({ do: "endpoint", which: "all", fault, ms });
 
-/** Found by the simulator. */
+const BURST: Step = { do: "burst", relayer: 0, natures: ["good", "greedy", "good", "reverts"] };
+const foreign = (payer: number): Step => ({ do: "use nonce", payer });
+
+/** Found by the simulator, or what it has to find. */
 const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
   "endpoints that serve another chain for seconds take nothing back": [
     WRITE,
@@ -36,6 +39,56 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
     all("no receipts", 20_000),
     wait(40_000),
   ],
+  "a write whose block a reorg drops, and whose nonce another sender then uses, is made with another nonce": [
+    WRITE,
+    wait(6_000),
+    { do: "reorg", depth: 5, keep: false },
+    foreign(1),
+    foreign(2),
+    wait(40_000),
+  ],
+  "writes whose shared transaction fails as a whole are made once each, alone": [BURST, wait(60_000)],
+  "also when a reorg undoes the failure": [
+    BURST,
+    wait(4_000),
+    { do: "reorg", depth: 4, keep: true },
+    wait(6_000),
+    { do: "reorg", depth: 5, keep: false },
+    wait(60_000),
+  ],
+};
+
+/** Another relayer's write makes one miss its turn: the others' places are counted without it. */
+const MISSED_TURN: History = {
+  seed: 0,
+  endpoints: 1,
+  relayers: 3,
+  steps: [
+    { do: "burst", relayer: 0, natures: ["good", "reverts", "good", "good", "good"] },
+    { ...WRITE, relayer: 1, repeats: false },
+    wait(500),
+  ],
+};
+
+/** A write answered in a block that a reorg drops while nobody follows: not confirmed, but made again. */
+const NOBODY_FOLLOWED: History = {
+  seed: 26,
+  endpoints: 2,
+  relayers: 1,
+  steps: [
+    { do: "clock", ms: 18_665 },
+    { do: "endpoint", which: 1, fault: "answers lost", ms: 24_477 },
+    { do: "endpoint", which: "all", fault: "lags", ms: 3_139 },
+    WRITE,
+    { ...WRITE, account: 2 },
+    foreign(1),
+    { do: "reorg", depth: 1, keep: false },
+    { do: "clock", ms: 14_999 },
+    { do: "retention" },
+    { do: "kill", relayer: 2, nth: 8, side: "before", downMs: 2_483 },
+    WRITE,
+    { do: "reorg", depth: 3, keep: false },
+  ],
 };
 
 describe("the submission engine, simulated", function () {
@@ -48,6 +101,12 @@ describe("the submission engine, simulated", function () {
     it(name, async () =>
       expect(await simulator.run({ seed: SEED, endpoints: 1, relayers: 1, steps })).to.deep.equal([]),
     );
+
+  it("a write that missed its turn does not move the outcomes of those it would have been with", async () =>
+    expect(await simulator.run(MISSED_TURN)).to.deep.equal([]));
+
+  it("a write in a block that was dropped while nobody followed is made again", async () =>
+    expect(await simulator.run(NOBODY_FOLLOWED)).to.deep.equal([]));
 
   it("holds its promises after random histories", async () => {
     const numRuns = count(100, 5_000);

@@ -219,9 +219,9 @@ describe("runs over HTTP", function () {
     expect((await callExecutor(stack().executorSocket, "info", {})).pool).to.include({ busy: 0, queued: 0 });
   }).timeout(60_000);
 
-  it("with js_params of 64 KiB are accepted, of one byte more 413", async () => {
+  it("with js_params of 128 KiB are accepted, of one byte more 413", async () => {
     const params = (bytes: number) => ({ a: "x".repeat(bytes - '{"a":""}'.length) });
-    expect((await run({ code: ECHO, js_params: params(65_536) })).status).to.equal(200);
-    expect(codeOf(await run({ code: ECHO, js_params: params(65_537) }))).to.equal("params_too_large");
+    expect((await run({ code: ECHO, js_params: params(131_072) })).status).to.equal(200);
+    expect(codeOf(await run({ code: ECHO, js_params: params(131_073) }))).to.equal("params_too_large");
   });
 });

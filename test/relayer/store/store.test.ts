@@ -120,15 +120,15 @@ describe("the embedded store", () => {
     this.timeout(120_000);
     const { db, vacuum, close } = await openStore();
     await sql`insert into lanes (payer, address, next_nonce) values (1, 'lane', 0)`.execute(db);
-    await sql`insert into submissions (id, kind, state, payer, nonce)
-      select n::text, 'add_group', 'reserved', 1, n from generate_series(1, 2000) n`.execute(db);
+    await sql`insert into transactions (id, purpose, state, payer, nonce, gas_limit)
+      select n::text, 'writes', 'reserved', 1, n, 21000 from generate_series(1, 2000) n`.execute(db);
     const sizeAfterChanges = async (): Promise<number> => {
       // Each change of an indexed column adds an entry to every index.
-      for (const state of ["sent", "mined", "reserved"]) {
-        await sql`update submissions set state = ${state}, account_id = ${state}`.execute(db);
+      for (const state of ["pending", "mined", "reserved"]) {
+        await sql`update transactions set state = ${state}, block_number = ${state.length}`.execute(db);
         await vacuum?.();
       }
-      const size = sql<{ bytes: number }>`select pg_total_relation_size('submissions')::int8 as bytes`;
+      const size = sql<{ bytes: number }>`select pg_total_relation_size('transactions')::int8 as bytes`;
       return (await size.execute(db)).rows[0]?.bytes ?? 0;
     };
     const once = await sizeAfterChanges();

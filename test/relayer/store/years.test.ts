@@ -2,11 +2,11 @@
 import { expect } from "chai";
 import { CompiledQuery, sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";
-import { reopenOrphans, undoAbove } from "../../../relayer/chain/events/reorg";
+import { confirm, passedBlocks, reopenOrphans, undoAbove } from "../../../relayer/chain/events/reorg";
 import { Lanes } from "../../../relayer/chain/payers/lanes";
 import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
-import { SubmissionRecords } from "../../../relayer/chain/submissions/records";
-import { newSubmissionId, type Outcome } from "../../../relayer/chain/submissions/rows";
+import { newSubmissionId, type Fate, type Outcome } from "../../../relayer/chain/submissions/rows";
+import { Transactions } from "../../../relayer/chain/submissions/transactions";
 import { Credits } from "../../../relayer/credits";
 import { openStore, type Store } from "../../../relayer/store";
 import type { Db } from "../../../relayer/store/database";
@@ -16,8 +16,9 @@ import { freshAccount, reservationsOf } from "../../support/credits";
 import { notingStatements } from "../../support/statements";
 
 const GROWING = [
-  "submissions",
-  "submission_attempts",
+  "transactions",
+  "writes",
+  "attempts",
   "ledger_entries",
   "credit_reservations",
   "credit_accounts",
@@ -26,13 +27,8 @@ const GROWING = [
 ];
 const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
 
-const MINED: Outcome = {
-  state: "mined",
-  transactionHash: "0x",
-  block: { number: 1, hash: "0x" },
-  result: {},
-  charged: true,
-};
+const MINED: Fate = { state: "mined", hash: "0x", block: { number: 1, hash: "0x" } };
+const DONE: Outcome = { state: "done", result: {}, charged: true };
 
 describe("a store with years of data", function () {
   this.timeout(60_000);
@@ -48,8 +44,8 @@ describe("a store with years of data", function () {
     await makeOld(db, { submissions: 20_000, postings: 20_000 });
     await sql`insert into credit_accounts (account_id) select 'idle ' || n from generate_series(1, 5000) n`.execute(db);
     await sql`insert into run_counts select 'old ' || n, '', '', '', 1 from generate_series(1, 5000) n`.execute(db);
-    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
-      select 'old ' || n, 'old ' || n, 'write', '0x', 1, 1 from generate_series(10, 5000) n`.execute(db);
+    await sql`insert into attempts (hash, transaction_id, is_noop, raw, max_fee, priority_fee)
+      select 'old ' || n, 'old ' || n, false, '0x', 1, 1 from generate_series(10, 5000) n`.execute(db);
     await sql`analyze`.execute(db);
     await sql`insert into followed_blocks values (2, '0x2'), (3, '0x3')`.execute(db);
     await sql`insert into lanes (payer, address, next_nonce) values (1, 'new', 0)`.execute(db);
@@ -62,7 +58,7 @@ describe("a store with years of data", function () {
   }
 
   /** Two writes that share a transaction. */
-  async function batch(records: SubmissionRecords): Promise<void> {
+  async function batch(transactions: Transactions): Promise<void> {
     const writes = await Promise.all(
       [freshAccount(), freshAccount()].map(async (accountId) => {
         await new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 }).turnsOf([accountId]);
@@ -78,23 +74,18 @@ describe("a store with years of data", function () {
         return { ...write, idempotencyKey: undefined, requestId: undefined };
       }),
     );
-    const unit = await records.beginBatch({ payer: 1, gasLimit: 1n, writes });
-    if (unit === undefined) throw new Error("the batch lost its turns");
-    await records.addAttempt(unit.row, {
-      hash: `0x${unit.row.id}`,
-      does: "write",
-      raw: "0x",
-      max_fee: "1",
-      priority_fee: "1",
-    });
-    await records.markSent(unit.row.id);
-    await records.end(unit, new Map([unit.row, ...unit.members].map(({ id }) => [id, MINED])));
+    const carrier = await transactions.begin({ payer: 1, gasLimit: 1n, writes });
+    if (carrier === undefined) throw new Error("the batch lost its turns");
+    const { id } = carrier.transaction;
+    await transactions.addAttempt(id, { hash: `0x${id}`, is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" });
+    await transactions.notePending(id);
+    await transactions.end(carrier, MINED, new Map(writes.map((write) => [write.id, DONE])));
   }
 
   async function daysWork(): Promise<void> {
     const credits = creditsOver("me");
     const account: AccountId = freshAccount();
-    const records = new SubmissionRecords(db, "me", {
+    const transactions = new Transactions(db, "me", {
       onBegin: (ids, trx) => credits.reservations.bindWrites(ids, trx),
       onOutcome: (outcomes, trx) => credits.reservations.endWrites(outcomes, trx),
       onAbandon: (id) => credits.reservations.abandonWrite(id),
@@ -104,29 +95,25 @@ describe("a store with years of data", function () {
     if (turn === undefined) throw new Error("the account is busy");
     const id = newSubmissionId();
     await credits.reservations.reserveWrite({ accountId: account, submissionId: id, cents: 1 });
-    const row = await records.begin({
-      ...{
-        id,
-        accountId: account,
-        kind: "add_group",
-        payer: 1,
-        turn: turn.number,
-        calldata: "0x",
-        tag: "0x",
-        gasLimit: 1n,
-      },
+    const write = {
+      ...{ id, accountId: account, kind: "add_group", turn: turn.number, calldata: "0x", tag: "0x" },
       ...{ idempotencyKey: id, billed: true, requestId: undefined },
-    });
-    if (row === undefined) throw new Error("the write lost its turn");
+    };
+    const carrier = await transactions.begin({ payer: 1, gasLimit: 1n, writes: [write] });
+    if (carrier === undefined) throw new Error("the write lost its turn");
     expect((await queue.turnsOf([account])).size).to.equal(0);
-    await records.addAttempt(row, { hash: `0x${id}`, does: "write", raw: "0x", max_fee: "1", priority_fee: "1" });
-    await records.markSent(id);
-    await records.byIdempotencyKey(id);
-    await records.attempts(id);
-    await records.takeOver([]);
+    const attempt = { hash: `0x${id}`, is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" };
+    await transactions.addAttempt(carrier.transaction.id, attempt);
+    await transactions.notePending(carrier.transaction.id);
+    await transactions.byIdempotencyKey(id);
+    await transactions.attempts(carrier.transaction.id);
+    await transactions.takeOver([]);
+    await transactions.releaseWrites();
+    await transactions.waiting();
+    await transactions.openByState();
     await new Lanes({ db, maxInFlight: 9 }).all();
-    await records.end({ row, members: [] }, new Map([[id, MINED]]));
-    await batch(records);
+    await transactions.end(carrier, MINED, new Map([[id, DONE]]));
+    await batch(transactions);
     const { reservationId } = await credits.reservations.reserveRun({ accountId: account, limitMs: 1_000 });
     const record = {
       accountId: account,
@@ -145,6 +132,8 @@ describe("a store with years of data", function () {
     await credits.accounts.balance(account);
     await reservationsOf(db, "me").sweep();
     await reopenOrphans(db);
+    await confirm(db, 2);
+    await passedBlocks(db);
     await db.transaction().execute((trx) => undoAbove(trx, { number: 2, hash: "0x2" }));
     await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
   }
@@ -169,24 +158,25 @@ describe("a store with years of data", function () {
   it("deletes the bytes of old final writes and closed reservations, and keeps what accounting needs", async () => {
     const count = async (query: string): Promise<number> =>
       Number((await sql.raw<{ n: number }>(`select count(*) as n from ${query}`).execute(db)).rows[0]?.n);
-    const [entries, submissions] = [await count("ledger_entries"), await count("submissions")];
-    await sql`insert into submissions (id, kind, state, payer, nonce)
-      values ('filler', 'filler', 'confirmed', 1000, 100000), ('open', 'filler', 'sent', 1000, 100001)`.execute(db);
-    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee, created_at)
-      select '0x' || id, id, 'nothing', '0x', 1, 1, now() - interval '8 days'
-      from unnest(array['old 0', 'filler', 'open']) id`.execute(db);
-    await sql`update submissions set updated_at = now() - interval '8 days'
-      where id in ('old 0', 'old 10', 'filler', 'open')`.execute(db);
+    const [entries, submissions] = [await count("ledger_entries"), await count("writes")];
+    await sql`insert into transactions (id, purpose, state, payer, nonce, gas_limit)
+      values ('noop', 'noop', 'confirmed', 1000, 100000, 1), ('open', 'noop', 'pending', 1000, 100001, 1)`.execute(db);
+    await sql`insert into attempts (hash, transaction_id, is_noop, raw, max_fee, priority_fee, created_at)
+      select '0x' || id, id, true, '0x', 1, 1, now() - interval '8 days'
+      from unnest(array['old 0', 'noop', 'open']) id`.execute(db);
+    for (const table of ["transactions", "writes"])
+      await sql`update ${sql.table(table)} set updated_at = now() - interval '8 days'
+        where id in ('old 0', 'old 10', 'noop', 'open')`.execute(db);
     await sql`update credit_reservations set closed_at = now() - interval '8 days'
       where id in (select id from credit_reservations where state <> 'held' limit 700)`.execute(db);
     await sql`insert into instances (id, renewed_at) values ('long gone', now() - interval '2 days')`.execute(db);
-    const [bytes, closed] = [await count("submissions where calldata is not null"), await count("credit_reservations")];
+    const [bytes, closed] = [await count("writes where calldata is not null"), await count("credit_reservations")];
     await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
-    expect(await count("submissions where calldata is not null")).to.equal(bytes - 2);
-    const attemptsOf = (id: string): Promise<number> => count(`submission_attempts where submission_id = '${id}'`);
-    expect([await attemptsOf("old 0"), await attemptsOf("filler"), await attemptsOf("open")]).to.eql([0, 0, 1]);
+    expect(await count("writes where calldata is not null")).to.equal(bytes - 2);
+    const attemptsOf = (id: string): Promise<number> => count(`attempts where transaction_id = '${id}'`);
+    expect([await attemptsOf("old 0"), await attemptsOf("noop"), await attemptsOf("open")]).to.eql([0, 0, 1]);
     expect(await count("credit_reservations")).to.equal(closed - 700);
     expect(await count("instances where id = 'long gone'")).to.equal(0);
-    expect([await count("ledger_entries"), await count("submissions")]).to.deep.equal([entries, submissions + 2]);
+    expect([await count("ledger_entries"), await count("writes")]).to.deep.equal([entries, submissions]);
   });
 });

@@ -8,20 +8,18 @@ import type { Db } from "../../../relayer/store/database";
 import { enqueue } from "../../../relayer/store/outbox";
 import { recordEnds } from "../../../relayer/credits/runRecords";
 import { creditIntent } from "../../../relayer/credits/payments/books";
+import { insertWrite } from "../../support/writeRows";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { insertWebhook } from "../../support/webhookBed";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
 
-async function webhook(db: Db, accountId: AccountId, events: readonly string[], state: "on" | "off" = "on") {
-  const id = `wh_${randomBytes(16).toString("hex")}`;
-  const off_reason = state === "off" ? "owner" : null;
-  const values = { id, account_id: accountId, url: "https://example.com", events: JSON.stringify(events) };
-  await db
-    .insertInto("webhooks")
-    .values({ ...values, description: "", state, off_reason, succeeded_at: null, failing_since: null })
-    .execute();
-  return id;
-}
+const webhook = (
+  db: Db,
+  accountId: AccountId,
+  events: readonly string[],
+  state: "on" | "off" = "on",
+): Promise<string> => insertWebhook(db, accountId, { events: [...events], state });
 
 const sent = (db: Db, webhookId: string): Promise<{ id: string; type: string; data: Record<string, unknown> }[]> =>
   db
@@ -191,18 +189,17 @@ describe("the outbox of webhooks", () => {
     await sql`insert into lanes (payer, address, next_nonce) values (990, ${`0x${"99".repeat(20)}`}, 0)
       on conflict do nothing`.execute(db);
     const submission = randomBytes(16).toString("hex");
-    await sql`insert into submissions (id, account_id, kind, state, payer, nonce)
-      values (${submission}, ${account}, 'add_group', 'sent', 990, ${Math.floor(Math.random() * 1e9)})`.execute(db);
+    const nonce = Math.floor(Math.random() * 1e9);
+    await insertWrite(db, { id: submission, account, payer: 990, nonce, state: "pending" });
     const become = (change: string): Promise<unknown> =>
-      sql`update submissions set ${sql.raw(change)} where id = ${submission}`.execute(db);
-    await become(`state = 'mined', result = '{"group_id":"1"}'`);
-    await become("state = 'confirmed'");
+      sql`update writes set ${sql.raw(change)} where id = ${submission}`.execute(db);
+    await become(`state = 'done', result = '{"group_id":"1"}'`);
     // A reorg: the same outcome again, then another one.
-    await become(`state = 'sent', before = '{"result":{"group_id":"1"}}'`);
-    await become("state = 'mined'");
-    await become("state = 'sent'");
-    await become(`state = 'changed', error = '{"code":"write_reverted","detail":"","facts":{}}'`);
-    await sql`delete from submissions where id = ${submission}`.execute(db);
+    await become(`state = 'carried', result = null, before = '{"result":{"group_id":"1"}}'`);
+    await become(`state = 'done', result = '{"group_id":"1"}'`);
+    await become("state = 'carried', result = null");
+    await become(`state = 'failed', error = '{"code":"write_reverted","detail":"","facts":{}}'`);
+    await sql`delete from writes where id = ${submission}`.execute(db);
     const messages = await sent(db, id);
     expect(messages.map(({ type }) => type)).to.deep.equal(["write.confirmed", "write.failed"]);
     expect(messages[0]?.data).to.deep.equal({

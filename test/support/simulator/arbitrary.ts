@@ -24,9 +24,18 @@ const write = fc.record({
   relayer,
   nature: fc.oneof(
     { weight: 8, arbitrary: fc.constant("good" as const) },
-    { weight: 1, arbitrary: fc.constantFrom("refused" as const, "reverts" as const) },
+    { weight: 2, arbitrary: fc.constantFrom("refused" as const, "reverts" as const, "greedy" as const) },
   ),
   repeats: fc.boolean(),
+});
+/** Writes that arrive together, so that they share a transaction if the lanes are busy. */
+const burst = fc.record({
+  do: fc.constant("burst" as const),
+  relayer,
+  natures: fc.array(
+    fc.constantFrom("good" as const, "good" as const, "good" as const, "greedy" as const, "reverts" as const),
+    { minLength: 3, maxLength: 6 },
+  ),
 });
 const wait = fc.record({ do: fc.constant("wait" as const), ms });
 const endpoint = fc.record({
@@ -62,6 +71,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
   steps: fc.array(
     fc.oneof(
       { weight: 4, arbitrary: write },
+      { weight: 2, arbitrary: burst },
       { weight: 4, arbitrary: wait },
       { weight: 3, arbitrary: endpoint },
       { weight: 3, arbitrary: reorg },

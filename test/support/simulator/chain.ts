@@ -9,8 +9,11 @@ import { unionOf } from "../../../relayer/chain/events/bloom";
 export const CONTRACT_ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
 export const payerAddress = (payer: number): string => getAddress(zeroPadValue(toBeHex(0xaa00 + payer), 20));
 
-/** What a write does: succeeds, is refused by the simulation, or reverts only once it is mined. */
-export type Nature = "good" | "refused" | "reverts";
+/**
+ * What a write does: succeeds, is refused by the simulation, reverts only once it is mined, or succeeds alone and
+ * leaves too little gas for others, so that their transaction fails as a whole.
+ */
+export type Nature = "good" | "refused" | "reverts" | "greedy";
 
 /** An `addGroup` of the history. */
 export interface Call {
@@ -228,10 +231,12 @@ export class SimulatedChain {
     groups: Map<string, number>,
   ): { logs: { topics: readonly string[]; data: string }[]; isDone: boolean } {
     const logs: { topics: readonly string[]; data: string }[] = [];
+    if (calls.length > 1 && calls.some((data) => this.calls.get(data)?.nature === "greedy"))
+      return { logs, isDone: false };
     for (const [index, data] of calls.entries()) {
       const call = this.calls.get(data);
       if (call === undefined) continue;
-      if (call.nature !== "good") {
+      if (call.nature === "refused" || call.nature === "reverts") {
         if (calls.length === 1) return { logs: [], isDone: false };
         logs.push(CONTRACT.encodeEventLog("CallFailed", [index, REFUSAL]));
         continue;

@@ -6,7 +6,8 @@ import { keccak256, toUtf8Bytes } from "ethers";
 import { sql, type PostgresPool } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import { encodeWrite } from "../../../relayer/chain/abi/contract";
-import { wantPayers } from "../../../relayer/chain/submissions/operations";
+import { wantPayers } from "../../../relayer/chain/payers/wanted";
+import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN } from "../../../relayer/chain/submissions/states";
 import { openStore, type Store } from "../../../relayer/store/index";
 import { dropOld } from "../../../relayer/store/retention";
 import { seeded } from "../counts";
@@ -25,8 +26,9 @@ const DETAIL_DAYS = 40 / 86_400;
 /** After the faults have ended, everything has to be settled within this time. */
 const QUIET_MS = 180_000;
 const TABLES = [
-  "submission_attempts",
-  "submissions",
+  "writes",
+  "attempts",
+  "transactions",
   "lanes",
   "account_turns",
   "chain_events",
@@ -154,6 +156,10 @@ class Run {
         return void (await this.time.pass(step.ms));
       case "write":
         return this.#write(step);
+      case "burst":
+        for (const [account, nature] of step.natures.entries())
+          this.#write({ account, relayer: step.relayer, nature, repeats: true });
+        return;
       case "endpoint":
         return this.#faultOfEndpoint(step);
       case "executor down":
@@ -221,7 +227,7 @@ class Run {
     }
   }
 
-  #write({ account: n, relayer, nature, repeats }: Extract<Step, { do: "write" }>): void {
+  #write({ account: n, relayer, nature, repeats }: Omit<Extract<Step, { do: "write" }>, "do">): void {
     const account = keccak256(toUtf8Bytes(`account ${n}`));
     const name = `write ${this.wishes.length}`;
     const data = encodeWrite({ functionName: "addGroup", args: [account, name, "", [], []] });
@@ -234,8 +240,9 @@ class Run {
   async #ask(wish: Wish, relayer: SimulatedRelayer): Promise<void> {
     this.#asking += 1;
     try {
-      const { result } = await relayer.addGroup(wish.account, wish.name, wish.name);
+      const { result, submissionId } = await relayer.addGroup(wish.account, wish.name, wish.name);
       wish.answer = "done";
+      wish.submission = submissionId;
       wish.group = result.group_id ?? "";
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
@@ -271,9 +278,10 @@ class Run {
 
   async #isQuiet(): Promise<boolean> {
     const { rows } = await sql<{ open: number; followed: number; newest: number }>`
-      select (select count(*)::int4 from submissions where state in ('reserved', 'signed', 'sent')) as open,
+      select (select count(*)::int4 from transactions where ${TRANSACTION_IS_OPEN})
+          + (select count(*)::int4 from writes where ${WRITE_IS_OPEN}) as open,
         (select coalesce(max(number), -1)::int4 from followed_blocks) as followed,
-        (select coalesce(max(block_number), 0)::int4 from submissions) as newest`.execute(this.store.db);
+        (select coalesce(max(block_number), 0)::int4 from transactions) as newest`.execute(this.store.db);
     const { open, followed, newest } = rows[0] ?? { open: 1, followed: 0, newest: 0 };
     const lanes = await this.store.db.selectFrom("lanes").select(["payer", "next_nonce"]).execute();
     const { nonces } = this.chain.head;

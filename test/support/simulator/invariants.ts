@@ -1,6 +1,7 @@
 /** What must hold once faults have ended, read off the final chain and the store. */
 import { sql } from "kysely";
-import { hasOutcome, type SubmissionState } from "../../../relayer/chain/submissions/states";
+import { CONTRACT } from "../../../relayer/chain/abi/contract";
+import { hasOutcome, TRANSACTION_IS_OPEN, type WriteState } from "../../../relayer/chain/submissions/states";
 import type { Store } from "../../../relayer/store/index";
 import type { SimulatedChain } from "./chain";
 import { FINALITY_DEPTH, SIGNUP_CENTS } from "./relayer";
@@ -15,36 +16,41 @@ interface Run {
 
 interface Kept {
   readonly id: string;
-  readonly account_id: string | null;
+  readonly account_id: string;
   readonly kind: string;
-  readonly state: SubmissionState;
+  readonly state: WriteState;
   readonly charged: boolean;
   readonly error: { readonly code: string; readonly detail: string } | null;
   readonly result: { readonly group_id?: string } | null;
-  readonly transaction_hash: string | null;
-  readonly batch_id: string | null;
+  readonly hash: string | null;
   readonly payer: number;
   readonly nonce: number | null;
 }
 
-/** How often each write is on the canonical chain, by name. */
+/** How often each write was executed on the canonical chain, by name. */
 function executions({ chain }: Run): ReadonlyMap<string, number> {
   const count = new Map<string, number>();
-  for (const { transactions } of chain.blocks)
-    for (const { calls } of transactions)
-      for (const data of calls) {
-        const call = chain.calls.get(data);
-        if (call?.nature === "good") count.set(call.name, (count.get(call.name) ?? 0) + 1);
+  for (const { receipts } of chain.blocks)
+    for (const { logs } of receipts)
+      for (const log of logs) {
+        const event = CONTRACT.parseLog(log);
+        if (event?.name !== "GroupAdded") continue;
+        const name = String(event.args[2]);
+        count.set(name, (count.get(name) ?? 0) + 1);
       }
   return count;
 }
 
 export async function violations(run: Run, isSettled: boolean): Promise<readonly string[]> {
-  const { rows: kept } = await sql<Kept>`select * from submissions`.execute(run.store.db);
+  const { rows: kept } = await sql<Kept>`
+    select writes.*, hash, payer, nonce from writes join transactions on transactions.id = transaction_id`.execute(
+    run.store.db,
+  );
   return [
     ...ofWishes(run),
     ...openOnes(run, kept, isSettled),
     ...falseRecords(run, kept),
+    ...(await openTransactions(run, isSettled)),
     ...(await ofEvents(run)),
     ...(await ofBooks(run, kept)),
     ...(await ofLanes(run)),
@@ -59,7 +65,8 @@ function ofWishes(run: Run): readonly string[] {
     const why = error === undefined ? "" : ` ${error.code}: ${error.detail}`;
     const said = `${name} (${nature}) answered “${answer}”${why}`;
     if (!expected.includes(times)) return [`${said}, executed ${times} times`];
-    if (answer === "refused" && nature === "good") return [`${said}, though nothing is wrong with it`];
+    const isFine = nature === "good" || nature === "greedy";
+    if (answer === "refused" && isFine) return [`${said}, though nothing is wrong with it`];
     return [];
   });
 }
@@ -71,18 +78,35 @@ function openOnes({ wishes }: Run, kept: readonly Kept[], isSettled: boolean): r
     "not everything was settled in time",
     ...unanswered.map(({ name, error }) => `${name} has no final answer: ${error?.code} ${error?.detail}`),
     ...kept
-      .filter(({ state }) => !hasOutcome(state))
+      .filter((write) => !hasOutcome(write))
       .map(({ kind, state, payer, nonce }) => `open for ever: ${kind} ${state}, payer ${payer}, nonce ${nonce}`),
   ];
 }
 
-/** A record that a write happened, or did not, must be the truth. */
-function falseRecords({ chain }: Run, kept: readonly Kept[]): readonly string[] {
-  return kept.flatMap(({ id, account_id, state, transaction_hash, kind, error }) => {
-    if (account_id === null || !hasOutcome(state)) return [];
-    const receipt = transaction_hash === null ? undefined : chain.receipt(transaction_hash, chain.head.number);
+async function openTransactions({ store }: Run, isSettled: boolean): Promise<readonly string[]> {
+  if (isSettled) return [];
+  const { rows } = await sql<{ purpose: string; state: string; payer: number; nonce: number }>`
+    select * from transactions where ${TRANSACTION_IS_OPEN}`.execute(store.db);
+  return rows.map(
+    ({ purpose, state, payer, nonce }) => `open for ever: transaction ${purpose} ${state}, ${payer}, nonce ${nonce}`,
+  );
+}
+
+/** A record that a write happened, or did not, must be the truth, and so must be what it made. */
+function falseRecords({ chain, wishes }: Run, kept: readonly Kept[]): readonly string[] {
+  const wishOf = new Map(wishes.map((wish) => [wish.submission, wish]));
+  return kept.flatMap((write) => {
+    const { id, state, hash, kind, error, result } = write;
+    if (!hasOutcome(write)) return [];
+    const receipt = hash === null ? undefined : chain.receipt(hash, chain.head.number);
     const is = `${kind} ${id} is ${state}${error === null ? "" : ` (${error.detail})`}`;
-    if (transaction_hash !== null && receipt === undefined) return [`${is} by a transaction that is not on the chain`];
+    if (hash !== null && receipt === undefined) return [`${is} by a transaction that is not on the chain`];
+    const wish = wishOf.get(id);
+    const made = receipt?.logs
+      .map((log) => CONTRACT.parseLog(log))
+      .find((event) => event?.name === "GroupAdded" && event.args[2] === wish?.name);
+    if (state === "done" && wish !== undefined && String(made?.args[1]) !== result?.group_id)
+      return [`${is} with group ${result?.group_id}, which on the chain is ${String(made?.args[1])}`];
     return [];
   });
 }

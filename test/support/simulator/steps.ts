@@ -13,6 +13,7 @@ export type Step =
       readonly nature: Nature;
       readonly repeats: boolean;
     }
+  | { readonly do: "burst"; readonly relayer: number; readonly natures: readonly Nature[] }
   | { readonly do: "endpoint"; readonly which: number | "all"; readonly fault: EndpointFault; readonly ms: number }
   | { readonly do: "executor down"; readonly ms: number }
   | { readonly do: "no blocks"; readonly ms: number }
@@ -48,5 +49,6 @@ export interface Wish {
   /** `open`: the client has no final answer. */
   answer: "open" | "done" | "refused" | "told it did not happen";
   group?: string;
+  submission?: string;
   error?: KeywrightError;
 }

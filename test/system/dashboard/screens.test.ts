@@ -55,7 +55,7 @@ describe("the dashboard's screens", function () {
     await open();
     const days = dashboard.page.getByRole("region", { name: "The last 30 days" });
     await days.getByRole("img", { name: `Runs by day over the last 30 days: ${RUNS} runs in all` }).waitFor();
-    await days.getByRole("img", { name: "Spending by day over the last 30 days: $0.53 in all" }).waitFor();
+    await days.getByRole("img", { name: "Spending by day over the last 30 days: $0.55 in all" }).waitFor();
     const counts = await dashboard.page.getByRole("region", { name: "At a glance" }).innerText();
     expect(counts.replaceAll(/\s+/g, " ")).to.match(/PKPs 0 Groups 1 Actions 0 Usage keys 1/);
     dashboard.expectCalm();

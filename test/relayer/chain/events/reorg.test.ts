@@ -71,7 +71,8 @@ describe("reorgs deeper than finality", function () {
     await chain.submit(newAccount(account));
     await bed.followed();
     const [id = ""] = await confirmedWrites(account, ["emptied"]);
-    await bed.store.db.deleteFrom("submission_attempts").where("submission_id", "=", id).execute();
+    const carrier = bed.store.db.selectFrom("writes").select("transaction_id").where("id", "=", id);
+    await bed.store.db.deleteFrom("attempts").where("transaction_id", "=", carrier).execute();
     const fork = await dropBlocks(1 + FINALITY + 2);
     await eventually("it says that it stands still", standsStill);
     await rewind(bed.store.db, fork);

@@ -82,9 +82,10 @@ describe("fees", function () {
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     const { submissionId } = await chain.submit(addGroup(account, "expensive"));
     const attempts = await bed.store.db
-      .selectFrom("submission_attempts")
+      .selectFrom("attempts")
+      .innerJoin("writes", "writes.transaction_id", "attempts.transaction_id")
       .select("hash")
-      .where("submission_id", "=", submissionId)
+      .where("writes.id", "=", submissionId)
       .execute();
     expect(attempts.length).to.be.greaterThan(12);
     await eventually("nothing is open", async () => Object.keys((await chain.stats()).open).length === 0);

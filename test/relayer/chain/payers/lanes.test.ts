@@ -14,11 +14,11 @@ describe("the slots of a lane", () => {
 
   const begun = (id: string, nonce: number): Promise<unknown> =>
     store.db
-      .insertInto("submissions")
-      .values({ id, kind: "filler", state: "sent", payer: 1, nonce, gas_limit: 21_000, cancelled: true })
+      .insertInto("transactions")
+      .values({ id, purpose: "noop", state: "pending", payer: 1, nonce, gas_limit: 21_000 })
       .execute();
   const ended = (id: string): Promise<unknown> =>
-    store.db.updateTable("submissions").set({ state: "mined" }).where("id", "=", id).execute();
+    store.db.updateTable("transactions").set({ state: "mined" }).where("id", "=", id).execute();
 
   it("an outcome of an uncounted transaction frees no slot", async () => {
     const lanes = new Lanes({ db: store.db, maxInFlight: 1 });

@@ -6,6 +6,7 @@ import type { AccountId } from "../../../../protocol/ids";
 import { AccountQueue } from "../../../../relayer/chain/submissions/accountQueue";
 import type { Db } from "../../../../relayer/store/database";
 import { sharedStore } from "../../../support/store";
+import { insertWrite } from "../../../support/writeRows";
 
 const account = (): AccountId => `0x${randomBytes(32).toString("hex")}` as AccountId;
 const tooLate = (): KeywrightError => new KeywrightError("timed_out", "too late");
@@ -88,12 +89,10 @@ describe("the queue of an account", () => {
     const id = randomBytes(16).toString("hex");
     const payer = 902;
     await db.insertInto("lanes").values({ payer, address: account(), next_nonce: 1 }).execute();
-    await db
-      .insertInto("submissions")
-      .values({ id, account_id: busy, kind: "addGroup", state: "reserved", payer, nonce: 0, instance_id: "elsewhere" })
-      .execute();
+    await insertWrite(db, { id, account: busy, payer, nonce: 0, state: "reserved" });
     const turns = await queue.turnsOf([fresh, old, busy]);
-    await db.deleteFrom("submissions").where("id", "=", id).execute();
+    await db.deleteFrom("writes").where("id", "=", id).execute();
+    await db.deleteFrom("transactions").where("payer", "=", payer).execute();
     await db.deleteFrom("lanes").where("payer", "=", payer).execute();
     expect([...turns].map(([key, { number }]) => [key, number])).to.deep.equal([
       [fresh, 0],

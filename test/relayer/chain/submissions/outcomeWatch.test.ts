@@ -3,11 +3,10 @@
  * one query for all.
  */
 import { expect } from "chai";
-import { OutcomeFeed } from "../../../../relayer/chain/submissions/outcomeFeed";
-import { OutcomeWatch } from "../../../../relayer/chain/submissions/outcomeWatch";
-import type { SubmissionRow } from "../../../../relayer/chain/submissions/rows";
+import { OutcomeFeed, OutcomeWatch } from "../../../../relayer/chain/submissions/outcomeWatch";
+import type { CarriedWrite, Carrier } from "../../../../relayer/chain/submissions/rows";
 
-const row = (id: string): SubmissionRow => ({ id, state: "mined" }) as SubmissionRow;
+const write = (id: string): CarriedWrite => ({ id, state: "done" }) as CarriedWrite;
 const soon = (): number => Date.now() + 10_000;
 
 describe("the watch for outcomes", () => {
@@ -18,18 +17,18 @@ describe("the watch for outcomes", () => {
   let watch: OutcomeWatch;
   beforeEach(() => {
     [feed, looks, stored, isAway] = [new OutcomeFeed(), [], new Set(), false];
-    const ended = async (ids: readonly string[]): Promise<SubmissionRow[]> => {
+    const ended = async (ids: readonly string[]): Promise<CarriedWrite[]> => {
       looks.push(ids);
       if (isAway) throw new Error("away");
-      return ids.filter((id) => stored.has(id)).map(row);
+      return ids.filter((id) => stored.has(id)).map(write);
     };
-    watch = new OutcomeWatch({ records: { ended }, outcomes: feed });
+    watch = new OutcomeWatch({ transactions: { ended }, outcomes: feed });
   });
 
   it("gets this instance's at once, for every waiting call, without a query", async () => {
     const waiting = [watch.next("one", soon()), watch.next("one", soon())];
-    feed.publish(row("other"));
-    feed.publish(row("one"));
+    feed.publishWrite(write("other"));
+    feed.publishWrite(write("one"));
     expect((await Promise.all(waiting)).map((found) => found?.id)).to.deep.equal(["one", "one"]);
     expect(looks).to.deep.equal([]);
   });
@@ -51,5 +50,20 @@ describe("the watch for outcomes", () => {
     expect(await watch.next("never", Date.now() + 20)).to.equal(undefined);
     await new Promise((resolve) => setTimeout(resolve, 600));
     expect(looks).to.deep.equal([]);
+  });
+});
+
+describe("the feed of outcomes", () => {
+  it("notifies every listener of each transaction and of its writes, in order", () => {
+    const feed = new OutcomeFeed();
+    const heard: string[] = [];
+    const carrier = { transaction: { id: "t" }, writes: [{ id: "one" }, { id: "two" }] } as unknown as Carrier;
+    feed.publish(carrier);
+    feed.onTransaction(({ transaction }) => heard.push(`first ${transaction.id}`));
+    feed.onTransaction(({ transaction }) => heard.push(`second ${transaction.id}`));
+    feed.onWrite(({ id }) => heard.push(id));
+    feed.publish(carrier);
+    feed.publishWrite({ id: "three" } as CarriedWrite);
+    expect(heard).to.deep.equal(["first t", "second t", "one", "two", "three"]);
   });
 });

@@ -9,8 +9,8 @@ import { RpcError } from "../../../../protocol/rpc/errors";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import type { Receipt } from "../../../../relayer/chain/abi/receipts";
 import type { RpcClient } from "../../../../relayer/chain/rpc/client";
-import { lostOutcomes, outcomesOf } from "../../../../relayer/chain/submissions/outcomes";
-import { BATCH, type SubmissionRow, type Unit } from "../../../../relayer/chain/submissions/rows";
+import { outcomesOf } from "../../../../relayer/chain/submissions/outcomes";
+import type { Carrier, TransactionRow, WriteRow } from "../../../../relayer/chain/submissions/rows";
 
 const ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3" as Address;
 const [ONE, TWO] = [`0x${"11".repeat(32)}`, `0x${"22".repeat(32)}`];
@@ -19,20 +19,11 @@ const unknownGroup = CONTRACT.encodeErrorResult(
   CONTRACT.getError("UnknownGroup")?.inputs.map(() => 5n) ?? [],
 );
 
-const row = (facts: Partial<SubmissionRow>): SubmissionRow =>
-  ({
-    id: "id",
-    kind: "addGroup",
-    account_id: ONE,
-    calldata: "0x",
-    gas_limit: 9,
-    signer: null,
-    ...facts,
-  }) as SubmissionRow;
-const batch: Unit = {
-  row: row({ id: "batch", kind: BATCH, account_id: null }),
-  members: [row({ id: "first" }), row({ id: "second", account_id: TWO })],
-};
+const write = (facts: Partial<WriteRow>): WriteRow =>
+  ({ id: "id", kind: "addGroup", account_id: ONE, calldata: "0x", place: 0, signer: null, ...facts }) as WriteRow;
+const carrierOf = (...writes: WriteRow[]): Carrier => ({ transaction: { gas_limit: 9 } as TransactionRow, writes });
+const single = carrierOf(write({}));
+const shared = carrierOf(write({ id: "first" }), write({ id: "second", account_id: TWO, place: 1 }));
 
 const fillerOf = ({ baseType }: ParamType): unknown => ({ string: "", array: [], address: ADDRESS })[baseType] ?? 0n;
 function log(name: string, known: Readonly<Record<string, unknown>>): Receipt["logs"][number] {
@@ -58,55 +49,46 @@ const nodeSaying = (reason: string | undefined): RpcClient =>
     },
   }) as unknown as RpcClient;
 const outcomes = async (
-  unit: Unit,
+  carrier: Carrier,
   given: Receipt,
-  { does = "write", reason }: { does?: Parameters<typeof outcomesOf>[3]; reason?: string } = {},
+  { isNoop = false, reason }: { isNoop?: boolean; reason?: string } = {},
 ): Promise<object> =>
   Object.fromEntries(
-    [...(await outcomesOf(nodeSaying(reason), ADDRESS, unit, does, given))].map(
+    [...(await outcomesOf(nodeSaying(reason), ADDRESS, carrier, { is_noop: isNoop }, given))].map(
       ([id, { state, charged, result, error }]) => [id, [state, charged, result ?? error?.code]],
     ),
   );
 
 describe("outcomes", () => {
-  it("of a batch are each write's own: one that failed alone is named, and costs nothing", async () => {
+  it("of a shared transaction are each write's own: one that failed alone is named, and costs nothing", async () => {
     const given = receipt(
       1,
       log("GroupAdded", { id: ONE, groupId: 3 }),
       log("CallFailed", { index: 1, reason: unknownGroup }),
     );
-    expect(await outcomes(batch, given)).to.deep.equal({
-      batch: ["mined", true, {}],
-      first: ["mined", true, { group_id: "3" }],
+    expect(await outcomes(shared, given)).to.deep.equal({
+      first: ["done", true, { group_id: "3" }],
       second: ["failed", false, "unknown_group"],
     });
   });
 
-  it("of a batch that reverted as a whole charge no account", async () => {
-    expect(await outcomes(batch, receipt(0))).to.deep.equal({
-      batch: ["failed", false, "chain_unavailable"],
-      first: ["failed", false, "chain_unavailable"],
-      second: ["failed", false, "chain_unavailable"],
-    });
+  it("of a shared transaction that reverted as a whole are none: its writes wait for others", async () => {
+    expect(await outcomes(shared, receipt(0))).to.deep.equal({});
   });
 
   it("of a single write that reverted include the reason, where the node gives one, and are charged", async () => {
-    const unit = { row: row({}), members: [] };
-    expect(await outcomes(unit, receipt(0), { reason: unknownGroup })).to.deep.equal({
+    expect(await outcomes(single, receipt(0), { reason: unknownGroup })).to.deep.equal({
       id: ["failed", true, "unknown_group"],
     });
-    expect(await outcomes(unit, receipt(0))).to.deep.equal({ id: ["failed", true, "write_reverted"] });
-    expect(await outcomes(unit, receipt(1, log("GroupAdded", { id: ONE, groupId: 9 })))).to.deep.equal({
-      id: ["mined", true, { group_id: "9" }],
+    expect(await outcomes(single, receipt(0))).to.deep.equal({ id: ["failed", true, "write_reverted"] });
+    expect(await outcomes(single, receipt(1, log("GroupAdded", { id: ONE, groupId: 9 })))).to.deep.equal({
+      id: ["done", true, { group_id: "9" }],
     });
   });
 
-  it("of a nonce without effect, or used by another transaction, are free", async () => {
-    expect(await outcomes({ row: row({}), members: [] }, receipt(1), { does: "nothing" })).to.deep.equal({
-      id: ["expired", false, "chain_unavailable"],
+  it("of a nonce that a no-op used are free", async () => {
+    expect(await outcomes(single, receipt(1), { isNoop: true })).to.deep.equal({
+      id: ["abandoned", false, "chain_unavailable"],
     });
-    expect([...lostOutcomes(batch).values()].map(({ state, charged }) => [state, charged])).to.deep.equal(
-      Array(3).fill(["expired", false]),
-    );
   });
 });

@@ -1,9 +1,47 @@
 import { expect } from "chai";
-import { hasOutcome, OPEN_STATES, SUBMISSION_STATES } from "../../../../relayer/chain/submissions/states";
+import { viewOf } from "../../../../relayer/chain/submissions/rows";
+import type { CarriedWrite } from "../../../../relayer/chain/submissions/rows";
 
-describe("states of a submission", () => {
-  it("are open or have an outcome, never both", () => {
-    for (const state of SUBMISSION_STATES)
-      expect(hasOutcome(state), state).to.equal(!(OPEN_STATES as readonly string[]).includes(state));
+const FAILURE = { code: "unknown_group", detail: "", facts: {} };
+const shown = (
+  state: CarriedWrite["state"],
+  ofTransaction: CarriedWrite["transaction"]["state"],
+  facts: Partial<CarriedWrite> = {},
+): string =>
+  viewOf({
+    before: null,
+    result: null,
+    error: null,
+    ...facts,
+    state,
+    transaction: { state: ofTransaction, hash: null, block_number: null, block_hash: null },
+  } as CarriedWrite).state;
+
+describe("the state that a caller sees", () => {
+  it("is the transaction's, until the write has its outcome", () => {
+    expect(["reserved", "signed", "pending"].map((state) => shown("carried", state as "signed"))).to.deep.equal([
+      "reserved",
+      "signed",
+      "sent",
+    ]);
+    expect([shown("done", "mined"), shown("done", "confirmed")]).to.deep.equal(["mined", "confirmed"]);
+    expect([shown("failed", "confirmed"), shown("abandoned", "mined")]).to.deep.equal(["failed", "expired"]);
+  });
+
+  it("starts anew for a write that its transaction did not carry out", () => {
+    for (const [state, of] of [
+      ["carried", "mined"],
+      ["waiting", "confirmed"],
+      ["waiting", "displaced"],
+    ] as const)
+      expect(shown(state, of)).to.equal("reserved");
+  });
+
+  it("is `changed` only where the outcome differs from one before a reorg", () => {
+    const before = { result: { group_id: "1" } };
+    expect(shown("done", "mined", { before, result: { group_id: "1" } })).to.equal("mined");
+    expect(shown("done", "mined", { before, result: { group_id: "2" } })).to.equal("changed");
+    expect(shown("failed", "mined", { before, error: FAILURE })).to.equal("changed");
+    expect(shown("failed", "mined", { before: { error: FAILURE }, error: FAILURE })).to.equal("failed");
   });
 });

@@ -1,21 +1,32 @@
 /**
- * Encodes and simulates the writes taken for one transaction, and limits them to what it can hold. A write that would
- * fail gets its named error; one that does not fit waits for a later transaction, or goes alone.
+ * Prepares the writes taken for one transaction: encodes and simulates them, limits them to what it can hold, and has
+ * the executor authorize each by its own credential. A write that would fail gets its named error; one that does not
+ * fit waits for a later transaction, or goes alone.
  */
-import { KeywrightError } from "../../../protocol/errors";
+import { defined } from "../../../protocol/defined";
+import { isErrorCode, KeywrightError } from "../../../protocol/errors";
+import type { ExecutorAnswer, ExecutorRequest, TaggedCall } from "../../../protocol/executor";
 import { forwarderCalldata } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
 import type { FeeOracle } from "../payers/fees";
 import type { Lane } from "../payers/lanes";
 import type { RpcClient } from "../rpc/client";
-import { bytesOf, contentOf, isMadeInTurn, mayShare } from "./content";
-import { limitOfForwards } from "./forwardGas";
-import { simulateForward } from "./forwardSimulation";
+import type { ExecutorPort } from "../types";
+import { limitOfForwards, simulateForward } from "./forwards";
 import type { Simulation } from "./simulation";
-import type { TakenWrites } from "./takenWrites";
-import type { InTurn, Made, Tried } from "./waitingWrite";
+import {
+  bytesOf,
+  contentOf,
+  isMadeInTurn,
+  mayShare,
+  type Authorized,
+  type InTurn,
+  type Made,
+  type TakenWrites,
+  type Tried,
+} from "./waitingWrites";
 
-export interface BatchSimulationOptions {
+export interface PreparationOptions {
   readonly simulation: Simulation;
   readonly fees: FeeOracle;
   readonly rpc: RpcClient;
@@ -31,10 +42,10 @@ export interface BatchSimulationOptions {
 /** Nodes accept no transaction above 128 KiB. */
 const MOST_BYTES_TOGETHER = 120_000;
 
-export class BatchSimulation {
-  readonly #options: BatchSimulationOptions;
+export class Preparation {
+  readonly #options: PreparationOptions;
 
-  constructor(options: BatchSimulationOptions) {
+  constructor(options: PreparationOptions) {
     this.#options = options;
   }
 
@@ -145,3 +156,44 @@ export class BatchSimulation {
 }
 
 const sizeOf = (tried: readonly Tried[]): number => tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);
+
+/** A forward request is authorized by its signature. */
+export async function authorize(
+  executor: ExecutorPort,
+  tried: readonly Tried[],
+  taken: TakenWrites,
+): Promise<readonly Authorized[]> {
+  const [first] = tried;
+  if (first === undefined) return [];
+  if ("forward" in first.content)
+    return tried.map((item) => ({ ...item, call: { calldata: item.calldata, tag: null } }));
+  const { requestId } = first.waiting.request;
+  const writes = tried.map(writeToAuthorize);
+  const answer = await executor.call("authorizeWrites", { writes }, requestId === undefined ? {} : { requestId });
+  return taken.each(
+    tried.map((item, index) => ({ item, verdict: answer.writes[index], waiting: item.waiting })),
+    async ({ item, verdict }): Promise<Authorized> => ({ ...item, call: callIn(verdict) }),
+  );
+}
+
+function writeToAuthorize({
+  waiting: { request },
+  content,
+}: Tried): ExecutorRequest<"authorizeWrites">["writes"][number] {
+  if (!("credential" in request && "write" in content))
+    throw new TypeError("only a write with its credential is authorised");
+  return { credential: request.credential, write: content.write, ...defined({ convert: request.convert }) };
+}
+
+function callIn(verdict: ExecutorAnswer<"authorizeWrites">["writes"][number] | undefined): TaggedCall {
+  if (verdict === undefined)
+    throw new KeywrightError(
+      "executor_unavailable",
+      "The executor left a write unanswered. Nothing was sent or charged.",
+    );
+  if (!("refused" in verdict)) return verdict;
+  const { code, detail, facts, retryAfterSeconds } = verdict.refused;
+  if (!isErrorCode(code))
+    throw new KeywrightError("executor_unavailable", "The executor refused for a reason this service does not know.");
+  throw new KeywrightError(code, detail, facts ?? {}, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+}

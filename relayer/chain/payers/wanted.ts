@@ -1,7 +1,6 @@
-/** Settings an operator may change at run time: stored values that all instances apply within seconds. */
+/** How many payers and what balance are wanted: stored values that all instances apply within seconds. */
 import { sql } from "kysely";
 import type { Db } from "../../store/database";
-import { IS_OPEN } from "./states";
 
 const WANTED_PAYERS = "wanted_payers";
 
@@ -47,18 +46,4 @@ export async function wantedBalance(db: Db): Promise<bigint> {
     .executeTakeFirst();
   const { wei = "0", until = 0 } = (setting?.value ?? {}) as { wei?: string; until?: number };
   return until > Date.now() ? BigInt(wei) : 0n;
-}
-
-/**
- * Abandons a submission, and the batch it is in: its monitor fills the nonce with a no-op. False when there is nothing
- * to abandon.
- */
-export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable("submissions")
-    .set({ cancelled: true, updated_at: sql`now()` })
-    .where("id", "=", sql<string>`(select coalesce(batch_id, id) from submissions where id = ${id})`)
-    .where(IS_OPEN)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
 }

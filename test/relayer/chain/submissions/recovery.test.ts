@@ -8,6 +8,7 @@ import { Wallet, type HDNodeWallet, type Signer } from "ethers";
 import type { SimpleWrite } from "../../../../protocol/executor";
 import { packedAccountId, type AccountId, type Address } from "../../../../protocol/ids";
 import { rewind } from "../../../../relayer/chain/events/reorg";
+import { TRANSACTION_IS_OPEN } from "../../../../relayer/chain/submissions/states";
 import type { Chain, SubmitAnswer, SubmitRequest } from "../../../../relayer/chain/types";
 import {
   addGroup,
@@ -95,15 +96,16 @@ describe("a transaction that fails because one of its writes became expensive", 
     }
   }
 
-  /** A batch that failed after `since`, once it is stored as failed. */
+  /** A shared transaction that failed after `since`, once that is stored: mined, its writes without outcomes. */
   async function failedBatch(since: Date): Promise<{ readonly hash: string; readonly nonce: number }> {
     const find = async (): Promise<{ hash: string | null; nonce: number | null } | undefined> =>
       bed.store.db
-        .selectFrom("submissions")
-        .select(["transaction_hash as hash", "nonce"])
-        .where("kind", "=", "batch")
-        .where("state", "=", "failed")
-        .where("created_at", ">", since)
+        .selectFrom("transactions")
+        .innerJoin("writes", "writes.transaction_id", "transactions.id")
+        .select(["hash", "nonce"])
+        .where("transactions.state", "=", "mined")
+        .where("writes.state", "in", ["carried", "waiting"])
+        .where("transactions.created_at", ">", since)
         .executeTakeFirst();
     await eventually("the batch has failed", async () => (await find()) !== undefined);
     const { hash, nonce } = (await find()) ?? {};
@@ -124,16 +126,19 @@ describe("a transaction that fails because one of its writes became expensive", 
     ...others.map((id) => chain.submit(addGroup(id, "once", { reserve }))),
   ];
 
+  /** The newest transaction that its writes have left. */
+  const abandonedBatch = (): Promise<{ id: string; hash: string | null; block_number: number | null }> =>
+    bed.store.db
+      .selectFrom("transactions")
+      .select(["id", "hash", "block_number"])
+      .where("abandon", "=", true)
+      .orderBy("created_at", "desc")
+      .executeTakeFirstOrThrow();
+
   async function expectSeparated(answers: readonly SubmitAnswer[]): Promise<void> {
     const hashes = new Set(answers.map(({ transactionHash }) => transactionHash));
     expect(hashes.size, "each in a transaction of its own").to.equal(answers.length);
-    const { transaction_hash: failed } = await bed.store.db
-      .selectFrom("submissions")
-      .select("transaction_hash")
-      .where("kind", "=", "batch")
-      .where("state", "=", "failed")
-      .orderBy("created_at", "desc")
-      .executeTakeFirstOrThrow();
+    const { hash: failed } = await abandonedBatch();
     expect((await bed.provider.getTransactionReceipt(failed ?? ""))?.status).to.equal(0);
     for (const { submissionId } of answers) expect(chargesOf(submissionId), "paid once").to.deep.equal([true]);
   }
@@ -211,13 +216,7 @@ describe("a transaction that fails because one of its writes became expensive", 
       () => removeActions(victim, rival()),
     );
     await expectSeparated(answers);
-    const batch = await bed.store.db
-      .selectFrom("submissions")
-      .select(["id", "block_number"])
-      .where("kind", "=", "batch")
-      .where("state", "=", "failed")
-      .orderBy("created_at", "desc")
-      .executeTakeFirstOrThrow();
+    const batch = await abandonedBatch();
     const head = await bed.provider.getBlockNumber();
     await eventually("the follower is at the head", async () => (await chain.stats()).followedBlock === head);
     const fork = (batch.block_number ?? 0) - 1;
@@ -233,12 +232,12 @@ describe("a transaction that fails because one of its writes became expensive", 
       });
     for (const id of others) expect(await bed.groupCount(id), "done once").to.equal(1);
     const attempts = await bed.store.db
-      .selectFrom("submission_attempts")
-      .select("does")
-      .where("submission_id", "=", batch.id)
+      .selectFrom("attempts")
+      .select("is_noop")
+      .where("transaction_id", "=", batch.id)
       .orderBy("created_at")
       .execute();
-    expect(attempts.at(-1)?.does).to.equal("nothing");
+    expect(attempts.at(-1)?.is_noop).to.equal(true);
     // The lane's load is known with a delay of at most a second.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
   });
@@ -246,8 +245,8 @@ describe("a transaction that fails because one of its writes became expensive", 
   /** A reorg of the blocks from `first` on; what lane 1 has sent from this nonce on is in the new ones. */
   async function reorgWith(first: number, nonce: number): Promise<void> {
     const sent = await bed.store.db
-      .selectFrom("submission_attempts")
-      .innerJoin("submissions", "submissions.id", "submission_id")
+      .selectFrom("attempts")
+      .innerJoin("transactions", "transactions.id", "transaction_id")
       .select("raw")
       .where("nonce", ">=", nonce)
       .where("payer", "=", 1)
@@ -322,14 +321,14 @@ describe("a transaction that fails because one of its writes became expensive", 
     expect(bed.outcomes.slice(told).map(({ charged }) => charged)).to.deep.equal(accounts.map(() => true));
   });
 
-  /** Writes of these accounts that hold a nonce and have no outcome. */
+  /** Open transactions with writes of these accounts. */
   async function inFlight(accounts: readonly AccountId[]): Promise<number> {
     const { count } = await bed.store.db
-      .selectFrom("submissions")
-      .select(({ fn }) => fn.countAll<number>().as("count"))
+      .selectFrom("writes")
+      .innerJoin("transactions", "transactions.id", "transaction_id")
+      .select(({ fn }) => fn.count<number>("transactions.id").distinct().as("count"))
       .where("account_id", "in", accounts)
-      .where("nonce", "is not", null)
-      .where("state", "in", ["reserved", "signed", "sent"])
+      .where(TRANSACTION_IS_OPEN)
       .executeTakeFirstOrThrow();
     return Number(count);
   }

@@ -1,15 +1,11 @@
 /** Requests to all relayers through the store, by an operator or by an expensive write. */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import {
-  cancelSubmission,
-  wantBalance,
-  wantedBalance,
-  wantedPayers,
-  wantPayers,
-} from "../../../../relayer/chain/submissions/operations";
+import { wantBalance, wantedBalance, wantedPayers, wantPayers } from "../../../../relayer/chain/payers/wanted";
+import { cancelSubmission } from "../../../../relayer/chain/submissions/transactions";
 import type { Db } from "../../../../relayer/store/database";
 import { sharedStore } from "../../../support/store";
+import { insertWrite } from "../../../support/writeRows";
 
 describe("operations on all relayers", () => {
   let db: Db;
@@ -36,25 +32,20 @@ describe("operations on all relayers", () => {
     expect(await wantedBalance(db)).to.equal(5n);
   });
 
-  it("give up a submission with its batch, and none that has its outcome", async () => {
-    const [batch, member, ended] = [0, 1, 2].map(() => randomBytes(16).toString("hex")) as [string, string, string];
-    await db.insertInto("lanes").values({ payer: 901, address: batch, next_nonce: 2 }).execute();
-    await db
-      .insertInto("submissions")
-      .values([
-        { id: batch, kind: "batch", state: "sent", payer: 901, nonce: 1 },
-        { id: member, kind: "addGroup", state: "sent", payer: 901, batch_id: batch, place: 0 },
-        { id: ended, kind: "addGroup", state: "confirmed", payer: 901, nonce: 0 },
-      ])
-      .execute();
+  it("abandon the transaction that carries a write, and none that has its outcome", async () => {
+    const [write, ended] = [0, 1].map(() => randomBytes(16).toString("hex")) as [string, string];
+    await db.insertInto("lanes").values({ payer: 901, address: write, next_nonce: 2 }).execute();
+    await insertWrite(db, { id: write, account: write, payer: 901, nonce: 1, state: "pending" });
+    await insertWrite(db, { id: ended, account: ended, payer: 901, nonce: 0, state: "confirmed" });
     try {
-      expect(await cancelSubmission(db, member)).to.equal(true);
-      const rows = await db.selectFrom("submissions").select(["id", "cancelled"]).where("payer", "=", 901).execute();
-      expect(rows.filter(({ cancelled }) => cancelled).map(({ id }) => id)).to.deep.equal([batch]);
+      expect(await cancelSubmission(db, write)).to.equal(true);
+      const rows = await db.selectFrom("transactions").select(["nonce", "abandon"]).where("payer", "=", 901).execute();
+      expect(rows.filter(({ abandon }) => abandon).map(({ nonce }) => nonce)).to.deep.equal([1]);
       expect(await cancelSubmission(db, ended)).to.equal(false);
       expect(await cancelSubmission(db, randomBytes(16).toString("hex"))).to.equal(false);
     } finally {
-      await db.deleteFrom("submissions").where("payer", "=", 901).execute();
+      await db.deleteFrom("writes").where("id", "in", [write, ended]).execute();
+      await db.deleteFrom("transactions").where("payer", "=", 901).execute();
       await db.deleteFrom("lanes").where("payer", "=", 901).execute();
     }
   });

@@ -1,0 +1,142 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
+import type { Answer } from "../../../client";
+import { readAgain, readerOf, useSigned } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { Dialog } from "../../parts/Dialog";
+import { Badge, CodeBlock, Empty, Facts, Id, Notice, Spinner, When } from "../../parts/elements";
+import { wordsOf } from "../../parts/failures";
+import { duration, plural } from "../../parts/text";
+import { useSession } from "../../session/context";
+import type { Webhook } from "./Webhooks";
+
+type Delivery = Answer<"webhookDeliveries">[number];
+
+const MOST = 100;
+/** Time for a test or a replay to be sent before the list is read again. */
+const SENT_MS = 2_500;
+
+/** What was sent to one webhook, what came back, and how to send it again. */
+export function Deliveries({ webhook: { id, url } }: { readonly webhook: Webhook }): ReactNode {
+  const queries = useQueryClient();
+  const client = readerOf(useSession());
+  const [open, setOpen] = useState<Delivery>();
+  const { data, error, isLoading } = useSigned(`deliveries-${id}`, (records) =>
+    records.webhookDeliveries({ id, limit: MOST }),
+  );
+  const refresh = (): Promise<void> => readAgain(queries, { queryKey: ["signed", `deliveries-${id}`] });
+  const sent = async (work: Promise<unknown>): Promise<void> => {
+    await work;
+    await new Promise((resolve) => setTimeout(resolve, SENT_MS));
+    await refresh();
+  };
+  const replay = ({ message_id }: Delivery): Promise<void> =>
+    sent(client.replayWebhook({ id, message_ids: [message_id] }));
+  return (
+    <section className="stack" aria-label="Deliveries">
+      <div className="row-between">
+        <h2>Deliveries to {url ?? "a client"}</h2>
+        <span className="row">
+          <Button onPress={() => sent(client.testWebhook({ id }))}>Send a test</Button>
+          <Button onPress={() => sent(client.replayWebhook({ id }))}>Replay all that failed</Button>
+          <Button look="quiet" onPress={refresh}>
+            Refresh
+          </Button>
+        </span>
+      </div>
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {data?.length === 0 && (
+        <Empty title="Nothing sent yet">
+          <p>Send a test, or run an action.</p>
+        </Empty>
+      )}
+      {data !== undefined && data.length > 0 && (
+        <DataTable
+          label="Deliveries"
+          unit={["delivery", "deliveries"]}
+          rows={data}
+          columns={columnsOf(setOpen, replay)}
+          idOf={({ message_id }) => message_id}
+          textOf={({ message_id, type, state, data: facts }) =>
+            `${message_id} ${type} ${state} ${JSON.stringify(facts)}`
+          }
+        />
+      )}
+      {open !== undefined && <DeliveryDialog delivery={open} onClose={() => setOpen(undefined)} />}
+    </section>
+  );
+}
+
+const KINDS = { delivered: "good", pending: "plain", failed: "bad" } as const;
+
+const answerOf = ({ status, failure, attempts }: Delivery): string =>
+  failure ?? (status === undefined ? (attempts === 0 ? "not sent yet" : "–") : String(status));
+
+const columnsOf = (
+  show: (delivery: Delivery) => void,
+  replay: (delivery: Delivery) => Promise<void>,
+): readonly Column<Delivery>[] => [
+  {
+    title: "When",
+    width: "minmax(8rem, 1fr)",
+    cell: ({ created_at }) => <When at={created_at} />,
+    by: ({ created_at }) => created_at,
+  },
+  {
+    title: "Message",
+    width: "minmax(0, 1.4fr)",
+    cell: ({ type }) => <span className="code">{type}</span>,
+    by: ({ type }) => type,
+  },
+  {
+    title: "State",
+    width: "minmax(0, 1fr)",
+    cell: ({ state }) => <Badge kind={KINDS[state]}>{state}</Badge>,
+    by: ({ state }) => state,
+  },
+  { title: "Answer", width: "minmax(0, 1.4fr)", cell: answerOf, by: answerOf },
+  {
+    title: "",
+    width: "minmax(9rem, auto)",
+    end: true,
+    cell: (delivery) => (
+      <span className="row">
+        <Button size="small" look="quiet" onPress={() => show(delivery)}>
+          Details
+        </Button>
+        <Button size="small" onPress={() => replay(delivery)}>
+          Replay
+        </Button>
+      </span>
+    ),
+  },
+];
+
+function DeliveryDialog({
+  delivery,
+  onClose,
+}: {
+  readonly delivery: Delivery;
+  readonly onClose: () => void;
+}): ReactNode {
+  const { message_id: id, type, data, attempts, attempted_at: at, next_attempt_at: next, duration_ms: ms } = delivery;
+  return (
+    <Dialog open wide onClose={onClose} title={type}>
+      <Facts
+        items={[
+          ["Message", <Id key="id" value={id} what="message id" />],
+          ["Attempts", plural(attempts, "attempt")],
+          ["Last attempt", at === undefined ? "–" : <When key="at" at={at} />],
+          ["Next attempt", next === undefined ? "–" : <When key="next" at={next} />],
+          ["Answer", ms === undefined ? answerOf(delivery) : `${answerOf(delivery)}, after ${duration(ms)}`],
+        ]}
+      />
+      {delivery.answer !== undefined && delivery.answer !== "" && (
+        <CodeBlock text={delivery.answer} what="Beginning of the answer" />
+      )}
+      <CodeBlock text={JSON.stringify(data, null, 2)} what="Data" />
+    </Dialog>
+  );
+}

@@ -1,0 +1,51 @@
+import { useState, type ReactNode } from "react";
+import { readerOf } from "../../app/queries";
+import { FormDialog } from "../../parts/Dialog";
+import { TextField } from "../../parts/Field";
+import { useSession } from "../../session/context";
+import type { Webhook } from "./Webhooks";
+
+interface Props {
+  readonly onClose: () => void;
+  readonly onMade: (webhook: Webhook) => unknown;
+}
+
+export function WebhookForm({ onClose, onMade }: Props): ReactNode {
+  const client = readerOf(useSession());
+  const [url, setUrl] = useState("");
+  const [events, setEvents] = useState("*");
+  const [description, setDescription] = useState("");
+  const wanted = events
+    .split(/[\s,]+/)
+    .map((type) => type.trim())
+    .filter((type) => type !== "");
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title="Add a webhook"
+      about="Messages are signed by the service's statement key. verifyWebhook of the SDK checks them."
+      submit="Add webhook"
+      ready={url.trim() !== "" && wanted.length > 0}
+      onSubmit={async () => onMade(await client.createWebhook({ url: url.trim(), events: wanted, description }))}
+    >
+      <TextField
+        label="URL"
+        code
+        required
+        value={url}
+        onChange={setUrl}
+        placeholder="https://example.com/keywright"
+        hint="A public address. Redirects are not followed."
+      />
+      <TextField
+        label="Messages"
+        code
+        value={events}
+        onChange={setEvents}
+        hint="* for everything, families such as run.* and account.*, or types such as credit.low, separated by commas."
+      />
+      <TextField label="Description" value={description} onChange={setDescription} />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,168 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
+import type { Answer } from "../../../client";
+import { readAgain, readerOf, useSigned } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { FormDialog } from "../../parts/Dialog";
+import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
+import { wordsOf } from "../../parts/failures";
+import { useSession } from "../../session/context";
+import { Deliveries } from "./Deliveries";
+import { WebhookForm } from "./WebhookForm";
+
+export type Webhook = Answer<"listWebhooks">[number];
+
+export function Webhooks(): ReactNode {
+  const session = useSession();
+  const isAllowed = session.kind === "key" ? session.isOwner : !session.wallet.forSafe;
+  if (isAllowed) return <OwnersWebhooks />;
+  return (
+    <>
+      <PageHead title="Webhooks" about={ABOUT} />
+      <Notice>
+        Only the account's owner manages webhooks, with the account key, an identity or its own wallet: no usage key,
+        and no multisig, which cannot sign in here.
+      </Notice>
+    </>
+  );
+}
+
+const ABOUT = "Signed messages to your server about runs, writes, payments and changes of this account.";
+
+function OwnersWebhooks(): ReactNode {
+  const [adding, setAdding] = useState(false);
+  const [deleting, setDeleting] = useState<Webhook>();
+  const [shownId, setShownId] = useState<string>();
+  const queries = useQueryClient();
+  const client = readerOf(useSession());
+  const { data, error, isLoading } = useSigned("webhooks", (records) => records.listWebhooks());
+  const refresh = (): Promise<void> => readAgain(queries, { queryKey: ["signed"] });
+  const shown = data?.find(({ id }) => id === shownId);
+  const columns = columnsOf({
+    show: ({ id }) => setShownId(id),
+    remove: setDeleting,
+    turn: async ({ id, state }) => {
+      await client.updateWebhook({ id, state: state === "on" ? "off" : "on" });
+      await refresh();
+    },
+  });
+  return (
+    <>
+      <PageHead title="Webhooks" about={ABOUT}>
+        <Button look="primary" onPress={() => setAdding(true)}>
+          Add webhook
+        </Button>
+      </PageHead>
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {data?.length === 0 && <NoWebhooks />}
+      {data !== undefined && data.length > 0 && (
+        <DataTable
+          label="Webhooks"
+          unit={["webhook", "webhooks"]}
+          rows={data}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={({ url, description, events }) => `${url ?? ""} ${description} ${events.join(" ")}`}
+        />
+      )}
+      {shown !== undefined && <Deliveries key={shown.id} webhook={shown} />}
+      {adding && <WebhookForm onClose={() => setAdding(false)} onMade={({ id }) => (setShownId(id), refresh())} />}
+      {deleting !== undefined && (
+        <FormDialog
+          open
+          onClose={() => setDeleting(undefined)}
+          title="Delete the webhook"
+          about={`${deleting.url ?? "It"} gets no more messages, and its deliveries are deleted.`}
+          submit="Delete webhook"
+          danger
+          onSubmit={async () => {
+            await client.deleteWebhook({ id: deleting.id });
+            await refresh();
+          }}
+        >
+          {null}
+        </FormDialog>
+      )}
+    </>
+  );
+}
+
+function NoWebhooks(): ReactNode {
+  return (
+    <Empty title="No webhooks yet">
+      <p>Add your server's URL to be told what happens, instead of asking again and again.</p>
+      <p>
+        To try it on your own machine: <code>keywright webhooks listen --forward-to http://localhost:3000/…</code>
+      </p>
+    </Empty>
+  );
+}
+
+interface Acts {
+  readonly show: (webhook: Webhook) => void;
+  readonly remove: (webhook: Webhook) => void;
+  readonly turn: (webhook: Webhook) => Promise<void>;
+}
+
+const REASONS: Readonly<Record<NonNullable<Webhook["off_reason"]>, string>> = {
+  owner: "switched off by the owner",
+  owner_changed: "switched off when the account changed hands",
+  unreachable: "switched off: nothing arrived for three days",
+  gone: "switched off: the receiver answered 410 Gone",
+  too_many: "switched off: too many messages waited",
+};
+
+const columnsOf = ({ show, remove, turn }: Acts): readonly Column<Webhook>[] => [
+  {
+    title: "URL",
+    width: "minmax(0, 2fr)",
+    cell: ({ url, description }) => (
+      <div className="stack-s">
+        <span className="code">{url ?? "fetched by a client"}</span>
+        {description !== "" && <span className="soft small">{description}</span>}
+      </div>
+    ),
+    by: ({ url }) => url ?? "",
+  },
+  { title: "Messages", width: "minmax(0, 1.2fr)", cell: ({ events }) => events.join(", ") },
+  { title: "State", width: "minmax(0, 1fr)", cell: (webhook) => <State webhook={webhook} />, by: ({ state }) => state },
+  {
+    title: "",
+    width: "minmax(13rem, auto)",
+    end: true,
+    cell: (webhook) => (
+      <span className="row">
+        <Button size="small" onPress={() => show(webhook)}>
+          Deliveries
+        </Button>
+        <Button size="small" onPress={() => turn(webhook)}>
+          {webhook.state === "on" ? "Turn off" : "Turn on"}
+        </Button>
+        <Button size="small" look="danger" onPress={() => remove(webhook)}>
+          Delete
+        </Button>
+      </span>
+    ),
+  },
+];
+
+function State({ webhook: { state, off_reason: reason, failing_since: failing } }: { webhook: Webhook }): ReactNode {
+  if (state === "off")
+    return (
+      <div className="stack-s">
+        <Badge kind="warn">off</Badge>
+        {reason !== undefined && <span className="soft small">{REASONS[reason]}</span>}
+      </div>
+    );
+  if (failing === undefined) return <Badge kind="good">on</Badge>;
+  return (
+    <div className="stack-s">
+      <Badge kind="bad">failing</Badge>
+      <span className="soft small">
+        since <When at={failing} />
+      </span>
+    </div>
+  );
+}

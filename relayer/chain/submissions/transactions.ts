@@ -1,0 +1,427 @@
+/**
+ * Transactions and writes in the store: the only file that changes their states. Every change is one statement or
+ * transaction conditional on the state it starts from, so that two relayers, even one presumed dead, can never both
+ * make it.
+ */
+import { sql, type RawBuilder } from "kysely";
+import type { AccountId } from "../../../protocol/ids";
+import type { Db, Trx } from "../../store/database";
+import { leaseExpired } from "../../store/instance";
+import type { SubmissionFailure, SubmissionHooks, SubmissionId } from "../types";
+import { insertCarrier, type NewCarrier } from "./begin";
+import {
+  newSubmissionId,
+  type AttemptRow,
+  type CarriedWrite,
+  type Carrier,
+  type Fate,
+  type Outcome,
+  type TransactionRow,
+  type WriteRow,
+} from "./rows";
+import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN, type SubmissionState } from "./states";
+
+/** Another instance monitors the transaction now; this one must not continue. */
+export class LostTransaction extends Error {
+  override readonly name = "LostTransaction";
+}
+
+const AT_A_TIME = 200;
+
+export class Transactions {
+  readonly #db: Db;
+  readonly #instanceId: string;
+  readonly #hooks: SubmissionHooks;
+
+  constructor(db: Db, instanceId: string, hooks: SubmissionHooks) {
+    this.#db = db;
+    this.#instanceId = instanceId;
+    this.#hooks = hooks;
+  }
+
+  /**
+   * Takes the lane's next nonce and stores the transaction and its writes. Writes missing from the result missed their
+   * turn, or their idempotency key was used: simulate them again. Undefined when none is left, or the lane is draining.
+   */
+  async begin(carrier: NewCarrier): Promise<Carrier | undefined> {
+    const billed = new Set(carrier.writes.filter((write) => write.billed).map(({ id }) => id));
+    if (billed.size === 0) return insertCarrier(this.#db, this.#instanceId, carrier);
+    return this.#db.transaction().execute(async (trx) => {
+      const begun = await insertCarrier(trx, this.#instanceId, carrier);
+      const bound = begun?.writes.map(({ id }) => id as SubmissionId).filter((id) => billed.has(id)) ?? [];
+      if (bound.length > 0) await this.#hooks.onBegin(bound, trx);
+      return begun;
+    });
+  }
+
+  /**
+   * Gives a waiting write a transaction of its own; undefined when another instance was first, or the lane is draining.
+   */
+  async carryAlone(
+    write: Pick<WriteRow, "id" | "request_id">,
+    { payer, gasLimit }: { readonly payer: number; readonly gasLimit: bigint },
+  ): Promise<Carrier | undefined> {
+    const { rows } = await sql<TransactionRow>`
+      with waiting as (
+        select id from writes where id = ${write.id} and state = 'waiting' for update
+      ), lane as (
+        update lanes set next_nonce = next_nonce + 1
+        where payer = ${payer} and not draining and exists (select from waiting)
+        returning next_nonce - 1 as nonce
+      ), transaction as (
+        insert into transactions (id, payer, nonce, purpose, state, gas_limit, instance_id, request_id)
+        select ${newSubmissionId()}, ${payer}::int4, nonce, 'writes', 'reserved', ${gasLimit.toString()}::int8,
+          ${this.#instanceId}, ${write.request_id}
+        from lane returning *
+      ), carried as (
+        update writes set state = 'carried', transaction_id = transaction.id, place = 0, updated_at = now()
+        from transaction, waiting where writes.id = waiting.id
+      )
+      select * from transaction`.execute(this.#db);
+    const [transaction] = rows;
+    return transaction === undefined ? undefined : { transaction, writes: await this.writes(transaction.id) };
+  }
+
+  /** Begins a gas transfer to a payer on the admin payer's lane; undefined while another top-up of it is pending. */
+  async beginTopUp(toPayer: number, amountWei: bigint): Promise<TransactionRow | undefined> {
+    const { rows } = await sql<TransactionRow>`
+      with lane as (
+        update lanes set next_nonce = next_nonce + 1
+        where payer = 0 and not exists (select from transactions where to_payer = ${toPayer} and ${TRANSACTION_IS_OPEN})
+        returning next_nonce - 1 as nonce
+      )
+      insert into transactions (id, purpose, state, payer, nonce, to_payer, amount_wei, gas_limit, instance_id)
+      select ${newSubmissionId()}, 'top_up', 'reserved', 0, nonce, ${toPayer}::int4, ${amountWei.toString()}::numeric,
+        21000, ${this.#instanceId}
+      from lane returning *`.execute(this.#db);
+    return rows[0];
+  }
+
+  /** A transaction of the service itself that only uses a nonce; undefined if the nonce has one. */
+  beginNoop(payer: number, nonce: number): Promise<TransactionRow | undefined> {
+    const id = newSubmissionId();
+    return this.#db
+      .insertInto("transactions")
+      .values({
+        id,
+        purpose: "noop",
+        state: "reserved",
+        payer,
+        nonce,
+        gas_limit: 21_000,
+        instance_id: this.#instanceId,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .returningAll()
+      .executeTakeFirst();
+  }
+
+  /** Stores signed bytes before they are sent. Throws LostTransaction. */
+  async addAttempt(id: string, attempt: Omit<AttemptRow, "created_at" | "transaction_id">): Promise<AttemptRow> {
+    const { rows } = await sql<AttemptRow>`
+      with held as (
+        update transactions set state = case when state = 'reserved' then 'signed' else state end, updated_at = now()
+        where id = ${id} and instance_id = ${this.#instanceId} and ${TRANSACTION_IS_OPEN}
+        returning id
+      )
+      insert into attempts (hash, transaction_id, is_noop, raw, max_fee, priority_fee)
+      select ${attempt.hash}, id, ${attempt.is_noop}::boolean, ${attempt.raw}, ${attempt.max_fee}::numeric,
+        ${attempt.priority_fee}::numeric from held
+      on conflict (hash) do update set raw = excluded.raw
+      returning *`.execute(this.#db);
+    if (rows[0] === undefined) throw new LostTransaction();
+    return rows[0];
+  }
+
+  /** A node accepted or already knows the transaction. */
+  async notePending(id: string): Promise<void> {
+    await sql`update transactions set state = 'pending', updated_at = now()
+      where id = ${id} and state = 'signed'`.execute(this.#db);
+  }
+
+  /**
+   * Stores a transaction's fate and its writes' outcomes, frees the accounts' turns and notifies credits, in one
+   * transaction. The first writer wins; what is stored now is returned. Writes without an outcome are left to
+   * `releaseWrites`. Credits are notified once per write, not again after a reorg.
+   */
+  async end(carrier: Carrier, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
+    // A single statement is its own transaction; notifying credits requires an explicit one.
+    const ended = carrier.writes.some(({ billed }) => billed)
+      ? await this.#db.transaction().execute(async (trx) => {
+          const writes = await storeEnd(trx, carrier.transaction.id, fate, outcomes);
+          await this.#notifyCredits(trx, writes ?? []);
+          return writes;
+        })
+      : await storeEnd(this.#db, carrier.transaction.id, fate, outcomes);
+    if (ended === undefined) return this.#overtaken(carrier);
+    const byId = new Map(ended.map((write) => [write.id, write]));
+    return {
+      transaction: fated(carrier.transaction, fate),
+      writes: carrier.writes.map((write) => byId.get(write.id) ?? write),
+    };
+  }
+
+  /** Another instance stored its fate. */
+  async #overtaken({ transaction: { id } }: Carrier): Promise<Carrier> {
+    const now = await this.carrier(id);
+    if (now === undefined) throw new LostTransaction();
+    return now;
+  }
+
+  /**
+   * Abandons a transaction that was never signed: its writes fail. Its nonce is returned if it is the lane's highest,
+   * otherwise it becomes a no-op. Throws LostTransaction.
+   */
+  async abandonUnsigned({ transaction: { id }, writes }: Carrier, error: SubmissionFailure): Promise<Carrier> {
+    return this.#db.transaction().execute(async (trx) => {
+      const { rows } = await sql<TransactionRow>`
+        with held as (
+          select id, payer, nonce from transactions
+          where id = ${id} and state = 'reserved' and instance_id = ${this.#instanceId} for update
+        ), returned as (
+          update lanes set next_nonce = next_nonce - 1 from held
+          where lanes.payer = held.payer and next_nonce = held.nonce + 1 returning lanes.payer
+        )
+        update transactions set updated_at = now(), purpose = 'noop',
+          state = case when exists (select from returned) then 'dropped' else state end,
+          nonce = case when exists (select from returned) then null else transactions.nonce end
+        from held where transactions.id = held.id returning transactions.*`.execute(trx);
+      const [transaction] = rows;
+      if (transaction === undefined) throw new LostTransaction();
+      const failed = { state: "failed", error, charged: false } as const;
+      const ended = await endWrites(trx, "carried", id, new Map(writes.map((write) => [write.id, failed])));
+      await this.#notifyCredits(trx, ended);
+      return { transaction, writes: ended };
+    });
+  }
+
+  /** From now on only a no-op is signed for it. */
+  abandon(id: string): Promise<boolean> {
+    return cancelSubmission(this.#db, id);
+  }
+
+  /**
+   * Writes that their transaction did not carry out wait for another one: once its failure is final, since a reorg
+   * could let it succeed; forward requests at once, since the forwarder's nonces keep them from being executed twice. A
+   * write that was answered as failed is not sent again.
+   */
+  async releaseWrites(): Promise<void> {
+    await sql`
+      with released as (
+        update writes set updated_at = now(), error = before -> 'error',
+          state = case when before -> 'error' is null then 'waiting' else 'failed' end
+        from transactions where transactions.id = writes.transaction_id and writes.state = 'carried'
+          and (transactions.state in ('confirmed', 'displaced')
+            or (transactions.state = 'mined' and writes.signer is not null))
+        returning transaction_id
+      )
+      update transactions set abandon = true from released where transactions.id = released.transaction_id`.execute(
+      this.#db,
+    );
+  }
+
+  /** Writes that wait for a transaction, oldest first. */
+  async waiting(): Promise<readonly CarriedWrite[]> {
+    return this.#find(sql<boolean>`writes.id in (select id from writes where state = 'waiting'
+      order by created_at limit ${sql.lit(AT_A_TIME)})`);
+  }
+
+  /** Stores the failure of a waiting write that would fail again. It is not charged. */
+  async failWaiting(write: CarriedWrite, error: SubmissionFailure): Promise<CarriedWrite | undefined> {
+    const failed = new Map([[write.id, { state: "failed", error, charged: false } as const]]);
+    return this.#db.transaction().execute(async (trx) => {
+      const [ended] = await endWrites(trx, "waiting", write.transaction_id, failed);
+      await this.#notifyCredits(trx, ended === undefined ? [] : [ended]);
+      return ended === undefined ? undefined : { ...ended, transaction: write.transaction };
+    });
+  }
+
+  /**
+   * Takes over open transactions that are not monitored or whose monitor's lease expired, and this instance's own that
+   * it does not monitor (because the store failed between two steps).
+   */
+  async takeOver(monitored: readonly string[]): Promise<TransactionRow[]> {
+    const orphans = this.#db
+      .selectFrom("transactions")
+      .select("id")
+      .where(TRANSACTION_IS_OPEN)
+      .where((eb) =>
+        eb.or([
+          eb("instance_id", "is", null),
+          leaseExpired("transactions.instance_id"),
+          sql<boolean>`(instance_id = ${this.#instanceId} and not id = any(${[...monitored]}::text[]))`,
+        ]),
+      )
+      .orderBy("payer")
+      .orderBy("nonce")
+      .limit(AT_A_TIME)
+      .forUpdate()
+      .skipLocked();
+    return this.#db
+      .updateTable("transactions")
+      .set({ instance_id: this.#instanceId })
+      .where("id", "in", orphans)
+      .returningAll()
+      .execute();
+  }
+
+  /** Releases transactions, so that any instance may take them over at once. */
+  async release(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    await this.#db
+      .updateTable("transactions")
+      .set({ instance_id: null })
+      .where("id", "in", [...ids])
+      .where("instance_id", "=", this.#instanceId)
+      .execute();
+  }
+
+  async payerAddress(payer: number): Promise<string> {
+    const lanes = this.#db.selectFrom("lanes").select("address").where("payer", "=", payer);
+    return (await lanes.executeTakeFirstOrThrow()).address;
+  }
+
+  async load(id: string): Promise<TransactionRow | undefined> {
+    return this.#db.selectFrom("transactions").selectAll().where("id", "=", id).executeTakeFirst();
+  }
+
+  async carrier(id: string): Promise<Carrier | undefined> {
+    const transaction = await this.load(id);
+    return transaction === undefined ? undefined : { transaction, writes: await this.writes(id) };
+  }
+
+  attempts(id: string): Promise<AttemptRow[]> {
+    const attempts = this.#db.selectFrom("attempts").selectAll().where("transaction_id", "=", id);
+    return attempts.orderBy("created_at").execute();
+  }
+
+  /** The writes that a transaction carries or carried, in order; not those that wait for another one. */
+  writes(id: string): Promise<WriteRow[]> {
+    const writes = this.#db.selectFrom("writes").selectAll().where("transaction_id", "=", id);
+    return writes.where("state", "<>", "waiting").orderBy("place").execute();
+  }
+
+  async write(id: string): Promise<CarriedWrite | undefined> {
+    return (await this.#find(sql<boolean>`writes.id = ${id}`))[0];
+  }
+
+  async byIdempotencyKey(key: string): Promise<CarriedWrite | undefined> {
+    return (await this.#find(sql<boolean>`writes.idempotency_key = ${key}`))[0];
+  }
+
+  /** Those of the given writes that have an outcome. */
+  ended(ids: readonly string[]): Promise<readonly CarriedWrite[]> {
+    return this.#find(sql<boolean>`writes.id = any(${[...ids]}::text[]) and not ${WRITE_IS_OPEN}`);
+  }
+
+  async #find(which: RawBuilder<boolean>): Promise<readonly CarriedWrite[]> {
+    const { rows } = await sql<WriteRow & { [K in keyof CarriedWrite["transaction"] as `of_${K}`]: never }>`
+      select writes.*, transactions.state as of_state, transactions.hash as of_hash,
+        transactions.block_number as of_block_number, transactions.block_hash as of_block_hash
+      from writes join transactions on transactions.id = writes.transaction_id
+      where ${which} order by writes.created_at, writes.id`.execute(this.#db);
+    return rows.map(({ of_state: state, of_hash: hash, of_block_number: block_number, of_block_hash, ...write }) => ({
+      ...write,
+      transaction: { state, hash, block_number, block_hash: of_block_hash },
+    }));
+  }
+
+  /** How many writes are in each open state, as callers see them. */
+  async openByState(): Promise<Readonly<Partial<Record<SubmissionState, number>>>> {
+    const { rows } = await sql<{ state: SubmissionState; count: number }>`
+      select count(*)::int4 as count,
+        case transactions.state when 'signed' then 'signed' when 'pending' then 'sent' else 'reserved' end as state
+      from writes join transactions on transactions.id = writes.transaction_id
+      where ${WRITE_IS_OPEN} group by 2`.execute(this.#db);
+    return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
+  }
+
+  /** Writes that had no outcome before. */
+  async #notifyCredits(trx: Trx, writes: readonly WriteRow[]): Promise<void> {
+    const outcomes = writes
+      .filter(({ billed, before }) => billed && before === null)
+      .map(({ id, account_id, kind, charged }) => {
+        return { submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged };
+      });
+    if (outcomes.length > 0) await this.#hooks.onOutcome(outcomes, trx);
+  }
+}
+
+/**
+ * Abandons a transaction, given by its id or that of a write that it carries: its monitor uses the nonce for a no-op.
+ * False when there is nothing to abandon.
+ */
+export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("transactions")
+    .set({ abandon: true, updated_at: sql`now()` })
+    .where(
+      "id",
+      "=",
+      sql<string>`coalesce((select transaction_id from writes where id = ${id} and state = 'carried'), ${id})`,
+    )
+    .where(TRANSACTION_IS_OPEN)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+const fated = (transaction: TransactionRow, fate: Fate): TransactionRow => ({
+  ...transaction,
+  state: fate.state,
+  instance_id: null,
+  ...(fate.state === "mined" ? { hash: fate.hash, block_number: fate.block.number, block_hash: fate.block.hash } : {}),
+});
+
+/** The writes that have their outcome now; undefined when the transaction is not open any more. */
+async function storeEnd(
+  trx: Db | Trx,
+  id: string,
+  fate: Fate,
+  outcomes: ReadonlyMap<string, Outcome>,
+): Promise<WriteRow[] | undefined> {
+  const mined = fate.state === "mined" ? fate : undefined;
+  const { rows } = await sql<WriteRow & { readonly is_ended: boolean }>`
+    with transaction as (
+      update transactions set state = ${fate.state}, hash = ${mined?.hash ?? null},
+        block_number = ${mined?.block.number ?? null}::int8, block_hash = ${mined?.block.hash ?? null},
+        instance_id = null, updated_at = now()
+      where id = ${id} and ${TRANSACTION_IS_OPEN} returning id, block_number
+    ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
+    locked as (
+      select account_turns.account_id, transaction.block_number from transaction, account_turns
+      where account_turns.account_id in (select account_id from ended) and transaction.block_number is not null
+      order by account_turns.account_id for update of account_turns
+    ), seen as (
+      update account_turns set last_block = greatest(last_block, locked.block_number) from locked
+      where account_turns.account_id = locked.account_id
+    )
+    select ended.* from transaction left join ended on true`.execute(trx);
+  return rows.length === 0 ? undefined : rows.filter((write) => (write.id as string | null) !== null);
+}
+
+async function endWrites(
+  trx: Trx,
+  from: "waiting" | "carried",
+  transactionId: string,
+  outcomes: ReadonlyMap<string, Outcome>,
+): Promise<WriteRow[]> {
+  const { rows } = await sql<WriteRow>`${endOf(from, sql`${transactionId}`, outcomes)}`.execute(trx);
+  return rows;
+}
+
+const endOf = (
+  from: "waiting" | "carried",
+  transactionId: RawBuilder<unknown>,
+  outcomes: ReadonlyMap<string, Outcome>,
+): RawBuilder<WriteRow> => {
+  const ends = [...outcomes].map(([id, { state, result = null, error = null, charged }]) => {
+    return { id, state, result, error, charged };
+  });
+  return sql<WriteRow>`
+    update writes set state = ends.state, result = ends.result, error = ends.error,
+      charged = writes.charged or ends.charged, updated_at = now()
+    from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb)
+      as ends (id text, state text, result jsonb, error jsonb, charged boolean)
+    where writes.id = ends.id and writes.state = ${sql.lit(from)} and writes.transaction_id = ${transactionId}
+    returning writes.*`;
+};

@@ -1,0 +1,260 @@
+/** Webhooks on a whole stack: what arrives, signed by the statement key, and what hostile receivers achieve. */
+import { spawn } from "node:child_process";
+import { createPublicKey, verify } from "node:crypto";
+import { once } from "node:events";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Webhook } from "standardwebhooks";
+import { verifyWebhook } from "../../client";
+import { eventually } from "../support/chainBed";
+import { codeOf, members, newApiAccount, NO_PERMISSIONS, type ApiAccount, type HttpAnswer } from "../support/http";
+import { useStack } from "../support/stack";
+import { startReceiver, type Received, type Receiver } from "../support/webhookReceiver";
+
+const CODE = `async function main({ fails }) { if (fails) throw new Error("no"); return 1; }`;
+
+type Delivery = Record<string, unknown>;
+
+describe("webhooks", function () {
+  this.timeout(120_000);
+  const stack = useStack();
+  let account: ApiAccount;
+  let receiver: Receiver;
+  let statementKey: string;
+
+  before(async () => {
+    account = await newApiAccount(stack().baseUrl);
+    receiver = await startReceiver();
+    const info = (await (await fetch(`${stack().baseUrl}/info`)).json()) as { config: { statement_key: string } };
+    statementKey = info.config.statement_key;
+    const anything = [`0x${"00".repeat(32)}`];
+    await account.api.must("/add_group", { group_name: "any", group_description: "", cid_hashes_permitted: anything });
+  });
+  after(() => receiver.stop());
+
+  const create = async (of: ApiAccount, url: string, events: readonly string[] = ["*"]): Promise<string> =>
+    String((await of.api.must("/webhooks", { url, events }))["id"]);
+  const deliveries = async (of: ApiAccount, id: string): Promise<Delivery[]> =>
+    (await of.api.get(`/webhooks/${id}/deliveries`)).body as Delivery[];
+  const run = (of: ApiAccount, js_params: object = {}): Promise<HttpAnswer> =>
+    of.api.post("/run_action", { code: CODE, js_params });
+
+  const isSignedBy = ({ headers, body, id }: Received, key: string): boolean => {
+    const x = Buffer.from(key.slice(2), "hex").toString("base64url");
+    const publicKey = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+    const [version, base64 = ""] = String(headers["webhook-signature"]).split(",");
+    const signed = Buffer.from(`${id}.${String(headers["webhook-timestamp"])}.${body}`);
+    return version === "v1a" && verify(null, signed, publicKey, Buffer.from(base64, "base64"));
+  };
+
+  it("tell of runs, writes and the contract's events, each signed by the statement key", async () => {
+    const id = await create(account, receiver.url);
+    expect((await run(account)).status).to.equal(200);
+    await run(account, { fails: true });
+    await account.api.must("/add_group", { group_name: "second", group_description: "" });
+    const succeeded = await receiver.next("run.succeeded");
+    const failed = await receiver.next("run.failed");
+    const confirmed = await receiver.next("write.confirmed");
+    const isSecond = ({ type, data }: Received): boolean =>
+      type === "account.group_added" && (data["args"] as { groupId: string }).groupId === "2";
+    await eventually("the contract's event arrives", async () => receiver.received.some(isSecond));
+    const added = receiver.received.find(isSecond) as Received;
+    for (const message of [succeeded, failed, confirmed, added]) {
+      expect(isSignedBy(message, statementKey), message.type).to.equal(true);
+      const options = { statementKey, accountId: account.id };
+      const verified = await verifyWebhook(message.headers as Record<string, string>, message.body, options);
+      expect(verified).to.include({ id: message.id, type: message.type, account_id: account.id });
+    }
+    expect(failed.data).to.include({ outcome: "threw", api_key_hash: account.id });
+    expect(confirmed.data).to.deep.include({ kind: "add_group", charged: true, result: { group_id: "2" } });
+    expect(added.data["args"]).to.include({ name: "second" });
+    await eventually("all are known to have arrived", async () =>
+      (await deliveries(account, id)).every(({ state }) => state === "delivered"),
+    );
+    await account.api.must(`/webhooks/${id}/delete`, undefined);
+  });
+
+  it("carry a signature that fits nothing else", async () => {
+    const id = await create(account, receiver.url, ["webhook.test"]);
+    await account.api.must(`/webhooks/${id}/test`, undefined);
+    const { headers, body } = await receiver.next("webhook.test");
+    const given = headers as Record<string, string>;
+    const refused = async (...[wrongHeaders, wrongBody, more]: [object?, string?, object?]): Promise<unknown> =>
+      verifyWebhook({ ...given, ...wrongHeaders }, wrongBody ?? body, { statementKey, ...more }).then(
+        () => "accepted",
+        (error: unknown) => (error as { code: unknown }).code,
+      );
+    expect(await refused()).to.equal("accepted");
+    expect(await refused({}, body.replace("test", "tesu"))).to.equal("invalid_webhook");
+    expect(await refused({ "webhook-id": `msg_${"0".repeat(32)}` })).to.equal("invalid_webhook");
+    expect(await refused({ "webhook-timestamp": String(Number(given["webhook-timestamp"]) - 1) })).to.equal(
+      "invalid_webhook",
+    );
+    expect(await refused({}, body, { statementKey: `0x${"12".repeat(32)}` })).to.equal("invalid_webhook");
+    expect(await refused({}, body, { accountId: `0x${"12".repeat(32)}` })).to.equal("invalid_webhook");
+    expect(await refused({}, body, { toleranceSeconds: -10 })).to.equal("invalid_webhook");
+    // The reference library knows shared secrets only: it takes the headers as its own and finds no signature of those.
+    expect(() => new Webhook(`whsec_${Buffer.alloc(32).toString("base64")}`).verify(body, given)).to.throw(
+      "No matching signature found",
+    );
+    await account.api.must(`/webhooks/${id}/delete`, undefined);
+  });
+
+  it("are tried again, replayed under the same id, and show what the receiver answered", async () => {
+    const own = await startReceiver();
+    try {
+      const id = await create(account, own.url, ["webhook.*"]);
+      own.answer((response) => response.writeHead(500).end("broken\0".repeat(1_000)));
+      const messageId = (await account.api.must(`/webhooks/${id}/test`, undefined))["message_id"];
+      await eventually("the failure is shown", async () => (await deliveries(account, id))[0]?.["status"] === 500);
+      const [first] = await deliveries(account, id);
+      expect(first).to.include({ message_id: messageId, state: "pending", attempts: 1 });
+      expect(String(first?.["answer"]))
+        .to.match(/^broken/)
+        .and.have.length.at.most(1_024);
+      own.answer((response) => response.writeHead(200).end());
+      await eventually("the next attempt succeeds", async () => {
+        const [delivery] = await deliveries(account, id);
+        return delivery?.["state"] === "delivered" && delivery["attempts"] === 2;
+      });
+      const replayed = await account.api.must(`/webhooks/${id}/replay`, { message_ids: [messageId] });
+      expect(replayed).to.deep.equal({ replayed: 1 });
+      await eventually("it arrives once more", async () => own.received.length === 3);
+      expect(new Set(own.received.map((message) => message.id))).to.deep.equal(new Set([messageId]));
+      await account.api.must(`/webhooks/${id}/delete`, undefined);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it("delay nobody by receivers that hang, close, redirect or answer without end", async () => {
+    const hostile = await newApiAccount(stack().baseUrl);
+    const target = await startReceiver();
+    const traps: Receiver[] = [];
+    const behaviours: Parameters<Receiver["answer"]>[0][] = [
+      () => undefined,
+      (response) => response.destroy(),
+      (response) => response.writeHead(307, { location: target.url }).end(),
+      (response) => {
+        response.writeHead(500);
+        const timer = setInterval(() => response.write("x".repeat(10_000)), 1);
+        response.on("close", () => clearInterval(timer));
+      },
+    ];
+    try {
+      for (const behaviour of behaviours) {
+        const trap = await startReceiver();
+        trap.answer(behaviour);
+        traps.push(trap);
+        await create(hostile, trap.url, ["webhook.test"]);
+      }
+      const ids = ((await hostile.api.get("/webhooks")).body as { id: string }[]).map(({ id }) => id);
+      await Promise.all(
+        ids.flatMap((id) => Array.from({ length: 8 }, () => hostile.api.must(`/webhooks/${id}/test`, undefined))),
+      );
+      await eventually("the traps are asked", async () => traps.every(({ received }) => received.length > 0));
+      const calm = await startReceiver();
+      const id = await create(account, calm.url, ["webhook.test"]);
+      const began = Date.now();
+      await account.api.must(`/webhooks/${id}/test`, undefined);
+      await calm.next("webhook.test");
+      expect(Date.now() - began).to.be.below(5_000);
+      await calm.stop();
+      await account.api.must(`/webhooks/${id}/delete`, undefined);
+      expect(target.received, "no redirect was followed").to.deep.equal([]);
+      const redirecting = (await deliveries(hostile, ids[2] ?? "")).find(({ status }) => status !== undefined);
+      expect(redirecting).to.include({ status: 307, state: "pending" });
+    } finally {
+      for (const trap of [...traps, target]) await trap.stop();
+    }
+  });
+
+  it("are refused at addresses that are not public, with what to fix", async () => {
+    for (const url of [
+      "http://10.0.0.1/",
+      "http://169.254.169.254/latest",
+      "http://[fd00::1]/",
+      "http://example.com:22/",
+    ]) {
+      const refused = await account.api.post("/webhooks", { url });
+      expect(refused.status, url).to.equal(400);
+      expect(codeOf(refused)).to.equal("invalid_value");
+      expect(String(members(refused)["detail"])).to.match(/^url: /);
+    }
+    for (const body of [{ url: "ftp://example.com" }, { events: [] }, { events: ["nothing.*"] }])
+      expect([400, 422]).to.include((await account.api.post("/webhooks", body)).status);
+  });
+
+  it("belong to the owner alone, and there are only so many", async () => {
+    const key = String((await account.api.must("/add_usage_api_key", NO_PERMISSIONS))["usage_api_key"]);
+    const id = await create(account, receiver.url, ["webhook.test"]);
+    for (const [path, body] of [
+      ["/webhooks", { url: receiver.url }],
+      [`/webhooks/${id}`, { state: "off" }],
+      [`/webhooks/${id}/delete`, undefined],
+      [`/webhooks/${id}/test`, undefined],
+      [`/webhooks/${id}/replay`, {}],
+      [`/webhooks/${id}/receive`, {}],
+    ] as const)
+      expect(codeOf(await account.api.with(key).post(path, body)), path).to.equal("owner_only");
+    for (const path of ["/webhooks", `/webhooks/${id}/deliveries`])
+      expect(codeOf(await account.api.with(key).get(path)), path).to.equal("owner_only");
+    const stranger = await newApiAccount(stack().baseUrl);
+    expect(codeOf(await stranger.api.post(`/webhooks/${id}/test`, undefined))).to.equal("webhook_not_found");
+    for (let made = 0; made < 16; made++) await create(stranger, receiver.url);
+    expect(codeOf(await stranger.api.post("/webhooks", { url: receiver.url }))).to.equal("too_many_webhooks");
+  });
+
+  it("tell once that a usage key expires soon", async () => {
+    const id = await create(account, receiver.url, ["key.*"]);
+    const expiration = Math.floor(Date.now() / 1_000) + 3_600;
+    const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, expiration });
+    const { data } = await receiver.next("key.expiring");
+    expect(data).to.deep.equal({ api_key_hash: made["api_key_hash"], expires_at: expiration });
+    await new Promise((resolve) => setTimeout(resolve, 11_000));
+    expect(receiver.received.filter(({ type }) => type === "key.expiring")).to.have.length(1);
+    await account.api.must(`/webhooks/${id}/delete`, undefined);
+  });
+
+  it("are passed on to a port of this machine by the command line, with their signatures", async () => {
+    const local = await startReceiver();
+    const main = join(__dirname, "..", "..", "dist", "client", "cli", "main.js");
+    const args = [main, "webhooks", "listen", "--forward-to", local.url, "--events", "webhook.*,run.*"];
+    const env = { PATH: process.env["PATH"], KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: account.key };
+    const listening = spawn(process.execPath, args, { env });
+    let printed = "";
+    for (const stream of [listening.stdout, listening.stderr])
+      stream.setEncoding("utf8").on("data", (text: string) => void (printed += text));
+    const ended = once(listening, "exit");
+    try {
+      await eventually("it listens", () => printed.includes("Listening as wh_"), 20_000);
+      const id = /wh_[0-9a-f]{32}/.exec(printed)?.[0] ?? "";
+      await account.api.must(`/webhooks/${id}/test`, undefined);
+      await run(account);
+      for (const { headers, body } of [await local.next("webhook.test"), await local.next("run.succeeded")])
+        await verifyWebhook(headers as Record<string, string>, body, { statementKey, accountId: account.id });
+      await eventually("it says so", () => printed.includes("webhook.test msg_") && printed.includes("→ 204"));
+      listening.kill("SIGINT");
+      expect((await ended)[0]).to.equal(0);
+      const left = (await account.api.get("/webhooks")).body as { id: string }[];
+      expect(left.map((webhook) => webhook.id)).not.to.include(id);
+    } finally {
+      listening.kill("SIGKILL");
+      await local.stop();
+    }
+  });
+
+  it("without a URL are fetched, signed the same way, and count as delivered when the client says so", async () => {
+    const { id } = await account.api.must("/webhooks", { events: ["webhook.test"] });
+    const messageId = (await account.api.must(`/webhooks/${String(id)}/test`, undefined))["message_id"];
+    const receive = async (passed: object[]): Promise<{ headers: Record<string, string>; body: string }[]> =>
+      (await account.api.must(`/webhooks/${String(id)}/receive`, { passed }))["messages"] as never;
+    const [message, ...others] = await receive([]);
+    expect(others).to.deep.equal([]);
+    await verifyWebhook(message?.headers ?? {}, message?.body ?? "", { statementKey, accountId: account.id });
+    expect(message?.headers["webhook-id"]).to.equal(messageId);
+    expect(await receive([{ message_id: messageId, status: 200 }])).to.deep.equal([]);
+    const [delivery] = await deliveries(account, String(id));
+    expect(delivery).to.include({ state: "delivered", status: 200, attempts: 1 });
+  });
+});

@@ -1,0 +1,109 @@
+/** Messages to webhooks as the executor signs and sends them: what is signed, and what receivers can do to it. */
+import { createPublicKey, verify } from "node:crypto";
+import { expect } from "chai";
+import { statementBytes } from "../../protocol/publicKeys";
+import type { WebhookMessage } from "../../protocol/webhookCalls";
+import { WEBHOOK_LIMITS } from "../../protocol/limits";
+import { webhookBody, webhookSignedText } from "../../protocol/webhooks";
+import { startReceiver } from "../support/webhookReceiver";
+import { startWebhookBed, type WebhookBed } from "../support/webhookBed";
+
+const MESSAGE: WebhookMessage = {
+  id: `msg_${"0a".repeat(16)}`,
+  type: "run.succeeded",
+  timestamp: "2026-11-24T20:00:00.000Z",
+  accountId: `0x${"6f".repeat(32)}`,
+  data: { name: 'nul\u0000 \ud800 "quoted" 💥' },
+};
+const never = new AbortController().signal;
+
+describe("messages to webhooks", function () {
+  this.timeout(60_000);
+  let bed: WebhookBed;
+  before(async () => {
+    bed = await startWebhookBed();
+  });
+  after(() => bed?.stop());
+
+  it("are signed over id, time of the signature and body, in a form that no other statement has", () => {
+    const { timestamp, body, signature } = bed.webhooks.sign(MESSAGE);
+    const x = Buffer.from(bed.statementKey.publicKey.slice(2), "hex").toString("base64url");
+    const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+    const signed = webhookSignedText(MESSAGE.id, timestamp, body);
+    expect(verify(null, Buffer.from(signed), key, Buffer.from(signature.slice(4), "base64"))).to.equal(true);
+    expect(Math.abs(Date.now() / 1_000 - timestamp)).to.be.below(5);
+    expect(signed).to.match(/^msg_[0-9a-f]{32}\.[0-9]+\.\{"type":"run\.succeeded","timestamp":"[^"]*","account_id":"/);
+    expect(JSON.parse(body)).to.deep.equal({
+      type: MESSAGE.type,
+      timestamp: MESSAGE.timestamp,
+      account_id: MESSAGE.accountId,
+      data: MESSAGE.data,
+    });
+    // What else the key signs begins otherwise, and as base64url this begins no JSON object.
+    const statement = { key_namespace: "", pkp_id: "", derivation_path: "", keys: [] };
+    expect(statementBytes(statement).subarray(0, 4).toString()).not.to.equal("msg_");
+    expect(Buffer.from('{"alg"').toString("base64url").slice(0, 4)).not.to.equal("msg_");
+    expect(Buffer.from(signed.split(".")[0] ?? "", "base64url")[0]).not.to.equal("{".charCodeAt(0));
+  });
+
+  it("are refused above their size", () => {
+    const large = { ...MESSAGE, data: { text: "x".repeat(WEBHOOK_LIMITS.bodyBytes) } };
+    expect(() => bed.webhooks.sign(large)).to.throw("payload_too_large");
+  });
+
+  it("arrive byte for byte as signed; a long answer is cut", async () => {
+    const receiver = await startReceiver();
+    receiver.answer((response) => response.writeHead(200).end("x".repeat(1_000_000)));
+    const outcome = await bed.webhooks.send(receiver.url, MESSAGE, never);
+    expect(outcome).to.include({ status: 200, answer: "x".repeat(WEBHOOK_LIMITS.answerBytes) });
+    expect(receiver.received[0]?.body).to.equal(webhookBody(MESSAGE));
+    await receiver.stop();
+  });
+
+  it("follow no redirect, and say why there is no answer", async () => {
+    const target = await startReceiver();
+    const receiver = await startReceiver();
+    receiver.answer((response) => response.writeHead(302, { location: target.url }).end());
+    expect(await bed.webhooks.send(receiver.url, MESSAGE, never)).to.include({ status: 302 });
+    receiver.answer((response) => response.destroy());
+    expect((await bed.webhooks.send(receiver.url, MESSAGE, never)).failure).to.be.a("string");
+    await receiver.stop();
+    expect((await bed.webhooks.send(receiver.url, MESSAGE, never)).failure).to.contain("refused");
+    expect(target.received).to.deep.equal([]);
+    await target.stop();
+  });
+
+  it("reach no address that is not public unless development permits its host", async () => {
+    const strict = await startWebhookBed([]);
+    const receiver = await startReceiver();
+    try {
+      for (const url of [
+        receiver.url,
+        "http://localhost/",
+        "http://10.1.2.3/",
+        "http://[::1]/",
+        "ftp://example.com/",
+      ]) {
+        expect((await strict.webhooks.check(url)).problem, url).to.be.a("string");
+        expect((await strict.webhooks.send(url, MESSAGE, never)).failure, url).to.be.a("string");
+      }
+      expect(receiver.received).to.deep.equal([]);
+      expect(await bed.webhooks.check(receiver.url)).to.deep.equal({});
+      expect((await bed.webhooks.check("http://192.168.0.1/")).problem).to.contain("not a public address");
+    } finally {
+      await receiver.stop();
+      await strict.stop();
+    }
+  });
+
+  it("end with their caller", async () => {
+    const receiver = await startReceiver();
+    receiver.answer(() => undefined);
+    const caller = new AbortController();
+    setTimeout(() => caller.abort(), 100);
+    const began = Date.now();
+    await bed.webhooks.send(receiver.url, MESSAGE, caller.signal);
+    expect(Date.now() - began).to.be.below(5_000);
+    await receiver.stop();
+  });
+});
