@@ -74,7 +74,16 @@ type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: P
 
 /** With the signed header `X-Wallet-Auth`. */
 const BY_HEADER = [
-  ...(["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const),
+  ...([
+    "balance",
+    "createPaymentIntent",
+    "confirmPayment",
+    "history",
+    "listRuns",
+    "usage",
+    "events",
+    "exportHistory",
+  ] as const),
   ...(["listTriggers", "getTrigger", "listFirings", "updateTrigger"] as const),
   ...(["listWebhooks", "createWebhook", "updateWebhook", "deleteWebhook", "testWebhook"] as const),
   ...(["webhookDeliveries", "replayWebhook", "receiveWebhook"] as const),

@@ -4,6 +4,7 @@
  */
 export { createAccount, createClient, everyItem, type Client, type ClientOptions, type NewAccount } from "./api";
 export * from "./owner";
+export { exportedRows, exportedText, type ExportOptions } from "./exports";
 export { keyHashOf } from "./fields";
 export { isKeyText } from "./keyText";
 export { ClientError, type ClientErrorCode, type ClientErrorOptions } from "./errors";

@@ -78,6 +78,7 @@ function httpCall(route: ClientRoute, input: unknown): HttpCall {
     return pathSegment(name, fields[name]);
   });
   const rest = Object.fromEntries(Object.entries(fields).filter(([name]) => !named.has(name)));
+  if (route.text === true) return { method, path, query: rest, text: true };
   return method === "GET" ? { method, path, query: rest, mutates } : { method, path, body: rest, mutates };
 }
 

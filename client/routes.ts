@@ -10,6 +10,8 @@ export interface ClientRoute {
   readonly effect?: true;
   /** A list: its total is in X-Total-Count. */
   readonly paged?: true;
+  /** The answer is text, not JSON. */
+  readonly text?: true;
 }
 
 export const CLIENT_ROUTES = {
@@ -76,6 +78,7 @@ export const CLIENT_ROUTES = {
   history: { method: "GET", path: "/core/v1/billing/history", paged: true },
   events: { method: "GET", path: "/core/v1/events" },
   submission: { method: "GET", path: "/core/v1/submissions/:id" },
+  exportHistory: { method: "GET", path: "/core/v1/export", text: true },
   listWebhooks: { method: "GET", path: "/core/v1/webhooks" },
   createWebhook: { method: "POST", path: "/core/v1/webhooks", effect: true },
   updateWebhook: { method: "POST", path: "/core/v1/webhooks/:id", effect: true },

@@ -43,6 +43,8 @@ export interface HttpCall {
   readonly headers?: Readonly<Record<string, string>>;
   /** True for a POST that changes something: it gets an idempotency key. */
   readonly mutates?: boolean;
+  /** The answer is text, not JSON. */
+  readonly text?: boolean;
 }
 
 export interface HttpAnswer {
@@ -135,8 +137,17 @@ function retryDelayMs(error: ClientError, attempt: number): number {
   return 250 * 2 ** attempt * (0.5 + Math.random());
 }
 
-function requestFor(settings: Settings, call: HttpCall, options: CallOptions): { url: string; init: RequestInit } {
-  const headers: Record<string, string> = { accept: "application/json", ...call.headers };
+interface Request {
+  readonly url: string;
+  readonly init: RequestInit;
+  readonly isText: boolean;
+}
+
+function requestFor(settings: Settings, call: HttpCall, options: CallOptions): Request {
+  const headers: Record<string, string> = {
+    accept: call.text === true ? "*/*" : "application/json",
+    ...call.headers,
+  };
   if (call.body !== undefined) headers["content-type"] = "application/json";
   if (call.mutates === true) headers["idempotency-key"] = options.idempotencyKey ?? randomToken();
   if (options.correlationId !== undefined) headers["x-correlation-id"] = options.correlationId;
@@ -149,7 +160,7 @@ function requestFor(settings: Settings, call: HttpCall, options: CallOptions): {
     redirect: "error",
     credentials: "omit",
   };
-  return { url: settings.origin + call.path + queryText(call.query), init };
+  return { url: settings.origin + call.path + queryText(call.query), init, isText: call.text === true };
 }
 
 /** Checked here, since fetch's error repeats an invalid value, and the value may be a token. */
@@ -173,11 +184,7 @@ function randomToken(): string {
   ).join("");
 }
 
-async function callOnce(
-  settings: Settings,
-  request: { url: string; init: RequestInit },
-  options: CallOptions,
-): Promise<HttpAnswer> {
+async function callOnce(settings: Settings, request: Request, options: CallOptions): Promise<HttpAnswer> {
   const deadline = new AbortController();
   // Cleared with the call: `AbortSignal.timeout` would stay in memory until the full time-out has passed.
   const timer = setTimeout(() => deadline.abort(), options.timeoutMs ?? settings.timeoutMs);
@@ -192,6 +199,7 @@ async function callOnce(
   } finally {
     clearTimeout(timer);
   }
+  if (request.isText && response.ok) return { body: text, headers: response.headers };
   return readAnswer(response, text);
 }
 

@@ -99,6 +99,7 @@ export const WIRE_LIMITS = {
   searchedRecords: 10_000,
   searchBytes: 128,
   eventsPageMax: 1000,
+  exportRowsMax: 10_000,
   membersPerRequest: 256,
   scopeListItems: 1000,
   jsonDepth: 128,

@@ -12,6 +12,7 @@ import { connect, type Connection } from "./connection";
 import type { Context, GlobalOptions } from "./context";
 import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
 import { withProgress, type Io } from "./io";
+import { addExport } from "./export";
 import { addKeeping, keeping } from "./keeping";
 import { addLogin } from "./login";
 import { addMcp } from "./mcp";
@@ -59,6 +60,7 @@ export function buildProgram(io: Io): Command {
   addLogin(program, context);
   addRun(program, context);
   addOperations(program, context);
+  addExport(program, context);
   addWebhooks(program, context);
   addProject(program, context);
   addPolicy(program, context);

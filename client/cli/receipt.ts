@@ -11,6 +11,7 @@ import { Ended } from "./failure";
 import { withProgress } from "./io";
 import { readText } from "./run";
 import { parse, textOf, verifierSettings, withVerifierOptions, type VerifierOptions } from "./verify";
+import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
 
 interface Options extends VerifierOptions {
@@ -29,7 +30,7 @@ export function addReceipt(program: Command, context: Context): void {
 
 async function check(context: Context, file: string, options: Options): Promise<void> {
   const { recordService, verifyEvidence, verifyReceipt } = require("../verify") as typeof Verify;
-  const { receipt, response } = held(readText(context, file));
+  const held = heldIn(readText(context, file));
   const params = options.params === undefined ? undefined : parse(options.params, readText(context, options.params));
   const settings = verifierSettings(context, options);
   const { url } = settingsOf(context.io.env, context.options());
@@ -38,9 +39,14 @@ async function check(context: Context, file: string, options: Options): Promise<
       ? (await withProgress(context.io, `asking ${url}`, recordService(url, settings))).evidence
       : parse(options.quote, readText(context, options.quote));
   const { report, config } = await verifyEvidence(evidence, settings);
-  const result = await claimsOf(() => {
+  const result = await claimsOf(async () => {
     if (config === undefined) throw new Error("the quote covers no config document to check the receipt with");
-    return verifyReceipt(receipt, config, { params, response });
+    const claims = await verifyReceipt(held.receipt, config, {
+      params,
+      ...defined({ response: held.answer?.response }),
+    });
+    requireSameRun(claims, held.answer);
+    return claims;
   });
   if (context.options().json === true) context.print({ ...result, report });
   else context.io.out(`${textOf(report)}\n${receiptLines(result, report)}`);
@@ -48,11 +54,32 @@ async function check(context: Context, file: string, options: Options): Promise<
   if (exitCode !== 0) throw new Ended(exitCode);
 }
 
+/** What an answer of `run_action` says beside its receipt. */
+interface Answered {
+  readonly response?: unknown;
+  readonly has_error?: unknown;
+  readonly usage?: { readonly duration_ms?: unknown; readonly cost_cents?: unknown };
+}
+
 /** The receipt itself, or an answer with a member `receipt`. */
-function held(text: string): { readonly receipt: string; readonly response?: unknown } {
-  const value = parseJson(text) as { receipt?: unknown; response?: unknown } | null | undefined;
+function heldIn(text: string): { readonly receipt: string; readonly answer?: Answered } {
+  const value = parseJson(text) as (Answered & { receipt?: unknown; code?: unknown }) | null | undefined;
   if (typeof value?.receipt !== "string") return { receipt: text.trim() };
-  return { receipt: value.receipt, response: value.response };
+  // A refusal has a receipt and nothing of a run.
+  return typeof value.code === "string" ? { receipt: value.receipt } : { receipt: value.receipt, answer: value };
+}
+
+/** Everything in the answer that the receipt states; it says nothing of logs. */
+function requireSameRun(claims: Verify.ReceiptClaims, answer: Answered | undefined): void {
+  if (answer === undefined) return;
+  const { response, has_error, usage } = answer;
+  const wrong = Object.entries({
+    response: response !== undefined,
+    has_error: has_error === (claims.outcome !== "succeeded"),
+    "usage.cost_cents": usage?.cost_cents === claims.price_cents,
+    "usage.duration_ms": usage?.duration_ms === claims.duration_ms,
+  }).find(([, holds]) => !holds);
+  if (wrong !== undefined) throw new Error(`the ${wrong[0]} given is not the one of the receipt`);
 }
 
 type Result =

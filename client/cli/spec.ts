@@ -118,8 +118,8 @@ const WORDS: Readonly<Record<string, string>> = {
   attestation: "service attestation",
 };
 
-/** Commands defined by hand: `run` and `cid` take files. */
-const BY_HAND: ReadonlySet<string> = new Set(["runAction", "getActionIpfsId"]);
+/** Commands defined by hand: `run` and `cid` take files, `export` makes as many requests as it needs. */
+const BY_HAND: ReadonlySet<string> = new Set(["runAction", "getActionIpfsId", "exportHistory"]);
 
 const kebab = (name: string): string =>
   name.replace(/_/g, "-").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

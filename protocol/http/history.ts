@@ -1,6 +1,7 @@
 /** History: contract events and the outcome of writes. Source: docs/conformance.md §6. */
 import { z } from "zod";
 import { boundedNumber, count, outHash, outJson } from "./fields";
+import { EXPORT_KINDS } from "../exports";
 import { WIRE_LIMITS } from "../limits";
 import { defineRoute } from "./route";
 
@@ -130,4 +131,44 @@ const submission = defineRoute({
   effect: false,
 });
 
-export const historyRoutes = { events, submission };
+const exportHistory = defineRoute({
+  method: "GET",
+  path: "/export",
+  tag: "History",
+  summary:
+    "The account's runs, writes or postings, newest first, as JSON Lines or CSV. An answer has at most `limit` rows; " +
+    "go on after its last one with that row's `cursor` until an answer has no rows. For owner credentials.",
+  auth: "ownerOrWallet",
+  body: "none",
+  request: {
+    query: z.object({
+      kind: z
+        .enum(EXPORT_KINDS, `must be ${EXPORT_KINDS.join(", ")}`)
+        .meta({ description: "Runs with the hashes of their receipts, writes with transactions, or the ledger." }),
+      format: z.enum(["jsonl", "csv"], "must be jsonl or csv").default("jsonl"),
+      cursor: z
+        .string()
+        .max(128, "must be the cursor of a row")
+        .optional()
+        .meta({ description: "The cursor of a row: only what is older follows." }),
+      limit: boundedNumber(
+        1,
+        WIRE_LIMITS.exportRowsMax,
+        `At most so many rows, 1 to ${WIRE_LIMITS.exportRowsMax}.`,
+      ).default(WIRE_LIMITS.exportRowsMax),
+    }),
+  },
+  response: z.string(),
+  answers: "application/x-ndjson",
+  errors: ["queue_full"],
+  example: {
+    query: { kind: "postings" },
+    response:
+      `{"cursor":"2","id":"2","kind":"write","amount_cents":-1,"reference":"${"d3".repeat(16)}","api_key_hash":null,` +
+      '"created_at":"2026-11-20T12:00:00.000Z"}\n',
+  },
+  price: "free",
+  effect: false,
+});
+
+export const historyRoutes = { events, submission, exportHistory };

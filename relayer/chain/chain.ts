@@ -3,6 +3,7 @@ import { Repeating } from "../background";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, ActionHash, Address, PkpId } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
+import type { ExportRow } from "../../protocol/exports";
 import { encodeWrite } from "./abi/contract";
 import { TransactionMonitor } from "./submissions/transactionMonitor";
 import { Leases } from "./leases";
@@ -21,6 +22,7 @@ import { Reads } from "./reads/reads";
 import { OutcomeFeed } from "./submissions/outcomeWatch";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
+import { exportWrites } from "./submissions/export";
 import { estimateAsOwner } from "./submissions/forwards";
 import { Batcher } from "./submissions/batcher";
 import { Recovery } from "./submissions/recovery";
@@ -221,6 +223,10 @@ class ChainModule extends Reads implements Chain {
   async submission(id: SubmissionId): Promise<SubmissionView | undefined> {
     const write = await this.#transactions.write(id);
     return write === undefined ? undefined : viewOf(write);
+  }
+
+  exportWrites(accountId: AccountId, after: string | undefined, rows: number): Promise<ExportRow[]> {
+    return exportWrites(this.#given.db, accountId, after, rows);
   }
 
   async submissionByIdempotencyKey(key: string): Promise<SubmissionView | undefined> {

@@ -13,6 +13,7 @@ import type {
 } from "../../protocol/executor";
 import type { Budget, UsedNow } from "../../protocol/budgets";
 import type { ErrorCode } from "../../protocol/errors";
+import type { ExportRow } from "../../protocol/exports";
 import type { Decision } from "../../protocol/decision";
 import type { KeyState } from "../../protocol/keyState";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, KeyId, PkpId } from "../../protocol/ids";
@@ -324,6 +325,8 @@ export interface Chain {
    */
   submit(request: SubmitRequest): Promise<SubmitAnswer>;
   submission(id: SubmissionId): Promise<SubmissionView | undefined>;
+  /** Writes older than the cursor, newest first. @throws KeywrightError `invalid_value` for another cursor. */
+  exportWrites(accountId: AccountId, after: string | undefined, rows: number): Promise<ExportRow[]>;
   submissionByIdempotencyKey(key: string): Promise<SubmissionView | undefined>;
 
   /** The ids of groups that list one of these PKPs or actions, removed groups possibly among them. */

@@ -3,6 +3,7 @@ import type { Prices } from "../../protocol/limits";
 import type { Db } from "../store/database";
 import { Repeating } from "../background";
 import { CreditAccounts } from "./creditAccounts";
+import { CreditExports } from "./exports";
 import type { PaymentDiscrepancy, ProcessorCheck } from "./payments/check";
 import { Payments, type PaymentKeys } from "./payments/index";
 import { paymentsUnavailable } from "./payments/processor";
@@ -43,6 +44,7 @@ export class Credits {
   readonly accounts: CreditAccounts;
   readonly reservations: Reservations;
   readonly runs: RunRecords;
+  readonly exports: CreditExports;
   /** The running comparison with the payment processor; undefined where no payment keys are configured. */
   readonly processorCheck: ProcessorCheck | undefined;
   readonly #payments: Payments | undefined;
@@ -53,6 +55,7 @@ export class Credits {
     this.accounts = new CreditAccounts(db, options.signup);
     this.reservations = new Reservations({ ...options, accounts: this.accounts });
     this.runs = new RunRecords(db);
+    this.exports = new CreditExports(db);
     this.#payments = payments && new Payments(db, payments, deployment);
     this.processorCheck = this.#payments?.check(options.onProcessorWrong ?? (() => undefined));
     this.#background = [

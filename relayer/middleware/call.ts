@@ -3,6 +3,7 @@
  * dependencies that returns a handler per route:
  * `export const groupRoutes = (deps): HandlersOf<"addGroup" | …> => ({ addGroup: async (call) => … })`.
  */
+import type { Readable } from "node:stream";
 import type { AnswerOf, PartOf, RouteName, RouteOf } from "../../protocol/http";
 import type { Act } from "../act";
 import type { Credential } from "../../protocol/executor";
@@ -117,8 +118,18 @@ export interface RawAnswer {
   readonly status?: number;
 }
 
+/** As `RawAnswer`, sent as it is made. */
+export interface StreamedAnswer {
+  readonly contentType: string;
+  readonly content: Readable;
+}
+
 export type Answer<N extends RouteName> =
-  RouteOf<N> extends { readonly answers: string } ? RawAnswer : AnswerOf<RouteOf<N>>;
+  RouteOf<N> extends { readonly answers: "application/x-ndjson" }
+    ? StreamedAnswer
+    : RouteOf<N> extends { readonly answers: string }
+      ? RawAnswer
+      : AnswerOf<RouteOf<N>>;
 export type Handler<N extends RouteName> = (call: Call<N>) => Promise<Answer<N>>;
 export type HandlersOf<N extends RouteName> = { readonly [K in N]: Handler<K> };
 export type Handlers = HandlersOf<RouteName>;

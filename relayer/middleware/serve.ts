@@ -9,7 +9,7 @@ import { inScope, type Scope } from "../../protocol/fairShare";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { Act } from "../act";
 import { parseBody, readBody, requireAcceptableBody } from "./body";
-import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer } from "./call";
+import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer, StreamedAnswer } from "./call";
 import { clientGroup, hashedAddress } from "./clientAddress";
 import type { RelayerContext, RelayerMiddleware } from "./context";
 import { presentedCredentials, type Authentication, type Identity } from "./credentials";
@@ -354,7 +354,7 @@ async function withDeadline<T>(
 
 function send(ctx: RelayerContext, route: Route, answer: unknown): void {
   if (route.answers !== undefined) {
-    const { contentType, content, status = 200 } = answer as RawAnswer;
+    const { contentType, content, status = 200 } = answer as RawAnswer | (StreamedAnswer & { status?: number });
     ctx.status = status;
     ctx.type = contentType;
     ctx.body = content;

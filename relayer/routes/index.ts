@@ -6,6 +6,7 @@ import { billingRoutes } from "./billing";
 import { configurationRoutes } from "./configuration";
 import type { RouteDeps } from "./deps";
 import { explainRoutes } from "./explain";
+import { exportRoutes } from "./exports";
 import { groupRoutes } from "./groups";
 import { historyRoutes } from "./history";
 import { relayRoutes } from "./relay";
@@ -38,6 +39,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...relayRoutes(deps, writes),
     ...configurationRoutes(deps),
     ...historyRoutes(deps),
+    ...exportRoutes(deps),
     ...webhookRoutes(deps),
     ...billingRoutes(deps),
     ...transparencyRoutes(deps),

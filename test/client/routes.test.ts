@@ -6,11 +6,15 @@ import { join } from "node:path";
 import { API_PREFIX, ROUTE_NAMES, routeOf } from "../../protocol/http";
 import { CLIENT_ROUTES } from "../../client/routes";
 
+/** The only answers that are text and for programs. */
+const TEXTS = new Set(["exportHistory"]);
 /** Excluded: pages and files are for browsers, the webhook is for the payment processor, hooks are for senders. */
 const NOT_FOR_CLIENTS = new Set(["webhook", "openapi", "callHook"]);
 
 function slimTable(): Record<string, unknown> {
-  const names = ROUTE_NAMES.filter((name) => routeOf(name).answers === undefined && !NOT_FOR_CLIENTS.has(name));
+  const names = ROUTE_NAMES.filter(
+    (name) => TEXTS.has(name) || (routeOf(name).answers === undefined && !NOT_FOR_CLIENTS.has(name)),
+  );
   return Object.fromEntries(
     names.map((name) => {
       const { method, path, at, effect, paged } = routeOf(name);
@@ -21,6 +25,7 @@ function slimTable(): Record<string, unknown> {
           path: at === "origin" ? path : API_PREFIX + path,
           ...(effect ? { effect } : {}),
           ...(paged === true ? { paged } : {}),
+          ...(TEXTS.has(name) ? { text: true } : {}),
         },
       ];
     }),
@@ -42,6 +47,8 @@ export interface ClientRoute {
   readonly effect?: true;
   /** A list: its total is in X-Total-Count. */
   readonly paged?: true;
+  /** The answer is text, not JSON. */
+  readonly text?: true;
 }
 
 export const CLIENT_ROUTES = ${JSON.stringify(slimTable())} as const satisfies Record<string, ClientRoute>;

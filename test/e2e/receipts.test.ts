@@ -82,6 +82,19 @@ describe("the receipt of a run in the API", function () {
       const result = await cli.run(`${offline} ${line}`);
       expect([result.code, result.json()["claims"]], line).to.deep.equal([1, undefined]);
     }
+    // Whatever the receipt states of the answer is compared, also when it is missing.
+    for (const [from, to] of [
+      ['"response"', '"responsd"'],
+      ['"has_error":false', '"has_error":true'],
+      ['"cost_cents":1', '"cost_cents":2'],
+      [`"duration_ms":`, `"duration_ms":1`],
+    ] as const) {
+      expect(answer).to.contain(from);
+      const result = await cli.run(`${offline} ${file("changed.json", answer.replace(from, to))} ${quote}`);
+      expect([result.code, String(result.json()["wrong"])], from).to.satisfy(
+        ([code, wrong]: [number, string]) => code === 1 && wrong.endsWith("given is not the one of the receipt"),
+      );
+    }
     const evidence = JSON.parse(readFileSync(join(cli.cwd, "evidence.json"), "utf8")) as {
       nonce: string;
     };

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { Notice, PageHead } from "../../parts/elements";
 import { useSession } from "../../session/context";
 import { Events } from "./Events";
+import { Export } from "./Export";
 import { Runs } from "./Runs";
 
 export function Activity(): ReactNode {
@@ -17,6 +18,7 @@ export function Activity(): ReactNode {
           "are not stored."
         }
       />
+      {isReadable && <Export />}
       {isReadable ? (
         <Tabs.Root defaultValue="runs" className="stack">
           <Tabs.List className="tabs" aria-label="What to show">

@@ -5,6 +5,7 @@ import * as webhooks from "./0021_webhooks";
 import * as members from "./0022_members";
 import * as triggers from "./0023_triggers";
 import * as budgets from "./0024_budgets";
+import * as writesByAccount from "./0025_writes_by_account";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -12,4 +13,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0022_members": members,
   "0023_triggers": triggers,
   "0024_budgets": budgets,
+  "0025_writes_by_account": writesByAccount,
 };

@@ -35,7 +35,7 @@ describe("the commands of the command line", () => {
     });
     const known = names(program);
     for (const { words } of commandSpecs()) expect(known).to.include(words.join(" "));
-    expect(commandSpecs().length + 2, "run and cid take files and are written by hand").to.equal(ALL_OPERATIONS.length);
+    expect(commandSpecs().length + 3, "run, cid and export are written by hand").to.equal(ALL_OPERATIONS.length);
     for (const word of [
       "login",
       "account",

@@ -1,0 +1,130 @@
+/**
+ * The account's history for auditors, as JSON Lines or CSV: streamed page by page, so that a slow reader holds nothing
+ * but its connection, and resumable after any row. Source: docs/api.md "Export".
+ */
+import { Readable } from "node:stream";
+import { EXPORT_COLUMNS, type ExportKind, type ExportRow } from "../../protocol/exports";
+import { KeywrightError } from "../../protocol/errors";
+import { Crowded, FairShare, inScope } from "../../protocol/fairShare";
+import type { AccountId } from "../../protocol/ids";
+import type { HandlersOf } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+
+const PAGE_ROWS = 500;
+/** After this an answer ends, however slowly it is read; its reader resumes. */
+const MOST_MS = 5 * 60_000;
+const READ_WAIT_MS = 30_000;
+const MOST_OPEN = 64;
+const MOST_OPEN_EACH = 2;
+
+interface ExportLimits {
+  readonly pageRows: number;
+  readonly mostMs: number;
+}
+
+export function exportRoutes(
+  { chain, credits }: Pick<RouteDeps, "chain" | "credits">,
+  { pageRows, mostMs }: ExportLimits = { pageRows: PAGE_ROWS, mostMs: MOST_MS },
+): HandlersOf<"exportHistory"> {
+  const sources: Readonly<Record<ExportKind, Source>> = {
+    runs: (accountId, after, rows) => credits.exports.runs(accountId, after, rows),
+    postings: (accountId, after, rows) => credits.exports.postings(accountId, after, rows),
+    writes: (accountId, after, rows) => chain.exportWrites(accountId, after, rows),
+  };
+  const open = new OpenExports();
+  /** Pages that are read from the database at the same time, by all accounts. */
+  const reads = new FairShare({ total: 4, mostEach: 1, mostWaiting: 2 * MOST_OPEN });
+  return {
+    exportHistory: async ({ caller: { accountId }, query: { kind, format, cursor, limit } }) => {
+      const read: Source = (account, after, rows) =>
+        inScope(account, undefined, async (scope) => {
+          await scope.take(reads, 1, { withinMs: READ_WAIT_MS });
+          return sources[kind](account, after, rows);
+        });
+      // The first page before the answer begins: a bad cursor or a crowd is an error, not a broken stream.
+      const first = await read(accountId, cursor, Math.min(pageRows, limit)).catch(asRefusal);
+      const pages = pagesOf({ read, accountId, first, limit, pageRows, endsAt: Date.now() + mostMs });
+      const lines = format === "csv" ? csvOf(pages, EXPORT_COLUMNS[kind]) : jsonLinesOf(pages);
+      const content = Readable.from(lines, { objectMode: false, highWaterMark: 64 * 1_024 });
+      open.add(accountId, content, mostMs);
+      return { contentType: format === "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson", content };
+    },
+  };
+}
+
+/** Rows older than the cursor, newest first. */
+type Source = (accountId: AccountId, after: string | undefined, rows: number) => Promise<readonly ExportRow[]>;
+
+interface Pages {
+  readonly read: Source;
+  readonly accountId: AccountId;
+  readonly first: readonly ExportRow[];
+  readonly limit: number;
+  readonly pageRows: number;
+  readonly endsAt: number;
+}
+
+async function* pagesOf({
+  read,
+  accountId,
+  first,
+  limit,
+  pageRows,
+  endsAt,
+}: Pages): AsyncGenerator<readonly ExportRow[]> {
+  let page = first;
+  for (let sent = page.length; page.length > 0; sent += page.length) {
+    yield page;
+    const wanted = Math.min(pageRows, limit - sent);
+    if (wanted === 0 || Date.now() > endsAt) return;
+    page = await read(accountId, page.at(-1)?.["cursor"] as string, wanted);
+  }
+}
+
+async function* jsonLinesOf(pages: AsyncIterable<readonly ExportRow[]>): AsyncGenerator<string> {
+  for await (const page of pages) yield page.map((row) => `${JSON.stringify(row)}\n`).join("");
+}
+
+/** RFC 4180, with a header. */
+async function* csvOf(pages: AsyncIterable<readonly ExportRow[]>, columns: readonly string[]): AsyncGenerator<string> {
+  yield `${columns.join()}\r\n`;
+  for await (const page of pages)
+    yield page.map((row) => `${columns.map((name) => cell(row[name])).join()}\r\n`).join("");
+}
+
+function cell(value: ExportRow[string] | undefined): string {
+  const text = Array.isArray(value) ? value.join(" ") : String(value ?? "");
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Answers under way. A slow reader's ends in time, also when it reads nothing at all. */
+class OpenExports {
+  readonly #byAccount = new Map<string, number>();
+  #all = 0;
+
+  /** @throws KeywrightError `queue_full`. */
+  add(accountId: AccountId, stream: Readable, mostMs: number): void {
+    const own = this.#byAccount.get(accountId) ?? 0;
+    if (own >= MOST_OPEN_EACH || this.#all >= MOST_OPEN) {
+      stream.destroy();
+      throw crowded(own >= MOST_OPEN_EACH ? "This account's" : "Too many", 5);
+    }
+    this.#byAccount.set(accountId, own + 1);
+    this.#all++;
+    const timer = setTimeout(() => stream.destroy(new Error("the export was read too slowly")), mostMs + READ_WAIT_MS);
+    stream.once("close", () => {
+      clearTimeout(timer);
+      this.#all--;
+      const left = (this.#byAccount.get(accountId) ?? 1) - 1;
+      if (left === 0) this.#byAccount.delete(accountId);
+      else this.#byAccount.set(accountId, left);
+    });
+  }
+}
+
+function asRefusal(error: unknown): never {
+  throw error instanceof Crowded ? crowded("Too many", error.retryAfterSeconds) : error;
+}
+
+const crowded = (whose: string, retryAfterSeconds: number): KeywrightError =>
+  new KeywrightError("queue_full", `${whose} exports are under way at the moment.`, {}, { retryAfterSeconds });
