@@ -24,6 +24,7 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
   await repeatedly(db, () => bytesOfFinalWrites(detailDays));
   await repeatedly(db, () => closedReservations(detailDays));
   await dropOldMessages(db, detailDays);
+  await repeatedly(db, () => endedFirings(runRecordsDays));
   await sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db);
 }
 
@@ -89,5 +90,15 @@ const closedReservations = (days: number): RawBuilder<{ dropped: number }> => sq
     order by closed_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), dropped as (
     delete from credit_reservations using old where credit_reservations.id = old.id returning credit_reservations.id
+  )
+  select count(*) as dropped from dropped`;
+
+/** Firings of triggers, as long as the records of their runs; no cause may fire as late as that. */
+const endedFirings = (days: number): RawBuilder<{ dropped: number }> => sql`
+  with old as (
+    select id from trigger_firings where state = 'ended' and ended_at < now() - ${days} * interval '1 day'
+    order by ended_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+  ), dropped as (
+    delete from trigger_firings using old where trigger_firings.id = old.id returning trigger_firings.id
   )
   select count(*) as dropped from dropped`;

@@ -18,7 +18,7 @@ import type { Claimed, Fired } from "./types";
 export interface FireParts {
   readonly executor: Pick<Executor, "askRun">;
   readonly credits: Pick<Credits, "reservations">;
-  readonly firings: Pick<Firings, "begin" | "retry" | "end">;
+  readonly firings: Pick<Firings, "begin" | "retry" | "end" | "lose">;
   /** The block of the last answered write. */
   readonly lastWrite: () => Promise<number>;
   /** Wall time of a run, in ms. */
@@ -109,7 +109,10 @@ const spenderOf = ({ accountId, keyId, isAccountKey, capCents }: KeyState) => ({
 
 /** A refusal ends the firing; what may pass by itself is tried again, as long as nothing ran. */
 async function endOf(parts: FireParts, claimed: Claimed, asked: AskedRun, error: unknown): Promise<Fired | undefined> {
-  if (error instanceof Lost) return undefined;
+  if (error instanceof Lost) {
+    parts.firings.lose(claimed);
+    return undefined;
+  }
   if (asked.mayHaveRun)
     return { outcome: "interrupted", detail: "The executor failed during the run; nothing was charged." };
   const { code, detail } =

@@ -31,10 +31,17 @@ const DEFAULT_WALL_MS = 60_000;
 
 export async function openTriggers(needs: TriggersNeeds): Promise<{ triggers: Triggers; engine: Engine }> {
   const { db, instanceId, executor, executorInfo, credits, chain, metrics, log } = needs;
-  const size = await executorInfo().then(
-    ({ pool }) => pool.size,
-    () => 0,
-  );
+  const info = await executorInfo().catch(() => undefined);
+  const size = info?.pool.size ?? 0;
+  let wallMs = info?.limits["wallMs"] ?? DEFAULT_WALL_MS;
+  // No firing waits for the executor's info: its own limit holds in any case.
+  const limitMs = async (): Promise<number> => {
+    executorInfo().then(
+      ({ limits }) => (wallMs = limits["wallMs"] ?? wallMs),
+      () => undefined,
+    );
+    return wallMs;
+  };
   const firings = new Firings({ db, instanceId, onPaused: paused(log) });
   const search = new LogSearch(db, chain.logs);
   const engine = new Engine({
@@ -42,7 +49,7 @@ export async function openTriggers(needs: TriggersNeeds): Promise<{ triggers: Tr
     leases: new Leases(db, instanceId),
     places: Math.max(FEWEST_PLACES, Math.floor(size / 2)),
     lastWrite: () => chain.lastWrite(),
-    limitMs: async () => (await executorInfo()).limits["wallMs"] ?? DEFAULT_WALL_MS,
+    limitMs,
     onRan: ({ error, usage, serviceFault }) =>
       metrics?.countRun({ error: error?.code, seconds: usage.durationMs / 1_000, serviceFault }),
     onBegun: (lateSeconds) => metrics?.countFiring(lateSeconds),
