@@ -10,21 +10,8 @@ import { WrongUse } from "../cli/failure";
 import type { OperationName, Page } from "../operations";
 import type { Built } from "./build";
 import type { Project } from "./project";
+import type { Made, Step } from "./step";
 import { triggerSteps, type Known } from "./triggers";
-
-export interface Step {
-  readonly mark: "+" | "~" | "-";
-  readonly text: string;
-  readonly run: (made: Made) => Promise<void>;
-}
-
-/** Results of earlier steps by name, and the secrets to store. */
-export interface Made {
-  readonly pkps: Map<string, string>;
-  readonly groups: Map<string, string>;
-  /** Usage keys by name: shown once. */
-  readonly secrets: Record<string, string>;
-}
 
 interface Named {
   readonly name: string;

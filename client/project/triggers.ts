@@ -7,8 +7,8 @@ import type { Connection } from "../cli/connection";
 import { WrongUse } from "../cli/failure";
 import type { Answer } from "../wire";
 import type { Built } from "./build";
-import type { Made, Step } from "./deploy";
 import type { Project } from "./project";
+import type { Made, Step } from "./step";
 
 export type Known = Pick<
   Answer<"listTriggers">[number],

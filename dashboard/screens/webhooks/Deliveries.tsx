@@ -9,7 +9,7 @@ import { Badge, CodeBlock, Empty, Facts, Id, Notice, Spinner, When } from "../..
 import { wordsOf } from "../../parts/failures";
 import { duration, plural } from "../../parts/text";
 import { useSession } from "../../session/context";
-import type { Webhook } from "./Webhooks";
+import type { Webhook } from "./WebhookForm";
 
 type Delivery = Answer<"webhookDeliveries">[number];
 

@@ -1,9 +1,11 @@
 import { useState, type ReactNode } from "react";
+import type { Answer } from "../../../client";
 import { readerOf } from "../../app/queries";
 import { FormDialog } from "../../parts/Dialog";
 import { TextField } from "../../parts/Field";
 import { useSession } from "../../session/context";
-import type { Webhook } from "./Webhooks";
+
+export type Webhook = Answer<"listWebhooks">[number];
 
 interface Props {
   readonly onClose: () => void;

@@ -1,6 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
-import type { Answer } from "../../../client";
 import { readAgain, readerOf, useSigned } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
@@ -9,9 +8,7 @@ import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/eleme
 import { wordsOf } from "../../parts/failures";
 import { useSession } from "../../session/context";
 import { Deliveries } from "./Deliveries";
-import { WebhookForm } from "./WebhookForm";
-
-export type Webhook = Answer<"listWebhooks">[number];
+import { WebhookForm, type Webhook } from "./WebhookForm";
 
 export function Webhooks(): ReactNode {
   const session = useSession();

@@ -1,0 +1,14 @@
+/** One step of a deployment, and what the steps before it have made. */
+export interface Step {
+  readonly mark: "+" | "~" | "-";
+  readonly text: string;
+  readonly run: (made: Made) => Promise<void>;
+}
+
+/** Results of earlier steps by name, and the secrets to store. */
+export interface Made {
+  readonly pkps: Map<string, string>;
+  readonly groups: Map<string, string>;
+  /** Usage keys by name: shown once. */
+  readonly secrets: Record<string, string>;
+}
