@@ -3,9 +3,9 @@ pragma solidity ^0.8.30;
 
 /// @title Budgets: how much code may spend in an hour or a day
 /// @notice A counter for each account, action, name and window of time. A lease adds to it, never above the limit that
-///   its caller states; nothing takes anything back. Before a keyholder signs what spends, it leases an amount here. The
-///   limit it states is the one in the running code, and the owner has permitted that code by its CID: whoever leases
-///   something else, with any limit, can use a budget up, but not enlarge it.
+///   its caller states; nothing takes anything back. Before a keyholder signs what spends, it leases an amount here.
+///   The limit it states is the one in the running code, and the owner has permitted that code by its CID: whoever
+///   leases something else, with any limit, can use a budget up, but not enlarge it.
 ///
 /// Windows follow the time of the chain: hour n holds the seconds from n·3,600 on, day n those from n·86,400 on. A new
 /// window starts at zero, without a transaction.
@@ -33,12 +33,11 @@ interface IBudgets {
     /// @dev Emits {Leased}.
     ///
     /// Notes:
-    ///  - Several limits may be stated for one counter. Each caller is held to its own; a lease with a higher one uses up
-    ///    what callers with lower ones may have.
+    ///  - Several limits may be stated for one counter. Each caller is held to its own; a lease with a higher one uses
+    ///    up what callers with lower ones may have.
     ///  - Amounts and limits are below 2^128, so no sum overflows.
-    ///
-    ///  - A payer that was found to be one counts as one for ten minutes, since asking costs a fifth of a lease. Removed
-    ///    meanwhile it can use budgets up for that long.
+    ///  - A payer that was found to be one counts as one for ten minutes, since asking costs a fifth of a lease.
+    ///    Removed meanwhile it can use budgets up for that long.
     ///
     /// Requirements: the caller is an API payer (`NotAuthorized`); the counter and the amount are at most the limit
     /// (`BudgetExceeded`).

@@ -39,6 +39,7 @@ const body = z
     execute_in_groups: members(scopeGroupId, WIRE_LIMITS.scopeListItems)
       .default([0n as never])
       .meta({
+        default: ["0"],
         description: "Groups where the trigger's key may run its action; [0], the default, means all.",
       }),
     expiration: wholeNumber(MAX_U64, "Unix seconds from which its key is dead; 0 = never.", ["0"]).optional(),

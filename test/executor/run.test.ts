@@ -215,7 +215,7 @@ describe("a run", function () {
       "bad CID": { ...base, cid: "Qmnonsense" },
       "params a list": { ...base, code: HELLO, params: "[]" },
       "params not JSON": { ...base, code: HELLO, params: "{" },
-      "params too large": { ...base, code: HELLO, params: JSON.stringify({ a: "x".repeat(65_536) }) },
+      "params too large": { ...base, code: HELLO, params: JSON.stringify({ a: "x".repeat(131_072) }) },
       "limit zero": { ...base, code: HELLO, limitMs: 0 },
     };
     const refusals = await Promise.all(
@@ -236,9 +236,9 @@ describe("a run", function () {
     const ofBytes = (bytes: number): string => JSON.stringify({ a: "x".repeat(bytes - 8) });
     const ask = (params: string): Promise<string> =>
       executor.codeOf("run", { credential: { type: "key", key: account.key }, code: HELLO, params, limitMs: 5_000 });
-    expect(ofBytes(65_536).length).to.equal(65_536);
-    expect(await ask(ofBytes(65_536))).to.equal("allowed");
-    expect(await ask(ofBytes(65_537))).to.equal("params_too_large");
+    expect(ofBytes(131_072).length).to.equal(131_072);
+    expect(await ask(ofBytes(131_072))).to.equal("allowed");
+    expect(await ask(ofBytes(131_073))).to.equal("params_too_large");
   });
 
   it("is refused for the account key of a converted account, while its usage keys keep working", async () => {

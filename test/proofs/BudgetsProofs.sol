@@ -3,7 +3,8 @@ pragma solidity ^0.8.30;
 
 import {Budgets} from "../../contracts/Budgets.sol";
 
-/// @dev Statements for the compiler's model checker (scripts/proofs.ts), for all arguments and any state. Never deployed.
+/// @dev Statements for the compiler's model checker (scripts/proofs.ts), for all arguments and any state. Never
+/// deployed.
 contract BudgetsProofs is Budgets {
     constructor(address accountManager_) Budgets(accountManager_) {}
 

@@ -24,6 +24,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "contracts/AccountRules.sol": ["(head << 128) | uint128(id)"],
   "contracts/GroupMembers.sol": ["NotInGroup(groupId, uint160(pkpId))", "MemberInBothLists(uint160(remove[i]))"],
+  // An amount that its limit of 128 bits bounds, and an address without its prefix.
+  "contracts/Budgets.sol": ["_used[counter] = uint128(used)"],
+  "protocol/http/fields.ts": ["parseAddress(`0x${value.slice(-40)}`)"],
   // The address of a contract, computed from a hash as the chain does.
   "contracts/Delegating.sol": ["address(uint160(uint256(behind)))"],
   // Bit sets of groups, stamped with a generation: no ids of accounts or keys.

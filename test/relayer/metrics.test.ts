@@ -81,6 +81,7 @@ describe("metrics", () => {
     metrics.watchLedger(() => ({ accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0, finishedAt: undefined }));
     metrics.watchProcessor(() => undefined);
     metrics.watchStore(() => ({ busy: 0, idle: 1, waiting: 0 }));
+    metrics.watchWebhooks(() => Promise.resolve(0));
     const text = await metrics.text();
     for (const name of ["nodejs_eventloop_lag_seconds", "nodejs_eventloop_lag_p99_seconds"])
       expect(text).to.contain(`# HELP ${name} `);

@@ -7,9 +7,9 @@ import { dollars, plural } from "../../parts/text";
 import { Attention } from "./Attention";
 import { daysOf } from "./days";
 import { Recent } from "./Recent";
-import { FirstSignature } from "./FirstSignature";
 
 const Chart = lazy(async () => ({ default: (await import("./Chart")).Chart }));
+const FirstSignature = lazy(async () => ({ default: (await import("./FirstSignature")).FirstSignature }));
 const DAYS = 30;
 let hidden = false;
 
@@ -27,7 +27,11 @@ export function Overview(): ReactNode {
   return (
     <>
       <PageHead title={account.name || "Overview"} about={account.description} />
-      {isNew && !isHidden && <FirstSignature hasRun={runs > 0} onHide={() => setHidden((hidden = true))} />}
+      {isNew && !isHidden && (
+        <Suspense fallback={<Spinner />}>
+          <FirstSignature hasRun={runs > 0} onHide={() => setHidden((hidden = true))} />
+        </Suspense>
+      )}
       <Attention balanceCents={balance.data?.balance_cents} />
       <section className="card figures" aria-label="At a glance">
         <Figure

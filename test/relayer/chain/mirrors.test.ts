@@ -13,10 +13,12 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "events/blockReader.ts": "events/follower.test.ts: what it reads is what the follower keeps",
   "events/members.ts": "the routes of groups and searches ask through it",
   "events/events.ts": "events/follower.test.ts asks through it",
+  "events/logSource.ts": "test/e2e/triggers.test.ts: triggers fire on what it reads",
   "reads/reads.ts":
     "rpc/client.test.ts asks through it against unequal nodes, abi/views.test.ts holds its " +
     "decoding against the general coder",
   "submissions/begin.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
+  "submissions/export.ts": "test/e2e/export.test.ts asks through the route",
   "submissions/preparation.ts": "submissions/batcher.test.ts and submissions/forwards.test.ts",
   "submissions/rows.ts": "submissions/states.test.ts: what a caller sees of them",
   "submissions/transactions.ts":

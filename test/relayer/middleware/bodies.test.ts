@@ -72,7 +72,7 @@ describe("bodies of requests", () => {
     const large = Buffer.concat([Buffer.from('{"group_name":"'), Buffer.alloc(1024 * 1024, "a"), Buffer.from('"}')]);
     expect((await post(large, {})).status).to.equal(413);
     expect(
-      codeOf(await account().api.post("/run_action", { code: "1", js_params: { a: "x".repeat(65_536) } })),
+      codeOf(await account().api.post("/run_action", { code: "1", js_params: { a: "x".repeat(131_072) } })),
     ).to.equal("params_too_large");
     const chunked = (headers: Record<string, string>): Promise<Response> =>
       fetch(`${base}/core/v1/add_group`, {

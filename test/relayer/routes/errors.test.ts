@@ -17,6 +17,9 @@ const sections = new Map(
     }),
 );
 
+/** Of its constructor, and of OpenZeppelin's `multicall` where a call to the contract itself finds no code. */
+const NEVER_ANSWERED = ["ZeroRootCommitment", "AddressEmptyCode", "FailedCall"];
+
 describe("error codes", () => {
   it("are the same in the table and in docs/errors.md, in the same order", () => {
     const documented = [...sections.keys()].filter((heading) => !heading.startsWith("run: "));
@@ -50,7 +53,8 @@ describe("error codes", () => {
   it("include every error the contract can throw", () => {
     const solidity = AccountManager__factory.abi.flatMap((item) => (item.type === "error" ? [item.name] : []));
     expect(solidity).to.have.length.above(20);
-    for (const name of solidity) expect(ERRORS, name).to.have.property(codeOfSolidityError(name));
+    for (const name of solidity.filter((name) => !NEVER_ANSWERED.includes(name)))
+      expect(ERRORS, name).to.have.property(codeOfSolidityError(name));
   });
 
   it("are each linked to their section by the problem's type", () => {

@@ -229,7 +229,8 @@ describe("the permission matrix over HTTP", function () {
     const look = async () =>
       Promise.all(
         ["/list_groups", "/list_wallets", "/list_actions", "/list_api_keys", "/groups/1"].map(
-          async (path) => (await owner.api.get(path)).text,
+          // When a key was last used is counted some seconds after its runs.
+          async (path) => (await owner.api.get(path)).text.replace(/,"last_used_at":"[^"]*"/g, ""),
         ),
       );
     const before = await look();
