@@ -7,6 +7,7 @@ import type { TypedDataDomain } from "../../protocol/typedData";
 import type { Chain } from "../chain/types";
 import type { Credits } from "../credits";
 import type { Executor } from "../executor/client";
+import type { BudgetStore } from "../store/budgets";
 import type { Webhooks } from "../webhooks";
 import type { Triggers } from "../triggers";
 import type { Logger } from "../../protocol/log";
@@ -34,6 +35,7 @@ export interface RouteDeps {
   readonly executor: Executor;
   readonly webhooks: Webhooks;
   readonly triggers: Triggers;
+  readonly budgets: Pick<BudgetStore, "of">;
   /** The executor's info, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;
   readonly cids: CidLookup;
