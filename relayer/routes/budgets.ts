@@ -1,8 +1,7 @@
 /** Budgets as their owner sees them: which ones from the store, what is used of them from the chain. */
 import { WINDOW_SECONDS, windowStart } from "../../protocol/budgetTerms";
-import type { UsedNow } from "../../protocol/budgets";
+import type { KnownBudget, UsedNow } from "../../protocol/budgets";
 import type { Answer, HandlersOf } from "../middleware/call";
-import type { KnownBudget } from "../store/budgets";
 import type { RouteDeps } from "./deps";
 import { pageOf } from "./pages";
 

@@ -1,15 +1,9 @@
 /** The budgets of accounts, by action, name and window. What is used of them is on the chain. */
 import { sql } from "kysely";
-import type { Budget } from "../../protocol/budgets";
+import type { KnownBudget } from "../../protocol/budgets";
 import type { AccountId, ActionHash, Cid } from "../../protocol/ids";
 import type { Page, PageRequest } from "../chain/types";
 import type { Db } from "./database";
-
-export interface KnownBudget extends Budget {
-  readonly cid: Cid;
-  /** The limit that was stated last. */
-  readonly lastLimit: bigint;
-}
 
 export class BudgetStore {
   readonly #db: Db;
