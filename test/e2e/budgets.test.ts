@@ -100,6 +100,23 @@ describe("budgets", () => {
     expect(await other.client.getBudgets()).to.deep.equal({ items: [], total: 0 });
   });
 
+  it("are listed however many there are, each once", async () => {
+    const many = await makeAccount(stack().baseUrl);
+    const code = `async function main() {
+      const spend = (_, i) => Actions.spend({ budget: "b" + i, amount: "1", limit: "8", window: "hour" });
+      return (await Promise.all(Array.from({ length: 45 }, spend))).length;
+    }`;
+    await makeGroup(many.client, code);
+    const run = await many.client.runAction({ code });
+    expect(run.response, run.error?.message).to.equal(45);
+    const { items, total } = await many.client.getBudgets();
+    expect([total, items.length]).to.deep.equal([45, 45]);
+    expect(items.every((budget) => budget.used === "1" && budget.window === "hour")).to.equal(true);
+    const pages = await Promise.all([0, 1].map((page) => many.client.getBudgets({ page_number: page, page_size: 30 })));
+    expect(pages.flatMap((page) => page.items)).to.deep.equal(items);
+    expect(new Set(items.map(({ name }) => name)).size).to.equal(45);
+  });
+
   it("are refused with a code that the action can catch, and counted under the CID of the code that runs", async () => {
     const other = await makeGroup(account.client, CATCHING);
     const run = async (amount: string, more = {}): Promise<unknown> =>
