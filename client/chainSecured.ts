@@ -81,6 +81,7 @@ const BY_HEADER = [
     "history",
     "listRuns",
     "usage",
+    "getBudgets",
     "events",
     "exportHistory",
   ] as const),

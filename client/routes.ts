@@ -55,6 +55,7 @@ export const CLIENT_ROUTES = {
   explainExecution: { method: "GET", path: "/core/v1/explain_execution" },
   listRuns: { method: "GET", path: "/core/v1/list_runs", paged: true },
   usage: { method: "GET", path: "/core/v1/usage", paged: true },
+  getBudgets: { method: "GET", path: "/core/v1/budgets", paged: true },
   createTrigger: { method: "POST", path: "/core/v1/triggers", effect: true },
   listTriggers: { method: "GET", path: "/core/v1/triggers", paged: true },
   getTrigger: { method: "GET", path: "/core/v1/triggers/:id" },

@@ -5,8 +5,9 @@ export const WINDOWS = ["hour", "day"] as const;
 export type BudgetWindow = (typeof WINDOWS)[number];
 export const WINDOW_SECONDS: Readonly<Record<BudgetWindow, bigint>> = { hour: 3_600n, day: 86_400n };
 
-/** Of the chain's time, in Unix seconds. */
-export const windowIndex = (window: BudgetWindow, timestamp: bigint): bigint => timestamp / WINDOW_SECONDS[window];
+/** When the window with this moment of the chain's time began, in Unix seconds. */
+export const windowStart = (window: BudgetWindow, timestamp: bigint): bigint =>
+  timestamp - (timestamp % WINDOW_SECONDS[window]);
 
 /** Amounts and limits are below 2^128. */
 export const MAX_AMOUNT = 2n ** 128n - 1n;

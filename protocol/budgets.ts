@@ -7,7 +7,7 @@ import { AbiCoder, concat, encodeBytes32String, getCreate2Address, keccak256, Ze
 import { Budgets__factory } from "../typechain-types";
 import { WINDOWS, type BudgetWindow } from "./budgetTerms";
 import { MalformedAnswer } from "./abi";
-import type { AccountId, ActionHash, Address, Hash32 } from "./ids";
+import type { AccountId, ActionHash, Address, Cid, Hash32 } from "./ids";
 
 /** Takes a salt and creation code as calldata: github.com/Arachnid/deterministic-deployment-proxy. */
 export const DETERMINISTIC_DEPLOYER = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
@@ -33,6 +33,13 @@ export interface Budget {
   readonly action: ActionHash;
   readonly name: string;
   readonly window: BudgetWindow;
+}
+
+/** A budget that was spent of. */
+export interface KnownBudget extends Budget {
+  readonly cid: Cid;
+  /** The limit that was stated last. */
+  readonly lastLimit: bigint;
 }
 
 const argumentsOf = ({ account, action, name, window }: Budget): readonly [string, string, string, number] => [

@@ -95,6 +95,8 @@ export const WIRE_LIMITS = {
   pageSizeMax: 1000,
   /** Groups a page whose members are shown as well. */
   membersPageMax: 200,
+  /** Budgets a page: what is used of each is read from the chain. */
+  budgetsPageMax: 200,
   /** Records that a search or filter visits. */
   searchedRecords: 10_000,
   searchBytes: 128,

@@ -303,6 +303,7 @@ function handlerDeps(
     webhooks: new Webhooks({ db: store.db, executor, httpsOnly: config.production }),
     executorInfo,
     triggers,
+    budgets: new BudgetStore(store.db),
     // A list without a CID is a small loss; a confirmed write must not be answered as failed.
     cids: {
       remember: (cids) =>

@@ -93,6 +93,7 @@ const WORDS: Readonly<Record<string, string>> = {
   listRuns: "runs list",
   explainExecution: "runs explain",
   usage: "billing usage",
+  getBudgets: "budgets",
   events: "logs",
   balance: "billing balance",
   history: "billing history",

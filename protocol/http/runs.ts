@@ -1,8 +1,9 @@
 /** Running an action. Source: docs/conformance.md §1, §4. */
 import { z } from "zod";
+import { WINDOWS } from "../budgetTerms";
 import { DENIALS } from "../denials";
 import { RUN_ERROR_CODES } from "../errors";
-import { MAX_WALL_MS, RUN_LIMITS } from "../limits";
+import { MAX_WALL_MS, RUN_LIMITS, WIRE_LIMITS } from "../limits";
 import { receiptText } from "../receipt";
 import { codeText } from "./actions";
 import {
@@ -17,6 +18,7 @@ import {
   outCid,
   outHash,
   outJson,
+  outNumeral,
   pageQuery,
   pkpReference,
   reject,
@@ -314,4 +316,50 @@ const usage = defineRoute({
   },
 });
 
-export const runRoutes = { runAction, explainExecution, listRuns, usage };
+const getBudgets = defineRoute({
+  ...recorded,
+  path: "/budgets",
+  summary:
+    "The budgets that the account's actions have spent of, those asked for last first, and what is used of each in " +
+    "the present hour or day of the chain's time.",
+  request: {
+    query: pageQuery.extend({
+      page_size: boundedNumber(
+        1,
+        WIRE_LIMITS.budgetsPageMax,
+        `Items a page, 1 to ${WIRE_LIMITS.budgetsPageMax}.`,
+        "page_too_large",
+      ).default(WIRE_LIMITS.pageSizeDefault),
+    }),
+  },
+  response: z.array(
+    z.strictObject({
+      action_ipfs_cid: outCid,
+      hashed_cid: outHash,
+      name: z.string(),
+      window: z.enum(WINDOWS),
+      used: outNumeral.meta({
+        description: "Counted on the chain: what was spent, and what keyholders have leased to spend.",
+      }),
+      limit: outNumeral.meta({ description: "The limit that the code stated when an amount was leased last." }),
+      window_start: count.meta({ description: "Unix seconds." }),
+      window_end: count.meta({ description: "Unix seconds: `used` is 0 again from here on." }),
+    }),
+  ),
+  example: {
+    response: [
+      {
+        action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX",
+        hashed_cid: `0x${"a1".repeat(32)}`,
+        name: "usdc-daily",
+        window: "day",
+        used: "12500000",
+        limit: "100000000",
+        window_start: 1_699_920_000,
+        window_end: 1_700_006_400,
+      },
+    ],
+  },
+});
+
+export const runRoutes = { runAction, explainExecution, listRuns, usage, getBudgets };

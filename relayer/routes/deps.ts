@@ -1,10 +1,11 @@
 /** Dependencies of the routes, independent of store, Koa and environment. */
+import type { KnownBudget } from "../../protocol/budgets";
 import type { RunErrorCode } from "../../protocol/errors";
 import type { ExecutorAnswer } from "../../protocol/executor";
-import type { ActionHash, Cid } from "../../protocol/ids";
+import type { AccountId, ActionHash, Cid } from "../../protocol/ids";
 import type { Prices, RateLimits } from "../../protocol/limits";
 import type { TypedDataDomain } from "../../protocol/typedData";
-import type { Chain } from "../chain/types";
+import type { Chain, Page, PageRequest } from "../chain/types";
 import type { Credits } from "../credits";
 import type { Executor } from "../executor/client";
 import type { Webhooks } from "../webhooks";
@@ -15,6 +16,11 @@ import type { Logger } from "../../protocol/log";
 export interface CidLookup {
   remember(cids: readonly Cid[]): Promise<void>;
   lookUp(hashes: readonly ActionHash[]): Promise<ReadonlyMap<ActionHash, Cid>>;
+}
+
+/** Which budgets an account's actions have spent of. */
+export interface BudgetList {
+  of(account: AccountId, page: PageRequest): Promise<Page<KnownBudget>>;
 }
 
 export type ExecutorInfo = ExecutorAnswer<"info">;
@@ -34,6 +40,7 @@ export interface RouteDeps {
   readonly executor: Executor;
   readonly webhooks: Webhooks;
   readonly triggers: Triggers;
+  readonly budgets: BudgetList;
   /** The executor's info, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;
   readonly cids: CidLookup;

@@ -3,6 +3,7 @@ import type { Handlers } from "../middleware/call";
 import { accountRoutes } from "./accounts";
 import { actionRoutes } from "./actions";
 import { billingRoutes } from "./billing";
+import { budgetRoutes } from "./budgets";
 import { configurationRoutes } from "./configuration";
 import type { RouteDeps } from "./deps";
 import { explainRoutes } from "./explain";
@@ -33,6 +34,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...actionRoutes(deps, writes),
     ...runRoutes(deps),
     ...runRecordRoutes(deps),
+    ...budgetRoutes(deps),
     ...explainRoutes(deps),
     ...triggerRoutes(deps, writes),
     ...signatureRoutes(deps),

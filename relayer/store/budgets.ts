@@ -1,14 +1,9 @@
 /** The budgets of accounts, by action, name and window. What is used of them is on the chain. */
 import { sql } from "kysely";
-import type { Budget } from "../../protocol/budgets";
+import type { KnownBudget } from "../../protocol/budgets";
 import type { AccountId, ActionHash, Cid } from "../../protocol/ids";
+import type { Page, PageRequest } from "../chain/types";
 import type { Db } from "./database";
-
-export interface KnownBudget extends Budget {
-  readonly cid: Cid;
-  readonly lastLimit: bigint;
-  readonly leasedAt: Date;
-}
 
 export class BudgetStore {
   readonly #db: Db;
@@ -18,7 +13,7 @@ export class BudgetStore {
   }
 
   /** Notes that a lease was asked for. */
-  async note({ account, action, cid, name, window, lastLimit }: Omit<KnownBudget, "leasedAt">): Promise<void> {
+  async note({ account, action, cid, name, window, lastLimit }: KnownBudget): Promise<void> {
     const key = { account_id: account, action_hash: action, name, window };
     await this.#db
       .insertInto("budgets")
@@ -31,27 +26,29 @@ export class BudgetStore {
       .execute();
   }
 
-  /** Most recently leased first. */
-  async of(account: AccountId, { offset, limit }: { offset: number; limit: number }): Promise<readonly KnownBudget[]> {
-    const rows = await this.#db
-      .selectFrom("budgets")
-      .selectAll()
-      .where("account_id", "=", account)
-      .orderBy("leased_at", "desc")
-      .orderBy("action_hash")
-      .orderBy("name")
-      .orderBy("window")
-      .offset(offset)
-      .limit(limit)
-      .execute();
-    return rows.map((row) => ({
+  /** Most recently leased first; `total` counts all. */
+  async of(account: AccountId, { offset, limit }: PageRequest): Promise<Page<KnownBudget>> {
+    const own = this.#db.selectFrom("budgets").where("account_id", "=", account);
+    const [rows, { total }] = await Promise.all([
+      own
+        .selectAll()
+        .orderBy("leased_at", "desc")
+        .orderBy("action_hash")
+        .orderBy("name")
+        .orderBy("window")
+        .offset(offset)
+        .limit(limit)
+        .execute(),
+      own.select(({ fn }) => fn.countAll().as("total")).executeTakeFirstOrThrow(),
+    ]);
+    const items = rows.map((row) => ({
       account,
       action: row.action_hash as ActionHash,
       cid: row.cid as Cid,
       name: row.name,
       window: row.window,
       lastLimit: BigInt(row.last_limit),
-      leasedAt: row.leased_at,
     }));
+    return { items, total: Number(total) };
   }
 }

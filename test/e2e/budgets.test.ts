@@ -78,6 +78,45 @@ describe("budgets", () => {
     expect((await pay("1")).error?.code).to.equal("budget_exceeded");
   });
 
+  it("are shown to whoever holds a key of the account: what is used, of which limit, until when", async () => {
+    const { items, total } = await account.client.getBudgets();
+    const [{ window_start: start, window_end: end, ...budget } = { window_start: 0, window_end: 0 }] = items;
+    expect(total).to.equal(1);
+    expect(budget).to.deep.equal({
+      action_ipfs_cid: group.cid,
+      hashed_cid: actionHashOf(group.cid as Cid),
+      name: "usdc",
+      window: "day",
+      used: String(await used(group.cid)),
+      limit: "1100",
+    });
+    const { timestamp } = (await provider().getBlock("latest")) ?? { timestamp: 0 };
+    expect([start % 86_400, end - start]).to.deep.equal([0, 86_400]);
+    expect(timestamp).to.be.within(start, end);
+    expect(await account.client.getBudgets({ page_number: 1 })).to.deep.equal({ items: [], total: 1 });
+    const { client: key } = await makeUsageKey(account.client, stack().baseUrl, { execute_in_groups: ["0"] });
+    expect((await key.getBudgets()).items).to.deep.equal(items);
+    const other = await makeAccount(stack().baseUrl);
+    expect(await other.client.getBudgets()).to.deep.equal({ items: [], total: 0 });
+  });
+
+  it("are listed however many there are, each once", async () => {
+    const many = await makeAccount(stack().baseUrl);
+    const code = `async function main() {
+      const spend = (_, i) => Actions.spend({ budget: "b" + i, amount: "1", limit: "8", window: "hour" });
+      return (await Promise.all(Array.from({ length: 45 }, spend))).length;
+    }`;
+    await makeGroup(many.client, code);
+    const run = await many.client.runAction({ code });
+    expect(run.response, run.error?.message).to.equal(45);
+    const { items, total } = await many.client.getBudgets();
+    expect([total, items.length]).to.deep.equal([45, 45]);
+    expect(items.every((budget) => budget.used === "1" && budget.window === "hour")).to.equal(true);
+    const pages = await Promise.all([0, 1].map((page) => many.client.getBudgets({ page_number: page, page_size: 30 })));
+    expect(pages.flatMap((page) => page.items)).to.deep.equal(items);
+    expect(new Set(items.map(({ name }) => name)).size).to.equal(45);
+  });
+
   it("are refused with a code that the action can catch, and counted under the CID of the code that runs", async () => {
     const other = await makeGroup(account.client, CATCHING);
     const run = async (amount: string, more = {}): Promise<unknown> =>

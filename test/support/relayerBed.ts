@@ -32,6 +32,7 @@ import { Authentication } from "../../relayer/middleware/credentials";
 import { Idempotency } from "../../relayer/middleware/idempotency";
 import { RequestLimits } from "../../relayer/middleware/rateLimits";
 import { createHandlers, type HandlerDeps } from "../../relayer/routes";
+import { BudgetStore } from "../../relayer/store/budgets";
 import { createIdempotencyStore } from "../../relayer/store/idempotency";
 import { openStore, type Store, type StoreOptions } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
@@ -210,6 +211,7 @@ export async function startRelayerBed({
     executorInfo: () => executor.call("info", {}),
     cidOf: (code: string) => cidOfCode(code),
     cids: { remember: async () => undefined, lookUp: async () => new Map() },
+    budgets: new BudgetStore(db),
     onRan: () => undefined,
     log,
     serviceName: DEFAULT_SERVICE_NAME,

@@ -22,6 +22,8 @@ import type { AccountView, ActionView, Chain, GroupView, Page, PageRequest, PkpV
 import { decodeResult, encodeView, type ViewArgument } from "../abi/views";
 
 const USAGE_KEYS_PER_CALL = 200;
+/** Nodes limit how many calls an exchange may hold. */
+const BUDGETS_PER_EXCHANGE = 40;
 
 interface Question {
   readonly name: string;
@@ -194,9 +196,14 @@ export class Reads implements ReadMethods {
   }
 
   async budgetsUsed(budgets: readonly Budget[]): Promise<readonly UsedNow[]> {
-    if (budgets.length === 0) return [];
-    const answers = await this.#call(budgets.map(encodeUsedNow), budgetsAddressOf(this.#options.contractAddress));
-    return answers.map((answer) => ofTheContract(() => decodeUsedNow(answer)));
+    const address = budgetsAddressOf(this.#options.contractAddress);
+    const used: UsedNow[] = [];
+    for (let at = 0; at < budgets.length; at += BUDGETS_PER_EXCHANGE) {
+      const questions = budgets.slice(at, at + BUDGETS_PER_EXCHANGE).map(encodeUsedNow);
+      const answers = await this.#call(questions, address);
+      used.push(...answers.map((answer) => ofTheContract(() => decodeUsedNow(answer))));
+    }
+    return used;
   }
 
   /** Takes calldata, returns raw results, all from one block. */
