@@ -16,7 +16,7 @@ describe("the time that a run is billed for", function () {
 
   const OP = `Actions.signMessage({ pkpId: "0x1", message: "m" })`;
   /** The same for every processor time; a crowd of it ends before anyone loses patience and runs are preempted. */
-  const WORK = "let n = 0; for (let i = 0; i < 5e7; i++) n = (n * 31 + i) | 0;";
+  const WORK = "let n = 0; for (let i = 0; i < 2e7; i++) n = (n * 31 + i) | 0;";
   const slowOps = async (): Promise<OpAnswer> => (await pause(1_500), { ok: true, value: JSON.stringify("0x") });
 
   it("is without what it waits for ops, however many at once", async () => {
