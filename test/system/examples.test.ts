@@ -1,16 +1,6 @@
 /** Each example's README, run unchanged against a service of its own; the documented output is printed. */
 import { expect } from "chai";
-import {
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startChain, type DevelopmentChain } from "../../scripts/dev/chain";
@@ -52,14 +42,7 @@ describe("the examples", function () {
       mkdirSync(join(modules, name, ".."), { recursive: true });
       symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
     }
-    // The SDK's bundles under the names in its package.
-    const sdk = join(modules, "keywright");
-    const entries = { ".": "keywright", "./ethers": "ethers" };
-    mkdirSync(sdk);
-    for (const name of Object.values(entries))
-      copyFileSync(join(ROOT, "dist", "client", "browser", `${name}.mjs`), join(sdk, `${name}.mjs`));
-    const exports = Object.fromEntries(Object.entries(entries).map(([path, name]) => [path, `./${name}.mjs`]));
-    writeFileSync(join(sdk, "package.json"), JSON.stringify({ name: "keywright", type: "module", exports }));
+    cpSync(join(ROOT, "dist", "sdk"), join(modules, "keywright"), { recursive: true });
   }
 
   it("are those listed on the page", () => {

@@ -7,6 +7,7 @@ import { DataTable, type Column } from "../../parts/DataTable";
 import { FormDialog } from "../../parts/Dialog";
 import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
+import { RowMenu } from "../../parts/RowMenu";
 import { quoted, short } from "../../parts/text";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
@@ -66,7 +67,7 @@ export function Triggers(): ReactNode {
 const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Column<Trigger>[] => [
   {
     title: "Name",
-    width: "minmax(9rem, 1fr)",
+    width: "minmax(8rem, 1fr)",
     cell: ({ name, id }) => (
       <div>
         <span className="name">{name || "Without a name"}</span>
@@ -79,7 +80,7 @@ const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Col
   },
   {
     title: "Fires",
-    width: "minmax(12rem, 2fr)",
+    width: "minmax(8rem, 2fr)",
     cell: (trigger) => <span className="small">{sentenceOf(trigger)}</span>,
   },
   { title: "State", width: "8rem", cell: (trigger) => <State trigger={trigger} /> },
@@ -104,20 +105,19 @@ const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Col
   },
   {
     title: "",
-    width: "20rem",
+    width: "14rem",
     end: true,
     cell: (trigger) => (
       <div className="actions">
         <RunNow trigger={trigger} />
         {isOwner && <Pause trigger={trigger} />}
-        <Button size="small" onPress={() => onOpen({ what: "firings", trigger })}>
-          Firings
-        </Button>
-        {isOwner && (
-          <Button size="small" look="danger" onPress={() => onOpen({ what: "delete", trigger })}>
-            Delete
-          </Button>
-        )}
+        <RowMenu
+          of={trigger.name || "this trigger"}
+          items={[
+            { name: "Firings", onChoose: () => onOpen({ what: "firings", trigger }) },
+            ...(isOwner ? [{ name: "Delete", danger: true, onChoose: () => onOpen({ what: "delete", trigger }) }] : []),
+          ]}
+        />
       </div>
     ),
   },
