@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { Instance } from "../../../relayer/store/instance";
 import { openStore, type Store } from "../../../relayer/store";
 import type { SessionLock } from "../../../relayer/store/sessionLock";
+import { itInTime } from "../../support/inTime";
 
 describe("an instance on an embedded store", () => {
   let store: Store;
@@ -13,7 +14,7 @@ describe("an instance on an embedded store", () => {
   });
   after(() => store?.close());
 
-  it("considers the previous process dead, and waits for no lease", async () => {
+  itInTime("considers the previous process dead, and waits for no lease", async () => {
     const { db } = store;
     const id = randomUUID();
     await db.insertInto("instances").values({ id }).execute();
@@ -46,7 +47,7 @@ describe("an instance on an embedded store", () => {
     await instance.stop();
   });
 
-  it("does not accumulate renewals that take longer than their interval", async function () {
+  itInTime("does not accumulate renewals that take longer than their interval", async function () {
     this.timeout(20_000);
     const { db } = store;
     let holds = 0;
