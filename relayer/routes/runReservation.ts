@@ -53,6 +53,7 @@ interface Expected {
   /** The state of the caller's key when its role was checked and the run permitted. */
   readonly key: KeyState;
   readonly limitMs: number;
+  readonly origin: string | undefined;
 }
 
 export class EarlyReservation {
@@ -68,7 +69,11 @@ export class EarlyReservation {
     this.#credits = credits;
     this.#expected = expected;
     this.#spender = spenderOf(expected.caller);
-    this.#reservation = credits.reservations.reserveRun({ ...this.#spender, limitMs: expected.limitMs });
+    this.#reservation = credits.reservations.reserveRun({
+      ...this.#spender,
+      limitMs: expected.limitMs,
+      origin: expected.origin,
+    });
     // No unhandled rejection: the error reaches the caller that takes the reservation.
     this.#reservation.catch(() => undefined);
   }

@@ -34,7 +34,12 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
       const early =
         known === undefined
           ? undefined
-          : EarlyReservation.begin(deps.credits, { caller: call.caller, key: known, limitMs });
+          : EarlyReservation.begin(deps.credits, {
+              caller: call.caller,
+              key: known,
+              limitMs,
+              origin: call.header("origin"),
+            });
       try {
         const { asked, key } = await permissionFor(deps, call, early).catch((error: unknown) => {
           permitted.forget(name);
@@ -153,7 +158,12 @@ async function paidRun(
   const reserve = async (): Promise<RunReservation> => {
     // The early reservation was made for another spender or cap, and holds credit that this run may need.
     await early?.end();
-    return deps.credits.reservations.reserveRun({ ...spenderOf(call.caller), limitMs: wanted, runId: call.act?.id });
+    return deps.credits.reservations.reserveRun({
+      ...spenderOf(call.caller),
+      limitMs: wanted,
+      runId: call.act?.id,
+      origin: call.header("origin"),
+    });
   };
   const { reservationId, limitMs } = await (early?.takeFor(call.caller) ?? reserve());
   const startedAt = early?.prepaidAt ?? new Date();
