@@ -221,7 +221,7 @@ const listApiKeys = defineRoute({
 
 const centsPerDay = "US cents that the key may spend in any 24 hours; 0 = no limit.";
 const runsPerMinute = "Runs that the key may begin in any minute; 0 = no limit.";
-const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text;
+const isOrigin = (text: string): boolean => !text.includes("*") && URL.canParse(text) && new URL(text).origin === text;
 
 const limitFields = {
   cents_per_day: boundedNumber(0, KEY_LIMITS.centsPerDay, centsPerDay),
