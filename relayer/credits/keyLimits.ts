@@ -1,7 +1,7 @@
 /**
  * Limits of usage keys: credit in any 24 hours, runs in any minute, and origins. Credit is counted by the hour in which
- * it was held, runs by ticks of five seconds, and the whole of the oldest hour or tick counts: no span of 24 hours or 60
- * seconds exceeds a limit, and what was used is free again up to an hour, or five seconds, later.
+ * it was held, runs by ticks of five seconds, and the whole of the oldest hour or tick counts: no span of 24 hours or
+ * 60 seconds exceeds a limit, and what was used is free again up to an hour, or five seconds, later.
  */
 import { sql, type RawBuilder } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
@@ -115,6 +115,7 @@ export async function limitRefusal(
   );
 }
 
+const endOfOldest = sql`((select min(key::int8) from jsonb_each_text(runs_by_tick) where key::int8 >= ${FIRST_TICK})
+  + ${sql.lit(TICKS + 1)}) * ${sql.lit(TICK_SECONDS)}`;
 /** Until the oldest tick with runs does not count any more. */
-const secondsToNextRun = sql<number>`coalesce(((select min(key::int8) from jsonb_each_text(runs_by_tick)
-  where key::int8 >= ${FIRST_TICK}) + ${sql.lit(TICKS + 1)}) * ${sql.lit(TICK_SECONDS)} - floor(extract(epoch from now())), 1)::int8`;
+const secondsToNextRun = sql<number>`coalesce(${endOfOldest} - floor(extract(epoch from now())), 1)::int8`;

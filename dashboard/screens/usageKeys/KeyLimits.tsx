@@ -63,7 +63,7 @@ function LimitsForm({ usageKey, limits, onClose }: Props & { readonly limits: Li
       open
       onClose={onClose}
       title={`Limits of ${quoted(usageKey.name, "this key")}`}
-      about="So that a key can live where others see it, as in a web page. The service holds these limits, not the contract."
+      about="For a key that others may see, as in a web page. The service holds these limits, not the contract."
       submit="Save"
       onSubmit={submit}
     >

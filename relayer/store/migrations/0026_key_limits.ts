@@ -1,8 +1,8 @@
 import { sql, type Kysely } from "kysely";
 
 /**
- * Limits of usage keys over a day and a minute. What counts is in the key's own row, by hours and ticks: a statement that
- * locks the row sees all of it. `counted_hour` is the hour in which a reservation is counted; null where it is not.
+ * Limits of usage keys over a day and a minute. What counts is in the key's own row, by hours and ticks: a statement
+ * that locks the row sees all of it. `counted_hour` is the hour in which a reservation counts, or null.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table key_limits (
@@ -16,7 +16,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create function counts_sum(counts jsonb, since int8) returns int8 language sql immutable as $$
     select coalesce(sum(value::int8), 0)::int8 from jsonb_each_text(counts) where key::int8 >= since
   $$`.execute(db);
-  await sql`create function counts_add(counts jsonb, changes jsonb, since int8) returns jsonb language sql immutable as $$
+  await sql`create function counts_add(counts jsonb, changes jsonb, since int8) returns jsonb
+    language sql immutable as $$
     select coalesce(jsonb_object_agg(key, count), '{}') from (
       select key, sum(value::int8)::int8 as count
       from (select * from jsonb_each_text(counts) union all select * from jsonb_each_text(changes)) as one

@@ -38,8 +38,9 @@ describe("a usage key's limits of a day and a minute", () => {
     (await bench.credits.accounts.limitedKeys(accountId, { number: 0, size: 10 })).items[0];
   /** As if everything had happened that long ago. */
   const age = (column: "cents_by_hour" | "runs_by_tick", slots: number) =>
-    sql`update key_limits set ${sql.ref(column)} = (select coalesce(jsonb_object_agg(key::int8 - ${slots}::int8, value), '{}')
-      from jsonb_each(${sql.ref(column)})) where key_id = ${keyId}`.execute(bench.db);
+    sql`update key_limits set ${sql.ref(column)} = (
+      select coalesce(jsonb_object_agg(key::int8 - ${slots}::int8, value), '{}') from jsonb_each(${sql.ref(column)})
+    ) where key_id = ${keyId}`.execute(bench.db);
 
   it("lower a run's limit to the rest of the day, and refuse when nothing is left", async () => {
     await limit({ centsPerDay: 10 });
