@@ -3,7 +3,6 @@
  * failures. The executor is in this process, too: it signs for throw-away payers, mints real keys, and counts the runs
  * it was asked to start.
  */
-import { isDeepStrictEqual } from "node:util";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
 import { once } from "node:events";
@@ -73,16 +72,11 @@ class CountingExecutor implements Executor {
   }
 
   askRun(question: RunQuestion): AskedRun {
-    const run = { mayHaveRun: false, isVoid: false };
-    let paidFor: KeyState | undefined;
-    let prepaid: Promise<ExecutorAnswer<"run">> | undefined;
-    const permission = this.#decide(question).then((key) => {
-      run.isVoid = paidFor !== undefined && !isDeepStrictEqual(paidFor, key);
-      return key;
-    });
+    let mayHaveRun = false;
+    const permission = this.#decide(question);
     permission.catch(() => undefined);
-    const begin = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
-      run.mayHaveRun = true;
+    const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
+      mayHaveRun = true;
       this.runs.set(question.params, (this.runs.get(question.params) ?? 0) + 1);
       return {
         response: question.params,
@@ -96,19 +90,11 @@ class CountingExecutor implements Executor {
     };
     return {
       permission,
-      prepay: (limitMs, key) => {
-        paidFor = key;
-        prepaid = permission.then(() => (run.isVoid ? Promise.reject(new Error("void")) : begin(limitMs)));
-        prepaid.catch(() => undefined);
-      },
-      get isVoid() {
-        return run.isVoid;
-      },
-      start: (limitMs) => prepaid ?? begin(limitMs),
+      start,
       abandon: () => undefined,
       leave: () => undefined,
       get mayHaveRun() {
-        return run.mayHaveRun;
+        return mayHaveRun;
       },
     };
   }

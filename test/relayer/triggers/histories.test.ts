@@ -256,8 +256,6 @@ describe("histories of triggers", function () {
       };
       return {
         permission,
-        prepay: () => undefined,
-        isVoid: false,
         start,
         get mayHaveRun() {
           return state.mayHaveRun;
