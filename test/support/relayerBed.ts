@@ -33,10 +33,11 @@ import { RequestLimits } from "../../relayer/middleware/rateLimits";
 import { createHandlers, type HandlerDeps } from "../../relayer/routes";
 import { BudgetStore } from "../../relayer/store/budgets";
 import { createIdempotencyStore } from "../../relayer/store/idempotency";
-import { openStore, type Store, type StoreOptions } from "../../relayer/store/index";
+import type { Store, StoreOptions } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
 import { DEVELOPMENT_CHAIN_ID } from "../../scripts/dev/chain";
 import { TEST_TUNING, eventually, type ChainBed } from "./chainBed";
+import { openTestStore } from "./testStore";
 
 /** Signs as the bed's executor, mints as the real one, and counts runs instead of executing them. */
 class CountingExecutor implements Executor {
@@ -146,7 +147,7 @@ export async function startRelayerBed({
 }: RelayerBedOptions): Promise<RelayerBed> {
   const log = pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" });
   const onError = (error: unknown): void => log.warn({ err: error }, "background");
-  const store = await openStore({ ...storeOptions, onIdleError: onError });
+  const store = await openTestStore({ ...storeOptions, onIdleError: onError });
   const { db } = store;
   const instance = new Instance({ db, lockOf: store.lockOf, onError });
   await instance.start();
