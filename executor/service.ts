@@ -173,7 +173,13 @@ function openTriggers(
   { limits, chainId }: Config,
   parts: Pick<TriggersParts, "keyring" | "statementKey" | "callers" | "chain">,
 ): Triggers {
-  return new Triggers({ ...parts, paramsBytes: limits.paramsBytes, chainId, nowMs: () => Date.now() });
+  return new Triggers({
+    ...parts,
+    paramsBytes: limits.paramsBytes,
+    chainId,
+    nowMs: () => Date.now(),
+    startedAtMs: Date.now(),
+  });
 }
 
 async function openCode(config: Config, dataDir: string, fetcher: Fetcher, undo: Undo): Promise<Code> {

@@ -11,6 +11,16 @@ const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be 0x and 40 hex d
 const seconds = z.int().nonnegative();
 
 export const MISSED = ["skip", "once"] as const;
+export type Missed = (typeof MISSED)[number];
+
+/** Of logs and requests, which wait unless they are not wanted late. Absent means `once`: keys stay what they are. */
+const missedOf = (what: string) =>
+  z
+    .enum(MISSED)
+    .optional()
+    .meta({
+      description: `\`once\`, as if left out: ${what} fires also after a restart of the keyholder; \`skip\`: none from before.`,
+    });
 
 export const scheduleSchema = z
   .strictObject({
@@ -49,6 +59,7 @@ export const eventSchema = z.strictObject({
   confirmations: z.int().min(1).max(TRIGGER_LIMITS.confirmations).default(1).meta({
     description: "Blocks from the log's own to the newest, both counted, before it fires.",
   }),
+  missed: missedOf("a log of the last 24 hours"),
 });
 export type EventSettings = z.output<typeof eventSchema>;
 
@@ -65,6 +76,7 @@ export const hookSchema = z
     respond: z.boolean().default(false).meta({
       description: "true: the hook's answer waits for the run and contains its response.",
     }),
+    missed: missedOf("a request that waits"),
   })
   .check((ctx) => {
     const { verification, secret } = ctx.value;

@@ -176,7 +176,7 @@ export class Chain {
   ): Promise<ChainLog> {
     const block = BigInt(blockNumber);
     const ask = async (endpoint: RpcEndpoint): Promise<AtBlock & { log: ChainLog }> => {
-      const logs = await endpoint.logsOf(filter, block, blockHash.toLowerCase(), filter.confirmations);
+      const { logs, seconds } = await endpoint.logsOf(filter, block, blockHash.toLowerCase(), filter.confirmations);
       const found = logs.filter(
         (log) =>
           log.blockHash.toLowerCase() === blockHash.toLowerCase() &&
@@ -187,7 +187,7 @@ export class Chain {
       const log = found.sort((one, other) => Number(one.logIndex) - Number(other.logIndex))[place];
       if (log === undefined) throw new RpcFailure("the block has no such log");
       const { address, topics, data, logIndex } = log;
-      return { blockNumber: block, log: { address, topics, data, logIndex: Number(logIndex) } };
+      return { blockNumber: block, log: { address, topics, data, logIndex: Number(logIndex), blockSeconds: seconds } };
     };
     const read = agreed(this.#endpoints, this.#options.quorum, ask);
     return (await read.catch(noSuchLog)).log;
@@ -342,6 +342,8 @@ export interface ChainLog {
   readonly topics: readonly string[];
   readonly data: string;
   readonly logIndex: number;
+  /** Of its block, in Unix seconds. */
+  readonly blockSeconds: number;
 }
 
 function noSuchLog(error: unknown): never {

@@ -20,7 +20,6 @@ import {
 } from "../../protocol/ids";
 import type { Cid } from "../../protocol/ids";
 import { parseJson } from "../../protocol/json";
-import { TRIGGER_LIMITS } from "../../protocol/limits";
 import {
   TRIGGER_STATEMENT_TYPE,
   definitionSchema,
@@ -50,18 +49,19 @@ export interface Firing extends Checked {
   /** JSON text: what the action receives. */
   readonly params: string;
   readonly triggerId: string;
+  /** Nobody waits for its end. */
+  readonly isUnattended: boolean;
   /** Call when the run begins. @throws KeywrightError `already_ran`. */
   begin(): void;
   /** Nothing ran after all. */
   cameToNothing(): void;
 }
 
-const HOUR_MS = 3_600_000;
 const PATH_RANDOM_BYTES = 15;
 
 export class Triggers {
   readonly #parts: TriggersParts;
-  readonly #once = new Once(TRIGGER_LIMITS.waitHours * HOUR_MS);
+  readonly #once = new Once();
 
   constructor(parts: TriggersParts) {
     this.#parts = parts;
@@ -118,7 +118,7 @@ export class Triggers {
     const { keyId } = this.#keyOf(account, digestOf(definition));
     const checked = await checkCause(this.#parts, { account, definition, cause });
     const name = `${keyId} ${checked.causeKey}`;
-    if (this.#once.has(name)) throw hasFired();
+    if (this.#once.has(name, checked.atMs)) throw hasFired();
     return {
       ...checked,
       keyId,
@@ -126,8 +126,9 @@ export class Triggers {
       cid: definition.cid as Cid,
       params: this.#params(definition, checked),
       triggerId: definition.id,
+      isUnattended: cause.type !== "manual",
       begin: () => {
-        if (!this.#once.begin(name)) throw hasFired();
+        if (!this.#once.begin(name, checked.atMs)) throw hasFired();
       },
       cameToNothing: () => this.#once.forget(name),
     };

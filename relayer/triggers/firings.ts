@@ -55,6 +55,8 @@ interface ClaimedRow {
 export class Firings {
   /** Claims of this process that have not ended. */
   readonly #active = new Set<string>();
+  /** The account that was served last. */
+  #served = "";
   readonly #options: FiringsOptions;
 
   constructor(options: FiringsOptions) {
@@ -70,8 +72,8 @@ export class Firings {
   }
 
   /**
-   * Claims up to `most` firings, round after round one of each account, the oldest first: an account with thousands
-   * that wait delays nobody else's.
+   * Claims up to `most` firings, round after round one of each account, each account's oldest first, and goes on after
+   * the account that was served last: one with thousands that wait delays nobody else's.
    */
   async claim(most: number, mostEach: number): Promise<readonly Claimed[]> {
     const { db, instanceId } = this.#options;
@@ -79,12 +81,13 @@ export class Firings {
       with waiting as (
         select distinct account_id from trigger_firings where state = 'waiting'
       ), picked as materialized (
-        select mine.id from waiting cross join lateral (
-          select id, due_at, row_number() over (order by due_at, id) as turn from (
+        select mine.id, row_number() over (order by mine.turn, account_id <= ${this.#served}, account_id) as place
+        from waiting cross join lateral (
+          select id, row_number() over (order by due_at, id) as turn from (
             select id, due_at from trigger_firings where state = 'waiting' and account_id = waiting.account_id
               and not_before <= ${this.#now} order by due_at, id limit ${mostEach}
           ) first
-        ) mine order by mine.turn, mine.due_at limit ${most}
+        ) mine order by place limit ${most}
       ), locked as materialized (
         select id from trigger_firings where id = any(array(select id from picked)) and state = 'waiting'
         for update skip locked
@@ -95,10 +98,11 @@ export class Firings {
       )
       select claimed.id, claimed.trigger_id, claimed.account_id, key_id, claimed.kind, cause, due_at, attempt, sealed,
         cid, code
-      from claimed join triggers on triggers.id = claimed.trigger_id
-      order by due_at, claimed.id`.execute(db);
+      from claimed join picked on picked.id = claimed.id join triggers on triggers.id = claimed.trigger_id
+      order by place`.execute(db);
     const claimed = rows.map(claimedOf);
     for (const { id } of claimed) this.#active.add(id);
+    this.#served = claimed.at(-1)?.accountId ?? this.#served;
     return claimed;
   }
 

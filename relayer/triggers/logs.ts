@@ -4,13 +4,14 @@
  * again from the last common block, and a log that has fired does not fire again in its new block.
  */
 import { sql } from "kysely";
-import { parseAddress, type Address } from "../../protocol/ids";
+import { parseAddress, type AccountId, type Address } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { causeKeyOf, topicsMatch, type EventSettings } from "../../protocol/trigger";
 import type { Block, Header } from "../chain/events/blockReader";
 import type { ChainLog } from "../chain/events/eventRows";
 import type { LogSource } from "../chain/events/logSource";
-import type { Db } from "../store/database";
+import type { Db, Trx } from "../store/database";
+import type { OnPaused } from "./firings";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
 
 interface Watcher {
@@ -31,12 +32,12 @@ const KEPT_BLOCKS = 256;
 export class LogSearch {
   readonly #db: Db;
   readonly #logs: LogSource;
-  readonly #nowMs: () => number;
+  readonly #onPaused: OnPaused;
 
-  constructor(db: Db, logs: LogSource, nowMs: () => number = () => Date.now()) {
+  constructor(db: Db, logs: LogSource, onPaused: OnPaused) {
     this.#db = db;
     this.#logs = logs;
-    this.#nowMs = nowMs;
+    this.#onPaused = onPaused;
   }
 
   async headNumber(): Promise<number | undefined> {
@@ -44,10 +45,10 @@ export class LogSearch {
   }
 
   async turn(): Promise<void> {
-    const watchers = await this.#watchers();
-    if (watchers.length === 0) return;
+    // In this order: a block made after a trigger's activation is then never searched without the trigger.
     const head = await this.#logs.head();
-    if (head === undefined) return;
+    const watchers = head === undefined ? [] : await this.#watchers();
+    if (head === undefined || watchers.length === 0) return;
     const depths = new Set(watchers.map(({ settings }) => settings.event.confirmations));
     for (const confirmations of depths) {
       const those = watchers.filter(({ settings }) => settings.event.confirmations === confirmations);
@@ -107,7 +108,7 @@ export class LogSearch {
       const logs = await this.#logs.logsOf(block, address);
       if (logs === undefined) return undefined;
       const those = logs.length === 0 ? [] : watching.filter((watcher) => addressOf(watcher) === address);
-      found.push(...those.flatMap((watcher) => firingsOf(watcher, block, logs, new Date(this.#nowMs()))));
+      found.push(...those.flatMap((watcher) => firingsOf(watcher, block, logs, new Date())));
     }
     return found;
   }
@@ -125,20 +126,26 @@ export class LogSearch {
         on conflict (confirmations) do update set next_block = excluded.next_block, recent = excluded.recent
           where trigger_scans.next_block <= ${from.next}::int8
         returning confirmations`.execute(trx);
-      if (rows.length > 0) await storeFirings(trx, firings);
+      if (rows.length > 0 && firings.length > 0) {
+        await storeFirings(trx, firings);
+        await this.#pauseCrowded(trx, firings);
+      }
       return rows.length > 0;
     });
-    if (isMoved && firings.length > 0) await this.#pauseCrowded(firings);
     return isMoved ? to : undefined;
   }
 
   /** A contract that logs more than its trigger's runs can follow would fill the store. */
-  async #pauseCrowded(firings: readonly NewFiring[]): Promise<void> {
+  async #pauseCrowded(trx: Trx, firings: readonly NewFiring[]): Promise<void> {
     const ids = JSON.stringify([...new Set(firings.map(({ triggerId }) => triggerId))]);
-    await sql`update triggers set state = 'paused', reason = 'More firings wait than the service keeps for one trigger.'
+    const reason = "More firings wait than the service keeps for one trigger.";
+    const { rows } = await sql<{ id: string; accountId: AccountId }>`
+      update triggers set state = 'paused', reason = ${reason}
       where state = 'active' and id = any(array(select jsonb_array_elements_text(${ids}::jsonb)))
         and (select count(*) from trigger_firings where trigger_id = triggers.id and state = 'waiting')
-          > ${TRIGGER_LIMITS.waitingPerAccount}`.execute(this.#db);
+          > ${TRIGGER_LIMITS.waitingPerAccount}
+      returning id, account_id as "accountId"`.execute(trx);
+    for (const paused of rows) await this.#onPaused(trx, { ...paused, reason });
   }
 
   async #position(confirmations: number): Promise<Position | undefined> {

@@ -42,8 +42,9 @@ export async function openTriggers(needs: TriggersNeeds): Promise<{ triggers: Tr
     );
     return wallMs;
   };
-  const firings = new Firings({ db, instanceId, onPaused: paused(log) });
-  const search = new LogSearch(db, chain.logs);
+  const onPaused = paused(log);
+  const firings = new Firings({ db, instanceId, onPaused });
+  const search = new LogSearch(db, chain.logs, onPaused);
   const engine = new Engine({
     ...{ db, executor, credits, firings, search, log },
     leases: new Leases(db, instanceId),

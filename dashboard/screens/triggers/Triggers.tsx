@@ -14,7 +14,7 @@ import { useMay } from "../../session/may";
 import { CreateTrigger } from "./CreateTrigger";
 import { Firings } from "./Firings";
 import { deleteTrigger } from "./changes";
-import { sentenceOf, type Trigger } from "./sentences";
+import { sentenceOf, stopped, type Trigger } from "./sentences";
 
 const PAGE = 1_000;
 type Open = { readonly what: "delete" | "firings"; readonly trigger: Trigger } | "create" | undefined;
@@ -39,6 +39,7 @@ export function Triggers(): ReactNode {
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}
+      <Stopped triggers={data?.items ?? []} />
       {data?.total === 0 && (
         <Empty title="No triggers yet">
           <p>
@@ -62,6 +63,15 @@ export function Triggers(): ReactNode {
       {typeof open === "object" && open.what === "delete" && <Delete trigger={open.trigger} onClose={close} />}
     </>
   );
+}
+
+/** Those that the service paused, each with the reason. */
+function Stopped({ triggers }: { readonly triggers: readonly Trigger[] }): ReactNode {
+  return stopped(triggers).map(({ id, name, reason }) => (
+    <Notice kind="bad" key={id}>
+      {`${quoted(name, short(id))} is paused: ${reason ?? ""} Look at its firings, then resume it.`}
+    </Notice>
+  ));
 }
 
 const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Column<Trigger>[] => [

@@ -6,6 +6,10 @@ import { plural, short } from "../../parts/text";
 
 export type Trigger = Answer<"listTriggers">[number];
 
+/** Paused by the service, not by the owner. */
+export const stopped = (triggers: readonly Trigger[]): readonly Trigger[] =>
+  triggers.filter(({ state, reason }) => state === "paused" && reason !== undefined);
+
 /** `Europe/Berlin` → `Berlin`. */
 const placeOf = (timeZone: string): string => timeZone.split("/").at(-1)?.replaceAll("_", " ") ?? timeZone;
 

@@ -151,6 +151,7 @@ describe("histories of triggers", function () {
         callers: {} as never,
         chainId: 31337n,
         nowMs: () => this.nowMs,
+        startedAtMs: START,
       });
     }
 
