@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { TRIGGER_STATEMENT_TYPE, hookSchema, eventSchema, scheduleSchema } from "../../protocol/trigger";
-import type { TriggerFields } from "../ownerFlows";
 import { signedPayload } from "./receipt";
 import { Malformed, jsonOf } from "./types";
 
@@ -11,7 +10,13 @@ export interface MintedFor {
   readonly minted: { readonly id: string; readonly api_key_hash: string; readonly statement: string };
   readonly accountId: string;
   readonly actionIpfsCid: string;
-  readonly fields: Pick<TriggerFields, "params" | "schedule" | "event" | "hook">;
+  /** As given to `createTrigger`. */
+  readonly fields: {
+    readonly params?: unknown;
+    readonly schedule?: unknown;
+    readonly event?: unknown;
+    readonly hook?: unknown;
+  };
 }
 
 /**
