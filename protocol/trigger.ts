@@ -19,7 +19,7 @@ const missedOf = (what: string) =>
     .enum(MISSED)
     .optional()
     .meta({
-      description: `\`once\`, as if left out: ${what} fires also after a restart of the keyholder; \`skip\`: none from before.`,
+      description: `\`once\`, as if left out: ${what} fires also after a restart of the keyholder; \`skip\`: it does not.`,
     });
 
 export const scheduleSchema = z
@@ -52,7 +52,10 @@ export type Schedule = z.output<typeof scheduleSchema>;
 const topic = z.union([hash32, z.null(), z.array(hash32).min(1).max(16)]);
 
 export const eventSchema = z.strictObject({
-  address: address.meta({ description: "The contract whose logs fire the trigger, on the account's chain." }),
+  address: address.meta({ description: "The contract whose logs fire the trigger." }),
+  chain_id: z.int().positive().optional().meta({
+    description: "Of the contract's chain, one that the service reads; left out: the account's chain.",
+  }),
   topics: z.array(topic).max(4).default([]).meta({
     description: "As in `eth_getLogs`: each a topic, a list of alternatives, or null for any.",
   }),

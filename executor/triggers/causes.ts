@@ -14,12 +14,14 @@ import {
 } from "../../protocol/trigger";
 import type { Callers } from "../access/callers";
 import type { Chain } from "../chain/chain";
+import type { EventLogs } from "../chain/eventLogs";
 import { unseal } from "./seal";
 import type { Keyring } from "../keys/keyring";
 
 export interface CauseParts {
   readonly keyring: Keyring;
-  readonly chain: Pick<Chain, "admit" | "logAt">;
+  readonly chain: Pick<Chain, "admit">;
+  readonly logs: Pick<EventLogs, "logAt" | "requireChain">;
   readonly callers: Pick<Callers, "resolve">;
   readonly chainId: bigint;
   readonly nowMs: () => number;
@@ -91,11 +93,12 @@ function scheduled(parts: CauseParts, { definition: { settings }, cause }: Quest
 }
 
 async function logged(parts: CauseParts, question: Question<"event">): Promise<Checked> {
-  const { chain, chainId, nowMs } = parts;
+  const { logs, nowMs } = parts;
   const { definition, cause } = question;
   if (!("event" in definition.settings)) throw otherKind();
   const filter: EventSettings = definition.settings.event;
-  const log = await chain.logAt(filter, cause);
+  const chainId = filter.chain_id ?? Number(parts.chainId);
+  const log = await logs.logAt(chainId, filter, cause);
   const atMs = log.blockSeconds * 1_000;
   if (nowMs() > atMs + WAIT_MS) throw notDue("The log was made too long ago.");
   requireUnfired(parts, filter.missed ?? "once", atMs);
@@ -125,7 +128,7 @@ function hooked(parts: CauseParts, { account, definition, cause }: Question<"hoo
   if (!accepted.success || accepted.data.trigger !== definition.id)
     throw notDue("This is no request that the trigger's hook has accepted.");
   const { key, atSeconds, body } = accepted.data;
-  const atMs = atSeconds * 1_000;
+  const atMs = Math.round(atSeconds * 1_000);
   if (parts.nowMs() > atMs + WAIT_MS) throw notDue("The hook's request was accepted too long ago.");
   requireUnfired(parts, definition.settings.hook.missed ?? "once", atMs);
   return { causeKey: `hook:${key}`, atMs, given: { received_at: new Date(atMs).toISOString() }, body };

@@ -100,10 +100,11 @@ export class Triggers {
     const { id, settings } = this.#open(account, sealed);
     if (!("hook" in settings)) throw new KeywrightError("trigger_not_found", "This trigger is no hook.");
     const bytes = Buffer.from(body, "base64");
-    const nowSeconds = Math.floor(this.#parts.nowMs() / 1_000);
-    const key = verifyHook(settings.hook, { body: bytes, headers }, nowSeconds) ?? randomBytes(16).toString("hex");
+    const nowMs = this.#parts.nowMs();
+    const key =
+      verifyHook(settings.hook, { body: bytes, headers }, Math.floor(nowMs / 1_000)) ?? randomBytes(16).toString("hex");
     const value = objectIn(bytes);
-    const accepted = { trigger: id, key, atSeconds: nowSeconds, body: value };
+    const accepted = { trigger: id, key, atSeconds: nowMs / 1_000, body: value };
     return { accepted: seal(this.#parts.keyring, "accepted hook", account, accepted), key };
   }
 
@@ -149,6 +150,9 @@ export class Triggers {
     if (typeof params !== "object" || params === null || Array.isArray(params))
       throw new KeywrightError("invalid_value", "params must be a JSON object.");
     const checked = definitionSchema.safeParse(definition);
+    const { settings } = definition;
+    if ("event" in settings && settings.event.chain_id !== undefined)
+      this.#parts.logs.requireChain(settings.event.chain_id);
     if (checked.success) return checked.data;
     throw new KeywrightError("invalid_value", checked.error.issues.map(({ message }) => message).join("; "));
   }

@@ -153,31 +153,46 @@ export class Firings {
   }
 
   /** The end of a firing, and what it means for its trigger: failures in a row pause it. */
-  async end({ id, attempt, triggerId, accountId }: Claimed, fired: Fired): Promise<void> {
-    const { outcome, detail = null, durationMs = null, costCents = null, receipt = null } = fired;
-    await this.#options.db.transaction().execute(async (trx) => {
-      const { rows } = await sql`update trigger_firings set state = 'ended', instance_id = null, outcome = ${outcome},
-          detail = ${detail}::text, duration_ms = ${durationMs}::float8, cost_cents = ${costCents}::int8,
-          receipt = ${receipt}::text, cause = null, ended_at = now()
-        where id = ${id} and attempt = ${attempt} and state = 'running' returning id`.execute(trx);
-      if (rows.length > 0) await this.#count(trx, { id: triggerId, accountId, outcome });
-    });
-    this.#active.delete(id);
+  async end(claimed: Claimed, fired: Fired): Promise<void> {
+    const { triggerId: id, accountId } = claimed;
+    const { outcome } = fired;
+    if (NO_FAILURE.has(outcome)) await this.#endWell(claimed, fired);
+    else
+      await this.#options.db.transaction().execute(async (trx) => {
+        const { rows } = await sql`${this.#ended(claimed, fired)} returning id`.execute(trx);
+        if (rows.length > 0) await this.#countFailure(trx, { id, accountId, outcome });
+      });
+    this.#active.delete(claimed.id);
   }
 
-  async #count(
+  /** One statement: most firings end so. */
+  async #endWell(claimed: Claimed, fired: Fired): Promise<void> {
+    const { outcome } = fired;
+    const failures = outcome === "succeeded" ? sql`0` : sql`failures`;
+    await sql`with ended as (${this.#ended(claimed, fired)} returning trigger_id)
+      update triggers set failures = ${failures}, last_fired_at = now(), last_outcome = ${outcome}
+      from ended where triggers.id = ended.trigger_id`.execute(this.#options.db);
+  }
+
+  #ended({ id, attempt }: Claimed, fired: Fired) {
+    const { outcome, detail = null, durationMs = null, costCents = null, receipt = null } = fired;
+    return sql`update trigger_firings set state = 'ended', instance_id = null, outcome = ${outcome},
+        detail = ${detail}::text, duration_ms = ${durationMs}::float8, cost_cents = ${costCents}::int8,
+        receipt = ${receipt}::text, cause = null, ended_at = now()
+      where id = ${id} and attempt = ${attempt} and state = 'running'`;
+  }
+
+  async #countFailure(
     trx: Trx,
     { id, accountId, outcome }: { readonly id: string; readonly accountId: AccountId; readonly outcome: string },
   ): Promise<void> {
-    const failed = !NO_FAILURE.has(outcome);
     const most = TRIGGER_LIMITS.failuresBeforePause;
-    const pauses = sql`triggers.state = 'active' and ${failed}::bool and triggers.failures + 1 >= ${most}::int4`;
+    const pauses = sql`triggers.state = 'active' and triggers.failures + 1 >= ${most}::int4`;
     const reason = `${most} firings in a row failed, the last one with ${outcome}.`;
-    const failures = failed ? sql`failures + 1` : outcome === "succeeded" ? sql`0` : sql`failures`;
     const { rows } = await sql<{ paused: boolean }>`
       with before as (select id, state from triggers where id = ${id} for update),
       changed as (
-        update triggers set failures = ${failures}, last_fired_at = now(), last_outcome = ${outcome},
+        update triggers set failures = failures + 1, last_fired_at = now(), last_outcome = ${outcome},
           state = case when ${pauses} then 'paused' else triggers.state end,
           reason = case when ${pauses} then ${reason} else reason end
         from before where triggers.id = before.id returning triggers.state, before.state as earlier

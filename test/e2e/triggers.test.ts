@@ -195,7 +195,7 @@ describe("triggers", function () {
     }
   });
 
-  it("is attached through the relay by a wallet without coin, in one multicall, after checking the statement", async () => {
+  it("is attached through the relay by a wallet without coin, in one multicall, its statement checked", async () => {
     const { baseUrl } = stack();
     const wallet = new Wallet(Wallet.createRandom().privateKey, provider());
     const owner = await createChainSecuredClient({ baseUrl, signer: wallet, gas: "service" });

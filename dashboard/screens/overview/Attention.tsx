@@ -74,7 +74,8 @@ function useStoppedTriggers(): readonly Trigger[] {
 
 function aboutTriggers(triggers: readonly Trigger[]): Point[] {
   if (triggers.length === 0) return [];
-  const text = `${named(triggers, "a trigger without a name")} ${triggers.length === 1 ? "was" : "were"} paused: failing.`;
+  const were = triggers.length === 1 ? "was" : "were";
+  const text = `${named(triggers, "a trigger without a name")} ${were} paused: failing.`;
   return [{ kind: "bad", text, to: "/triggers", link: "Look at why" }];
 }
 

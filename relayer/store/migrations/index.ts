@@ -8,6 +8,7 @@ import * as budgets from "./0024_budgets";
 import * as writesByAccount from "./0025_writes_by_account";
 import * as keyLimits from "./0026_key_limits";
 import * as runsOfTriggers from "./0027_runs_of_triggers";
+import * as chainsOfTriggers from "./0028_chains_of_triggers";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -18,4 +19,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0025_writes_by_account": writesByAccount,
   "0026_key_limits": keyLimits,
   "0027_runs_of_triggers": runsOfTriggers,
+  "0028_chains_of_triggers": chainsOfTriggers,
 };

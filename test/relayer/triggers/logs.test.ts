@@ -152,7 +152,8 @@ describe("histories of event triggers", function () {
     readonly #faults = [new StatementFaults(), new StatementFaults()];
     readonly #searches = this.#faults.map((faults) => {
       const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: failingPool(pool, faults) }) });
-      return new LogSearch(db, this.chain, async (_, { id }) => void this.paused.push(id));
+      const onPaused = async (_: unknown, { id }: { id: string }): Promise<void> => void this.paused.push(id);
+      return new LogSearch({ db, sources: new Map([[0, this.chain]]), onPaused });
     });
 
     constructor() {

@@ -85,8 +85,8 @@ describe("a minute with ten thousand due triggers", function () {
         throw unavailable("closed", undefined);
       })();
       permission.catch(() => undefined);
-      const none = { prepay: () => undefined, abandon: () => undefined, leave: () => undefined };
-      return { permission, ...none, isVoid: false, mayHaveRun: false, start: () => Promise.reject(new Error("no")) };
+      const none = { abandon: () => undefined, leave: () => undefined };
+      return { permission, ...none, mayHaveRun: false, start: () => Promise.reject(new Error("no")) };
     };
     const engine = new Engine({
       ...{ db: store.db, firings: firingsOf(), credits: {} as never, executor: { askRun } as never, log: silent },

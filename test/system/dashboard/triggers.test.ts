@@ -1,4 +1,4 @@
-/** The dashboard's Triggers screen: made in plain sentences, fired by hand, paused, resumed, looked into and deleted. */
+/** The dashboard's Triggers screen: made in plain sentences, fired by hand, paused, looked into and deleted. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
