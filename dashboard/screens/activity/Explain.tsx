@@ -1,24 +1,28 @@
 /** Whether a key may run an action, asked of the contract: also for a run that was refused and left no record. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { useActions, usePkps } from "../../app/queries";
 import { Notice, PageHead } from "../../parts/elements";
 import { Select, TextField } from "../../parts/Field";
 import { short } from "../../parts/text";
+import { CID } from "../actions/codes";
 import { useNames } from "./names";
 import { Why } from "./Why";
 
-const CID = /^Qm[1-9A-HJ-NP-Za-km-z]{44}$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
 export function Explain(): ReactNode {
-  const { key = "", action = "", pkp = "" } = useSearch({ from: "/why" });
+  const search = useSearch({ from: "/why" });
   const navigate = useNavigate({ from: "/why" });
+  const [asked, setAsked] = useState(search);
+  const { key = "", action = "", pkp = "" } = asked;
   const names = useNames();
   const actions = useActions().items;
   const pkps = usePkps().items;
-  const change = (part: { readonly key?: string; readonly action?: string; readonly pkp?: string }): void =>
-    void navigate({ search: { key, action, pkp, ...part }, replace: true });
+  const change = (part: typeof search): void => {
+    setAsked({ ...asked, ...part });
+    void navigate({ search: { ...asked, ...part }, replace: true });
+  };
   const keyOptions = withCurrent(names.keyOptions, key);
   const pkpOptions = pkps.map(({ wallet_address: address, name }) => [address, name || short(address)] as const);
   const cid = action.trim();
@@ -56,7 +60,7 @@ export function Explain(): ReactNode {
           onChange={(next) => change({ pkp: next })}
         />
       </section>
-      {isAsked && !CID.test(cid) && <Notice>A CID has 46 characters and begins with Qm.</Notice>}
+      {isAsked && !CID.test(cid) && <Notice>This is no CID: one begins with Qm and has 46 characters.</Notice>}
       {isAsked && CID.test(cid) && (
         <Why
           key={`${key} ${cid} ${pkp}`}

@@ -1,5 +1,5 @@
 /** Guides a new account to its first signature by a PKP, each step in place. */
-import { useState, type ComponentProps, type ReactNode } from "react";
+import { lazy, Suspense, useState, type ComponentProps, type ReactNode } from "react";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
@@ -7,15 +7,16 @@ import { Id, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { Icon } from "../../parts/icons";
 import { useSession } from "../../session/context";
-import { AddAction } from "../actions/AddAction";
 import { cidOf } from "../actions/codes";
-import { GroupForm } from "../groups/GroupForm";
-import { CreatePkp } from "../pkps/CreatePkp";
 import { SIGN_EXAMPLE } from "../runner/examples";
 import { OtherClients } from "../runner/OtherClients";
 import { Receipt } from "../runner/Receipt";
 import { runOnce, useRunKeys } from "../runner/run";
-import { UsageKeyForm } from "../usageKeys/UsageKeyForm";
+
+const CreatePkp = lazy(async () => ({ default: (await import("../pkps/CreatePkp")).CreatePkp }));
+const AddAction = lazy(async () => ({ default: (await import("../actions/AddAction")).AddAction }));
+const GroupForm = lazy(async () => ({ default: (await import("../groups/GroupForm")).GroupForm }));
+const UsageKeyForm = lazy(async () => ({ default: (await import("../usageKeys/UsageKeyForm")).UsageKeyForm }));
 
 const MESSAGE = "My first signature";
 
@@ -81,7 +82,7 @@ export function FirstSignature({
       signer: verifyMessage(MESSAGE, signature),
       receipt: answer.receipt,
       // Never the account's own key, which may do everything.
-      snippet: { code, params, key: key.hash === account.id ? undefined : key.key },
+      snippet: { code, params, apiKey: key.hash === account.id ? undefined : key.key },
     });
   };
   const close = (): void => setOpen(undefined);
@@ -119,23 +120,25 @@ export function FirstSignature({
         ))}
       </ol>
       {signed !== undefined && <SignedNotice signed={signed} expected={pkp?.wallet_address ?? ""} />}
-      {open === "pkp" && <CreatePkp onClose={close} />}
-      {open === "action" && (
-        <AddAction
-          onClose={close}
-          onMade={(_cid, added) => setCode(added)}
-          code={SIGN_EXAMPLE.code}
-          name={SIGN_EXAMPLE.name}
-        />
-      )}
-      {open === "group" && (
-        <GroupForm
-          onClose={close}
-          pkps={pkp === undefined ? [] : [pkp.wallet_address]}
-          actions={action === undefined ? [] : [action.hashed_cid]}
-        />
-      )}
-      {open === "key" && <UsageKeyForm onClose={close} groups={groups[0] === undefined ? [] : [groups[0].id]} />}
+      <Suspense fallback={null}>
+        {open === "pkp" && <CreatePkp onClose={close} />}
+        {open === "action" && (
+          <AddAction
+            onClose={close}
+            onMade={(_cid, added) => setCode(added)}
+            code={SIGN_EXAMPLE.code}
+            name={SIGN_EXAMPLE.name}
+          />
+        )}
+        {open === "group" && (
+          <GroupForm
+            onClose={close}
+            pkps={pkp === undefined ? [] : [pkp.wallet_address]}
+            actions={action === undefined ? [] : [action.hashed_cid]}
+          />
+        )}
+        {open === "key" && <UsageKeyForm onClose={close} groups={groups[0] === undefined ? [] : [groups[0].id]} />}
+      </Suspense>
     </section>
   );
 }

@@ -28,7 +28,7 @@ describe("a new user", function () {
     ] as const) {
       await finish.getByRole("radio", { name: choice }).check({ force: true });
       const code = await finish.getByRole("region", { name: shown }).innerText();
-      expect(code, code).to.include(usageKey);
+      expect(code, code).to.include(usageKey).and.include("// mine");
       const ran = await bash(script(code), folder, surroundings(folder, {}));
       expect(ran.text, shown).to.include(signature);
       expect(ran.code, shown).to.equal(0);
@@ -61,6 +61,9 @@ describe("a new user", function () {
 
     await dashboard.createPkp("My first PKP");
     await dashboard.press("Add action");
+    // Whatever code is added is the code that the last step runs and shows.
+    await dashboard.field("Code").press("Control+End");
+    await dashboard.field("Code").pressSequentially("\n// mine");
     await dashboard.confirm("Add action");
     await dashboard.press("Create group");
     await dashboard.fill("Name", "My first group");
