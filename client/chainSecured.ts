@@ -82,6 +82,8 @@ const BY_HEADER = [
     "listRuns",
     "usage",
     "getBudgets",
+    "setUsageKeyLimits",
+    "listUsageKeyLimits",
     "events",
     "exportHistory",
   ] as const),

@@ -23,6 +23,7 @@ import { keyAnswer } from "../../protocol/keyState";
 import { KeywrightError } from "../../protocol/errors";
 import { SEED, count } from "../support/counts";
 import { RpcDouble } from "../support/rpcDouble";
+import { itInTime } from "../support/inTime";
 
 const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
 const NAMESPACE = keyNamespaceOf(31_337n, CONTRACT);
@@ -139,7 +140,7 @@ describe("reading the chain", () => {
   });
 
   for (const fault of ["hang", "refuse", "not json", "rpc error", "huge", "garbage"] as const) {
-    it(`allows nothing while the only endpoint has the fault "${fault}"; continues with another`, async () => {
+    itInTime(`allows nothing while the only endpoint has the fault "${fault}"; continues with another`, async () => {
       const [broken, whole] = [await double(), await double()];
       broken.fault = fault;
       const startedAt = Date.now();
@@ -175,7 +176,7 @@ describe("reading the chain", () => {
     expect(await codeOf(chain)).to.equal("chain_unavailable");
   });
 
-  it("is not blocked by one endpoint of three that does not answer", async () => {
+  itInTime("is not blocked by one endpoint of three that does not answer", async () => {
     const headTime = Math.floor(Date.now() / 1000);
     const [first, second, silent] = [
       await double({ headTime }),

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { Crowded, FairShare, inScope, Preempted, type Scope } from "../../protocol/fairShare";
 import { count, SEED } from "../support/counts";
+import { itInTime } from "../support/inTime";
 
 const settled = (): Promise<unknown> => new Promise(setImmediate);
 const pause = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -194,7 +195,7 @@ describe("a fair share", () => {
     expect([...visits, more].map(({ outcome }) => outcome)).to.not.include(Preempted.name);
   });
 
-  it("gives 64 accounts that hold all of it no way to keep another waiting", async () => {
+  itInTime("gives 64 accounts that hold all of it no way to keep another waiting", async () => {
     const share = new FairShare({ total: 8, patienceMs: 40 });
     let isOver = false;
     const greedy = Array.from({ length: 64 }, async (_, i) => {
@@ -236,7 +237,7 @@ describe("a fair share", () => {
     await settled();
   });
 
-  it("serves short uses at once although 64 accounts hold what they get for as long as they may", async () => {
+  itInTime("serves short uses at once although 64 accounts hold what they get for as long as they may", async () => {
     const PATIENCE_MS = 700;
     const share = new FairShare({ total: 8, patienceMs: PATIENCE_MS, revokeEveryMs: PATIENCE_MS / 8 });
     let isOver = false;

@@ -15,6 +15,7 @@ export const SCREENS = [
   "Usage keys",
   "Runner",
   "Triggers",
+  "Budgets",
   "Activity",
   "Credit",
   "Webhooks",

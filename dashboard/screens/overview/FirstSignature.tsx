@@ -96,27 +96,11 @@ export function FirstSignature({
       </div>
       <ol className="steps">
         {STEPS.map(([title, about, button, target], at) => (
-          <li
-            key={title}
-            className={done[at] ? "done" : at === current ? "current" : ""}
-            aria-current={at === current ? "step" : undefined}
-          >
-            <span className="mark" aria-hidden="true">
-              {done[at] ? <Icon name="done" /> : at + 1}
-            </span>
-            <div className="grow">
-              <div className="name">
-                {title}
-                {done[at] && <span className="hidden-visually"> (done)</span>}
-              </div>
-              <div className="soft small">{about}</div>
-            </div>
-            {at === current && (
-              <Button look="primary" onPress={target === undefined ? run : () => setOpen(target)}>
-                {button}
-              </Button>
-            )}
-          </li>
+          <Step key={title} title={title} about={about} at={at} isDone={done[at] === true} isCurrent={at === current}>
+            <Button look="primary" onPress={target === undefined ? run : () => setOpen(target)}>
+              {button}
+            </Button>
+          </Step>
         ))}
       </ol>
       {signed !== undefined && <SignedNotice signed={signed} expected={pkp?.wallet_address ?? ""} />}
@@ -140,6 +124,33 @@ export function FirstSignature({
         {open === "key" && <UsageKeyForm onClose={close} groups={groups[0] === undefined ? [] : [groups[0].id]} />}
       </Suspense>
     </section>
+  );
+}
+
+interface StepProps {
+  readonly title: string;
+  readonly about: string;
+  readonly at: number;
+  readonly isDone: boolean;
+  readonly isCurrent: boolean;
+  readonly children: ReactNode;
+}
+
+function Step({ title, about, at, isDone, isCurrent, children }: StepProps): ReactNode {
+  return (
+    <li className={isDone ? "done" : isCurrent ? "current" : ""} aria-current={isCurrent ? "step" : undefined}>
+      <span className="mark" aria-hidden="true">
+        {isDone ? <Icon name="done" /> : at + 1}
+      </span>
+      <div className="grow">
+        <div className="name">
+          {title}
+          {isDone && <span className="hidden-visually"> (done)</span>}
+        </div>
+        <div className="soft small">{about}</div>
+      </div>
+      {isCurrent && children}
+    </li>
   );
 }
 

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { longestHold, opsBed } from "../../support/ops";
+import { itInTime } from "../../support/inTime";
 
 const attacker = opsBed("a1");
 const neighbour = opsBed("b2");
@@ -9,7 +10,7 @@ const RUNS = 5;
 describe("attack: thousands of large ops at once", function () {
   this.timeout(60_000);
 
-  it("block neither the event loop nor another account's signature, and stop with their run", async () => {
+  itInTime("block neither the event loop nor another account's signature, and stop with their run", async () => {
     const message = "m".repeat(60_000);
     const over = new AbortController();
     let served = 0;

@@ -3,13 +3,14 @@ import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { childrenOf } from "../../support/children";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
+import { itInTime } from "../../support/inTime";
 
 const children = () => childrenOf(process.pid, "sandbox/child.js");
 
 describe("attack: kill -9 of a child in the middle of a run", function () {
   this.timeout(20_000);
 
-  it("is a service fault; keeps the logs, replaces the child, leaves no zombie", async () => {
+  itInTime("is a service fault; keeps the logs, replaces the child, leaves no zombie", async () => {
     const others = new Set(children().map(({ pid }) => pid));
     const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher });
     const own = () => children().filter(({ pid }) => !others.has(pid));

@@ -8,6 +8,7 @@ import { FetchFailed, type Fetcher, type GuestRequest } from "../../../executor/
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { cidOfCode } from "../../../protocol/cid";
 import { silent } from "../../support/sandbox";
+import { itInTime } from "../../support/inTime";
 
 const CODE = "async function main() { return 1; }";
 const nothing = Buffer.alloc(0);
@@ -81,7 +82,7 @@ describe("attack: names that never resolve", function () {
     expect(await fetch(`http://${at}/`), "a name it knows").to.equal("answered");
   });
 
-  it("are abandoned with the fetch that asked for them", async () => {
+  itInTime("are abandoned with the fetch that asked for them", async () => {
     const names = new Names({ servers: servers() });
     const stop = new AbortController();
     const before = asked;

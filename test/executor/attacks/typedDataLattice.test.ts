@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { longestHold, opsBed } from "../../support/ops";
+import { itInTime } from "../../support/inTime";
 
 type Types = Record<string, { name: string; type: string }[]>;
 const { pkpId, codeOf } = opsBed();
@@ -16,7 +17,7 @@ function lattice(types: number, names: [string, string] = ["x", "y"]): Types {
 
 describe("attack: typed data with types that form a lattice", () => {
   for (const types of [34, 60, 64]) {
-    it(`of ${types} types is refused at once, without traversal`, async () => {
+    itInTime(`of ${types} types is refused at once, without traversal`, async () => {
       let code = "";
       const held = await longestHold(async () => (code = await sign(lattice(types), {})));
       expect(code).to.equal("limit_exceeded");
@@ -70,7 +71,7 @@ describe("attack: typed data with types that form a lattice", () => {
     expect(await sign({ toString: [] }, {})).to.equal("invalid_arguments");
   });
 
-  it("blocks the event loop for less than 50 ms for the largest permitted message", async function () {
+  itInTime("blocks the event loop for less than 50 ms for the largest permitted message", async function () {
     this.timeout(20_000);
     const zeros = Array.from({ length: 1_500 }, () => 0);
     const held = await longestHold(async () => {

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { LoopWatch } from "../../../executor/liveness/loopWatch";
+import { itInTime } from "../../support/inTime";
 
 const BLOCK_MS = 150;
 const RESOLUTION_MS = 20;
@@ -36,7 +37,7 @@ describe("the watch of the event loop", () => {
     expect(lines.some(({ heldMs }) => heldMs === held)).to.equal(true);
   });
 
-  it("tells waiting from computing", async () => {
+  itInTime("tells waiting from computing", async () => {
     const { held, computed } = await measured(() => {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BLOCK_MS);
     });

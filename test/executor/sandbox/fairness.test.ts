@@ -3,6 +3,7 @@ import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { PoolClosed, RunCancelled, type SandboxPool } from "../../../executor/sandbox/types";
 import { MIB, RUN_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
+import { itInTime } from "../../support/inTime";
 
 describe("a pool under load", function () {
   this.timeout(60_000);
@@ -33,7 +34,7 @@ describe("a pool under load", function () {
     return performance.now() - startedAt;
   };
 
-  it("a flood is refused beyond the queue, and another account still runs at once", async () => {
+  itInTime("a flood is refused beyond the queue, and another account still runs at once", async () => {
     const flood = Array.from({ length: 20 }, () => settled(pool.run(jobOf(sleeping(150), { account: "flood" }))));
     expect(await timed(pool.run(jobOf(sleeping(1), { account: "quiet" })))).to.be.below(500);
     const ends = await Promise.all(flood);
@@ -80,7 +81,7 @@ describe("a pool under load", function () {
     await pool.close(0);
   });
 
-  it("loops of many accounts that wait for a place keep no memory from short runs", async () => {
+  itInTime("loops of many accounts that wait for a place keep no memory from short runs", async () => {
     const few = await createSandboxPool({
       ...{ limits: RUN_LIMITS, logger: silent, fetcher: noFetcher },
       ...{ size: 4, maxChildren: 20, memoryBytes: 1_600 * MIB },

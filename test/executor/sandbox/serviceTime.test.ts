@@ -8,6 +8,7 @@ import type { OpAnswer } from "../../../executor/sandbox/types";
 import { inScope } from "../../../protocol/fairShare";
 import { RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, run, silent } from "../../support/sandbox";
+import { itInTime } from "../../support/inTime";
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -19,7 +20,7 @@ describe("the time that a run is billed for", function () {
   const WORK = "let n = 0; for (let i = 0; i < 2e7; i++) n = (n * 31 + i) | 0;";
   const slowOps = async (): Promise<OpAnswer> => (await pause(1_500), { ok: true, value: JSON.stringify("0x") });
 
-  it("is without what it waits for ops, however many at once", async () => {
+  itInTime("is without what it waits for ops, however many at once", async () => {
     const code = `async function main() { await Promise.all([${OP}, ${OP}]); await ${OP}; }`;
     const { durationMs, error } = await run(code, { ops: slowOps });
     expect(error).to.equal(undefined);
@@ -39,7 +40,7 @@ describe("the time that a run is billed for", function () {
     expect(durationMs).to.be.within(690, 1_900);
   });
 
-  it("is the same however many runs share the cores", async () => {
+  itInTime("is the same however many runs share the cores", async () => {
     const AT_ONCE = 8;
     const pool = await createSandboxPool({ limits: RUN_LIMITS, size: AT_ONCE, logger: silent, fetcher: noFetcher });
     const work = (account: string) =>

@@ -9,6 +9,7 @@ import { inTurn } from "../../../executor/loop";
 import { count, SEED } from "../../support/counts";
 import { longestHold } from "../../support/ops";
 import { jobOf, noFetcher, run, unmeasured } from "../../support/sandbox";
+import { itInTime } from "../../support/inTime";
 
 const KEY = "0x8f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f1";
 const raw = Buffer.from(KEY.slice(2), "hex");
@@ -63,7 +64,7 @@ describe("the key tripwire", () => {
     }
   });
 
-  it("scans 10 MiB of the worst case in slices of a few milliseconds", async () => {
+  itInTime("scans 10 MiB of the worst case in slices of a few milliseconds", async () => {
     const tripwire = watching(KEY, ...Array.from({ length: 9 }, (_, i) => `0x${String(i).repeat(64)}`));
     const body = Buffer.alloc(10 * 2 ** 20, "%41-_");
     const found = { yes: true };

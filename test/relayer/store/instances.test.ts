@@ -2,18 +2,20 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { Instance } from "../../../relayer/store/instance";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import type { SessionLock } from "../../../relayer/store/sessionLock";
+import { itInTime } from "../../support/inTime";
+import { openTestStore } from "../../support/testStore";
 
 describe("an instance on an embedded store", () => {
   let store: Store;
   before(async function () {
     this.timeout(60_000);
-    store = await openStore();
+    store = await openTestStore();
   });
   after(() => store?.close());
 
-  it("considers the previous process dead, and waits for no lease", async () => {
+  itInTime("considers the previous process dead, and waits for no lease", async () => {
     const { db } = store;
     const id = randomUUID();
     await db.insertInto("instances").values({ id }).execute();
@@ -46,7 +48,7 @@ describe("an instance on an embedded store", () => {
     await instance.stop();
   });
 
-  it("does not accumulate renewals that take longer than their interval", async function () {
+  itInTime("does not accumulate renewals that take longer than their interval", async function () {
     this.timeout(20_000);
     const { db } = store;
     let holds = 0;

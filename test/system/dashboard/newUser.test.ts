@@ -1,4 +1,4 @@
-/** A new user goes from the open page to a signature by a PKP, and to programs of their own, with what the screen shows. */
+/** A new user goes from the open page to a signature by a PKP and to their own programs, with what the screen shows. */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ describe("a new user", function () {
     await rm(folder, { recursive: true });
   };
 
-  it("creates an account, a PKP, an action, a group and a key, sees the PKP sign, and runs the code shown", async function () {
+  it("creates an account, a PKP, an action, a group and a key, sees the PKP sign, runs the code shown", async function () {
     await needs(this, "curl", "python3");
     dashboard = await Dashboard.open(browser(), stack().baseUrl, {
       acceptDownloads: true,

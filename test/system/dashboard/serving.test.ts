@@ -70,7 +70,7 @@ describe("serving the dashboard", function () {
       expect((await get(`/assets/${file}`)).status, file).to.equal(404);
   });
 
-  it("needs at most 180 kB of JavaScript for the overview, with its charts and the steps of a new account", async () => {
+  it("needs at most 180 kB of JavaScript for the overview, with charts and the steps of a new account", async () => {
     const dashboard = await Dashboard.open(browser(), stack().baseUrl);
     const { key, api } = await newApiAccount(stack().baseUrl);
     await api.must("/create_wallet", { name: "Vault" });

@@ -5,6 +5,7 @@ import { RpcClient } from "../../../../relayer/chain/rpc/client";
 import { DEVELOPMENT_CHAIN_ID } from "../../../../scripts/dev/chain";
 import { addGroup, ChainBed, eventually, freshAccountId, newAccount } from "../../../support/chainBed";
 import { refuseWith } from "../../../support/rpcProxy";
+import { itInTime } from "../../../support/inTime";
 
 const GWEI = 10n ** 9n;
 
@@ -30,7 +31,7 @@ describe("fees", function () {
         : undefined,
     );
 
-  it("derive the tip from the gas price where nodes have no tip method", async () => {
+  itInTime("derive the tip from the gas price where nodes have no tip method", async () => {
     missing("eth_maxPriorityFeePerGas");
     bed.proxy.inject((call) =>
       call.method === "eth_gasPrice" ? Promise.resolve({ result: `0x${(1_007n * GWEI).toString(16)}` }) : undefined,

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import type { RpcClient } from "../../../../relayer/chain/rpc/client";
 import { Head } from "../../../../relayer/chain/rpc/head";
+import { itInTime } from "../../../support/inTime";
 
 describe("the chain's head", () => {
   let number: number;
@@ -52,7 +53,7 @@ describe("the chain's head", () => {
     expect(asked).to.be.greaterThan(quiet);
   });
 
-  it("asks early for the first call that waits, and then no sooner than it may", async () => {
+  itInTime("asks early for the first call that waits, and then no sooner than it may", async () => {
     head = create(1_000);
     head.start();
     await head.next(5_000);

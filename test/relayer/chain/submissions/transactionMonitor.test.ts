@@ -21,6 +21,7 @@ import {
 import { expectAtRest } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../../support/rpcProxy";
+import { itInTime } from "../../../support/inTime";
 
 describe("faults between relayer and chain", function () {
   this.timeout(60_000);
@@ -241,7 +242,7 @@ describe("faults between relayer and chain", function () {
     await addsExactlyOne(() => chain.submit(addGroup(account, "nonces")));
   });
 
-  it("A8: a nonce error under a general code never marks the endpoint as failing", async () => {
+  itInTime("A8: a nonce error under a general code never marks the endpoint as failing", async () => {
     bed.proxy.injectTimes(2, "eth_sendRawTransaction", refuseWith("nonce too low", -32_603));
     const before = await bed.groupCount(account);
     const sends = bed.proxy.count("eth_sendRawTransaction");
