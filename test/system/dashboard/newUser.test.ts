@@ -38,7 +38,7 @@ describe("a new user", function () {
     await rm(folder, { recursive: true });
   };
 
-  it("creates an account, a PKP, an action, a group and a key, sees the PKP sign, runs the code shown", async function () {
+  it("makes account, PKP, action, group and key, sees the PKP sign, runs the code shown", async function () {
     await needs(this, "curl", "python3");
     dashboard = await Dashboard.open(browser(), stack().baseUrl, {
       acceptDownloads: true,
