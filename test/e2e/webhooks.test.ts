@@ -205,6 +205,19 @@ describe("webhooks", function () {
     expect(codeOf(await stranger.api.post("/webhooks", { url: receiver.url }))).to.equal("too_many_webhooks");
   });
 
+  it("have a level for low credit that their owner sets, and limits that are told", async () => {
+    const made = await account.api.must("/webhooks", { url: receiver.url, events: ["credit.low"] });
+    expect(made).to.include({ credit_low_cents: 100 });
+    const path = `/webhooks/${String(made["id"])}`;
+    expect(await account.api.must(path, { credit_low_cents: 5_000 })).to.include({ credit_low_cents: 5_000 });
+    expect(await account.api.must(path, { state: "off" })).to.include({ credit_low_cents: 5_000 });
+    for (const wrong of [0, -1, 100_000_000, "many"])
+      expect([400, 422], String(wrong)).to.include((await account.api.post(path, { credit_low_cents: wrong })).status);
+    await account.api.must(`${path}/delete`, undefined);
+    const { webhooks } = (await account.api.get("/limits")).body as { webhooks: Record<string, number> };
+    expect(webhooks).to.include({ perAccount: 16, creditLowCents: 100, keyExpiringDays: 3, timeoutMs: 10_000 });
+  });
+
   it("tell once that a usage key expires soon", async () => {
     const id = await create(account, receiver.url, ["key.*"]);
     const expiration = Math.floor(Date.now() / 1_000) + 3_600;

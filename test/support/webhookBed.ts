@@ -42,14 +42,14 @@ export async function startWebhookBed(allowHosts: readonly string[] = ["127.0.0.
 export async function insertWebhook(
   db: Db,
   accountId: AccountId,
-  { url = "https://example.com", events = ["*"], state = "on" as "on" | "off" } = {},
+  { url = "https://example.com", events = ["*"], state = "on" as "on" | "off", creditLowCents = 100 } = {},
 ): Promise<string> {
   const id = `wh_${randomBytes(16).toString("hex")}`;
   const off_reason = state === "off" ? ("owner" as const) : null;
   const values = { id, account_id: accountId, url, events: JSON.stringify(events), description: "", state, off_reason };
   await db
     .insertInto("webhooks")
-    .values({ ...values, succeeded_at: null, failing_since: null })
+    .values({ ...values, credit_low_cents: creditLowCents, succeeded_at: null, failing_since: null })
     .execute();
   return id;
 }

@@ -6,6 +6,7 @@ import { DataTable, type Column } from "../../parts/DataTable";
 import { FormDialog } from "../../parts/Dialog";
 import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
+import { RowMenu } from "../../parts/RowMenu";
 import { useSession } from "../../session/context";
 import { Deliveries } from "./Deliveries";
 import { WebhookForm, type Webhook } from "./WebhookForm";
@@ -127,20 +128,21 @@ const columnsOf = ({ show, remove, turn }: Acts): readonly Column<Webhook>[] => 
   { title: "State", width: "minmax(0, 1fr)", cell: (webhook) => <State webhook={webhook} />, by: ({ state }) => state },
   {
     title: "",
-    width: "minmax(13rem, auto)",
+    width: "9rem",
     end: true,
     cell: (webhook) => (
-      <span className="row">
+      <div className="actions">
         <Button size="small" onPress={() => show(webhook)}>
           Deliveries
         </Button>
-        <Button size="small" onPress={() => turn(webhook)}>
-          {webhook.state === "on" ? "Turn off" : "Turn on"}
-        </Button>
-        <Button size="small" look="danger" onPress={() => remove(webhook)}>
-          Delete
-        </Button>
-      </span>
+        <RowMenu
+          of={webhook.url ?? "this webhook"}
+          items={[
+            { name: webhook.state === "on" ? "Turn off" : "Turn on", onChoose: () => turn(webhook) },
+            { name: "Delete", danger: true, onChoose: () => remove(webhook) },
+          ]}
+        />
+      </div>
     ),
   },
 ];

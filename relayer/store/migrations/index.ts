@@ -6,6 +6,7 @@ import * as members from "./0022_members";
 import * as triggers from "./0023_triggers";
 import * as budgets from "./0024_budgets";
 import * as writesByAccount from "./0025_writes_by_account";
+import * as creditLow from "./0026_credit_low";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -14,4 +15,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0023_triggers": triggers,
   "0024_budgets": budgets,
   "0025_writes_by_account": writesByAccount,
+  "0026_credit_low": creditLow,
 };
