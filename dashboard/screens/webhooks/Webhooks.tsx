@@ -117,15 +117,20 @@ const columnsOf = ({ show, remove, turn }: Acts): readonly Column<Webhook>[] => 
     title: "URL",
     width: "minmax(0, 2fr)",
     cell: ({ url, description }) => (
-      <div className="stack-s">
-        <span className="code">{url ?? "fetched by a client"}</span>
-        {description !== "" && <span className="soft small">{description}</span>}
+      <div title={url ?? undefined}>
+        <div className="code cut">{url ?? "fetched by a client"}</div>
+        {description !== "" && <div className="soft small cut">{description}</div>}
       </div>
     ),
     by: ({ url }) => url ?? "",
   },
   { title: "Messages", width: "minmax(0, 1.2fr)", cell: ({ events }) => events.join(", ") },
-  { title: "State", width: "minmax(0, 1fr)", cell: (webhook) => <State webhook={webhook} />, by: ({ state }) => state },
+  {
+    title: "State",
+    width: "minmax(0, 1.2fr)",
+    cell: (webhook) => <State webhook={webhook} />,
+    by: ({ state }) => state,
+  },
   {
     title: "",
     width: "9rem",
@@ -150,18 +155,22 @@ const columnsOf = ({ show, remove, turn }: Acts): readonly Column<Webhook>[] => 
 function State({ webhook: { state, off_reason: reason, failing_since: failing } }: { webhook: Webhook }): ReactNode {
   if (state === "off")
     return (
-      <div className="stack-s">
+      <div>
         <Badge kind="warn">off</Badge>
-        {reason !== undefined && <span className="soft small">{REASONS[reason]}</span>}
+        {reason !== undefined && (
+          <div className="soft small cut" title={REASONS[reason]}>
+            {REASONS[reason]}
+          </div>
+        )}
       </div>
     );
   if (failing === undefined) return <Badge kind="good">on</Badge>;
   return (
-    <div className="stack-s">
+    <div>
       <Badge kind="bad">failing</Badge>
-      <span className="soft small">
+      <div className="soft small">
         since <When at={failing} />
-      </span>
+      </div>
     </div>
   );
 }
