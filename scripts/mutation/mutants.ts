@@ -246,7 +246,10 @@ function around(scene: Scene, operator: string, change: (shown: string, from: nu
     if (/^(Emit|Revert)Statement$/.test(chain[i - 1]?.nodeType ?? "")) break;
     const isWhole =
       node.nodeType === "BinaryOperation" ||
-      (node.nodeType === "FunctionCall" && node["kind"] === "functionCall" && isSingle(typeOf(node)));
+      (node.nodeType === "FunctionCall" &&
+        node["kind"] === "functionCall" &&
+        typeOf(node) !== "error" &&
+        isSingle(typeOf(node)));
     if (!isWhole || isConstant(node) || node["lValueRequested"] === true) continue;
     return [expression(operator, node, change(scene.text(node), rangeOf(node)[0]))];
   }

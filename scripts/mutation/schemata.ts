@@ -100,7 +100,7 @@ export function compileSchemata(mutants: readonly Mutant[]): Artifacts {
   const changed: Record<string, string> = { [SWITCHES]: SWITCH_SOURCE };
   for (const file of new Set(mutants.map((mutant) => mutant.file))) changed[file] = schemataOf(file, mutants);
   // Functions that read the switch are `view`, and so are their callers.
-  const asViews = (source: string): string => source.replace(/\b(internal|private) pure\b/g, "$1 view");
+  const asViews = (source: string): string => source.replace(/\b(internal|private|public|external) pure\b/g, "$1 view");
   const sourceOf = (path: string): string => (path.startsWith("@") ? read(path) : asViews(changed[path] ?? read(path)));
   const { contracts } = compile(QUICK, selected("evm.bytecode.object", "evm.deployedBytecode.object"), sourceOf);
   const artifactOf = (name: string): Artifact => {

@@ -17,8 +17,8 @@ export interface Receiver {
   readonly received: Received[];
   /** What it does with a request; by default it answers 204. */
   answer(how: (response: ServerResponse, message: Received) => void): void;
-  /** Waits for a message of this type. */
-  next(type: string, seconds?: number): Promise<Received>;
+  /** Waits for a message of this type, at least two rounds of whatever looks for it. */
+  next(type: string): Promise<Received>;
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export async function startReceiver(): Promise<Receiver> {
     received,
     answer: (how) => void (answer = how as typeof answer),
     next: async (type) => {
-      await eventually(`a message ${type} arrives`, async () => received.some((one) => one.type === type));
+      await eventually(`a message ${type} arrives`, async () => received.some((one) => one.type === type), 30_000);
       return received.find((one) => one.type === type) as Received;
     },
     stop: () => new Promise((resolve) => (server.closeAllConnections(), server.close(() => resolve()))),
