@@ -6,7 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
+import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
 import { verifyWebhook } from "../../client";
+import { createChainSecuredClient, type ChainSecuredClient, type ContractSignature } from "../../client/owner";
+import { connect, fundedWallet } from "../support/chain";
+import { deploySafe, type Owner, type TestSafe } from "../support/safe";
 import { eventually } from "../support/chainBed";
 import { codeOf, members, newApiAccount, NO_PERMISSIONS, type ApiAccount, type HttpAnswer } from "../support/http";
 import { useStack } from "../support/stack";
@@ -222,6 +226,53 @@ describe("webhooks", function () {
     expect(codeOf(await stranger.api.post(`/webhooks/${id}/test`, undefined))).to.equal("webhook_not_found");
     for (let made = 0; made < 16; made++) await create(stranger, receiver.url);
     expect(codeOf(await stranger.api.post("/webhooks", { url: receiver.url }))).to.equal("too_many_webhooks");
+  });
+
+  describe("of an account that a Safe owns", () => {
+    const wallets = Array.from({ length: 4 }, () => Wallet.createRandom());
+    const [one, two, delegate, stranger] = wallets as [Owner, Owner, HDNodeWallet, HDNodeWallet];
+    let provider: JsonRpcProvider;
+    let safe: TestSafe;
+    before(async () => {
+      provider = connect(stack().rpcUrl);
+      safe = await deploySafe(await fundedWallet(provider), [one, two], 2);
+      const owner = await clientWith();
+      const created = await owner.prepare.createAccount({ account_name: "DAO", account_description: "" });
+      await safe.execute([owner.transaction(created)]);
+    });
+    after(() => provider.destroy());
+
+    const clientWith = (ownerSignature?: ContractSignature, owner = safe.address): Promise<ChainSecuredClient> =>
+      createChainSecuredClient({
+        ...{ baseUrl: stack().baseUrl, signer: delegate.connect(provider), owner },
+        ...(ownerSignature && { ownerSignature }),
+      });
+    const codeOfCall = (call: Promise<unknown>): Promise<string> =>
+      call.then(
+        () => "done",
+        (error: unknown) => (error as { code: string }).code,
+      );
+
+    it("are managed with signatures that the Safe accepts, and with no others", async () => {
+      const owner = await clientWith((digest) => safe.sign(digest));
+      const made = await owner.createWebhook({ url: receiver.url, events: ["webhook.test"] });
+      expect((await owner.listWebhooks()).map(({ id }) => id)).to.deep.equal([made.id]);
+      await owner.testWebhook({ id: made.id });
+      await eventually("it arrives", async () => receiver.received.some(({ body }) => body.includes(owner.accountId)));
+      for (const sign of [
+        (digest: string) => safe.sign(digest, 1),
+        () => safe.sign(`0x${"12".repeat(32)}`),
+        (digest: string) => stranger.signMessage(digest),
+        async () => "0x",
+        async () => "nonsense",
+      ])
+        expect(await codeOfCall((await clientWith(sign)).listWebhooks())).to.equal("invalid_wallet_auth");
+      // Without an account of its own a contract is not asked, whatever it would say.
+      const none = await clientWith((digest) => safe.sign(digest), stack().contractAddress);
+      expect(await codeOfCall(none.listWebhooks())).to.equal("invalid_wallet_auth");
+      expect(await codeOfCall((await clientWith()).listWebhooks())).to.equal("invalid_argument");
+      await owner.deleteWebhook({ id: made.id });
+    });
   });
 
   it("have a level for low credit that their owner sets, and limits that are told", async () => {
