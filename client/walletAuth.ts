@@ -15,14 +15,14 @@ const WALLET_AUTH_LIFE_MS = 200_000;
 export type WalletAuth = () => Promise<string>;
 
 /** How an owner that is a contract signs: for an EIP-712 digest, the bytes that its `isValidSignature` accepts. */
-export type ContractSignature = (digest: string) => Promise<string>;
+export type ContractSignature = (digest: string, chainId: bigint) => Promise<string>;
 
 /** The header of an owner that is a contract (ERC-1271). The account has to be named beside it. */
 export const createContractAuth = (owner: Address, sign: ContractSignature, domain: TypedDataDomain): WalletAuth =>
   createWalletAuth(
     {
       getAddress: async () => owner,
-      signTypedData: async (...envelope) => sign(TypedDataEncoder.hash(...envelope)),
+      signTypedData: async (...envelope) => sign(TypedDataEncoder.hash(...envelope), domain.chainId),
     },
     domain,
   );

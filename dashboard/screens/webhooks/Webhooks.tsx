@@ -19,8 +19,8 @@ export function Webhooks(): ReactNode {
     <>
       <PageHead title="Webhooks" about={ABOUT} />
       <Notice>
-        Only the account's owner manages webhooks, with the account key, an identity or its own wallet: no usage key,
-        and no multisig, which cannot sign in here.
+        Only the account's owner manages webhooks, with the account key, an identity or its own wallet, and no usage
+        key. A multisig does so from the SDK, with a signature of its own.
       </Notice>
     </>
   );
