@@ -84,6 +84,8 @@ const BY_HEADER = [
     "listRuns",
     "usage",
     "getBudgets",
+    "setUsageKeyLimits",
+    "listUsageKeyLimits",
     "events",
     "exportHistory",
   ] as const),

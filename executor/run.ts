@@ -2,14 +2,7 @@
 import { KeywrightError } from "../protocol/errors";
 import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
-import {
-  isSameRunKey,
-  runKeyOf,
-  runStartSchema,
-  type ExecutorAnswer,
-  type ExecutorRequest,
-  type RunKey,
-} from "../protocol/executor";
+import { runKeyOf, runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
 import { parseJson } from "../protocol/json";
 import type { RunLimits } from "../protocol/limits";
 import { withReceipt } from "../protocol/receipt";
@@ -154,10 +147,7 @@ export class Runner {
     const { receipts } = this.#parts;
     receipts.prepare(authorization.decision);
     const authorizedAt = performance.now();
-    const limits = limitsOfRun(
-      this.#parts.limits,
-      request.limitMs ?? (await confirmedMs(runKeyOf(authorization.key), context)),
-    );
+    const limits = limitsOfRun(this.#parts.limits, request.limitMs ?? (await confirmedMs(authorization, context)));
     // Only after the payment is confirmed: fetching code from a gateway is paid work.
     const code = await this.#parts.code.load(source, authorization.decision.accountId);
     const use = new RunUse();
@@ -286,16 +276,12 @@ const GONE = { retryAfterSeconds: 1 };
 const PAYMENT_WAIT_MS = 15_000;
 
 /** The paid time: nothing runs before the relayer has confirmed it. */
-async function confirmedMs(key: RunKey, { rest, hasRest, permit }: CallContext): Promise<number> {
-  const isPaid = hasRest();
-  permit({ key }, isPaid);
-  const start = runStartSchema.safeParse(await (isPaid ? rest() : withinPaymentWait(rest())));
+async function confirmedMs({ key }: Permitted, { rest, permit }: CallContext): Promise<number> {
+  permit({ key: runKeyOf(key) });
+  const start = runStartSchema.safeParse(await withinPaymentWait(rest()));
   if (!start.success)
     throw new KeywrightError("invalid_body", "A run needs limitMs: with the request, or as its second part.");
-  const { limitMs, onlyFor } = start.data;
-  if (onlyFor !== undefined && !isSameRunKey(onlyFor, key))
-    throw new KeywrightError("invalid_body", "The run was paid for under another state of its key.");
-  return limitMs;
+  return start.data.limitMs;
 }
 
 const withinPaymentWait = <T>(second: Promise<T>): Promise<T> =>

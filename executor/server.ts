@@ -23,13 +23,8 @@ import { RunDenied } from "./access/authorize";
 export interface CallContext {
   /** The JSON value of the second part of a two-part request; resolves when it has arrived. */
   readonly rest: () => Promise<unknown>;
-  /** Whether that part has arrived. */
-  readonly hasRest: () => boolean;
-  /**
-   * Sends the first line of a two-part answer; a later refusal is sent as its second line. With `mayWait` the first
-   * line is held back briefly, to be sent together with the second one.
-   */
-  readonly permit: (permission: RunPermission, mayWait: boolean) => void;
+  /** Sends the first line of a two-part answer; a later refusal is sent as its second line. */
+  readonly permit: (permission: RunPermission) => void;
   /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
   /** The relayer's name for the request; also on every log line. */
@@ -74,8 +69,6 @@ const MEMORY_PER_BYTE = 8;
 /** Less than the caller waits for the permission. */
 const CODE_WAIT_MS = 20_000;
 const BODY_TIMEOUT_MS = 30_000;
-/** How long a permission may wait for the outcome: well below the caller's own timeout for it. */
-const PERMISSION_HELD_MS = 1_000;
 const LINES = "application/x-ndjson";
 const LINE_END = 0x0a;
 const REQUEST_ID = /^[0-9a-zA-Z-]{1,64}$/;
@@ -172,11 +165,11 @@ export class ExecutorServer {
     let status = 200;
     const reply = new Reply(response);
     try {
-      const context: Omit<CallContext, "rest" | "hasRest"> = {
+      const context: Omit<CallContext, "rest"> = {
         signal: gone.signal,
         requestId,
         log,
-        permit: (permission, mayWait) => reply.permit(permission, mayWait),
+        permit: (permission) => reply.permit(permission),
       };
       const { account, bytes } = sizeOf(request);
       reply.answer(
@@ -200,16 +193,16 @@ export class ExecutorServer {
     }
   }
 
-  async #answer(request: IncomingMessage, context: Omit<CallContext, "rest" | "hasRest">): Promise<unknown> {
+  async #answer(request: IncomingMessage, context: Omit<CallContext, "rest">): Promise<unknown> {
     const name = CALLS.get(request.url ?? "");
     if (name === undefined) throw new KeywrightError("route_not_found", "The executor has no such call.");
     if (request.method !== "POST")
       throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
     if (this.#isDraining)
       throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
-    const { first, rest, hasRest } = readLines(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
+    const { first, rest } = readLines(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
     const text = name === "run" ? await first : `${await first}\n${await rest}`;
-    return this.#call(name, parseJson(text), { ...context, hasRest, rest: async () => parseJson(await rest) });
+    return this.#call(name, parseJson(text), { ...context, rest: async () => parseJson(await rest) });
   }
 
   async #call<C extends ExecutorCall>(name: C, body: unknown, context: CallContext): Promise<unknown> {
@@ -258,7 +251,6 @@ function isAlive(socketPath: string): Promise<boolean> {
 interface Lines {
   readonly first: Promise<string>;
   readonly rest: Promise<string>;
-  readonly hasRest: () => boolean;
 }
 
 /** The body's first line, as soon as it has arrived, and the rest. JSON contains no raw line feed inside strings. */
@@ -269,7 +261,6 @@ function readLines(request: IncomingMessage, maxBytes: number): Lines {
   let chunks: Buffer[] = [];
   let length = 0;
   let isFirst = true;
-  let isComplete = false;
   const fail = (error: Error): void => (first.reject(error), rest.reject(error));
   const take = (last?: Buffer): string => {
     const text = Buffer.concat(last === undefined ? chunks : [...chunks, last]).toString("utf8");
@@ -287,13 +278,12 @@ function readLines(request: IncomingMessage, maxBytes: number): Lines {
     chunks.push(chunk.subarray(end + 1));
   });
   request.once("end", () => {
-    isComplete = true;
     first.resolve(isFirst ? take() : "");
     rest.resolve(take());
   });
   request.once("error", fail);
   request.once("close", () => fail(DISCONNECTED));
-  return { first: first.promise, rest: rest.promise, hasRest: () => isComplete };
+  return { first: first.promise, rest: rest.promise };
 }
 
 interface Deferred<T> {
@@ -319,41 +309,21 @@ function parseJson(text: string): unknown {
 /** The answer to a call: as a whole with its status, or, after a permission, as lines after the status was sent. */
 class Reply {
   #isInLines = false;
-  /** The permission's line while it waits. */
-  #held = "";
-  #timer: NodeJS.Timeout | undefined;
   readonly #response: ServerResponse;
 
   constructor(response: ServerResponse) {
     this.#response = response;
   }
 
-  permit(permission: RunPermission, mayWait: boolean): void {
+  permit(permission: RunPermission): void {
     if (this.#response.destroyed) return;
     this.#isInLines = true;
-    this.#held = `${JSON.stringify(permission)}\n`;
-    if (mayWait) this.#timer = setTimeout(() => this.#sendHeld(), PERMISSION_HELD_MS);
-    else this.#sendHeld();
-  }
-
-  #sendHeld(): void {
-    if (this.#response.destroyed) return;
     this.#response.writeHead(200, { "content-type": LINES });
-    this.#response.write(this.#held);
-    this.#held = "";
-  }
-
-  /** Together with the permission, if that still waits: one message instead of two. */
-  #endLines(line: string): void {
-    clearTimeout(this.#timer);
-    const body = Buffer.from(this.#held + line, "utf8");
-    if (this.#held !== "" && !this.#response.destroyed)
-      this.#response.writeHead(200, { "content-type": LINES, "content-length": body.length });
-    this.#end(body);
+    this.#response.write(`${JSON.stringify(permission)}\n`);
   }
 
   answer(value: unknown): void {
-    if (this.#isInLines) this.#endLines(JSON.stringify({ answer: value }));
+    if (this.#isInLines) this.#end(JSON.stringify({ answer: value }));
     else this.#whole(200, value);
   }
 
@@ -366,7 +336,7 @@ class Reply {
       retryAfterSeconds,
       ...(refusal instanceof RunDenied ? { key: runKeyOf(refusal.key) } : {}),
     };
-    if (this.#isInLines) this.#endLines(JSON.stringify({ refused }));
+    if (this.#isInLines) this.#end(JSON.stringify({ refused }));
     else this.#whole(status, refused);
   }
 

@@ -88,10 +88,6 @@ export const runKeyOf = (key: KeyState): RunKey => ({
   capCents: String(key.capCents),
 });
 
-/** The same key in the same state. */
-export const isSameRunKey = (one: RunKey, other: RunKey): boolean =>
-  (Object.keys(runKeySchema.shape) as (keyof RunKey)[]).every((name) => one[name] === other[name]);
-
 /** A refusal or failure, with a code of the error table. */
 export const executorErrorSchema = z.strictObject({
   code: z.string(),
@@ -110,9 +106,8 @@ const limitMs = z.number().int().positive();
  * A run is requested and answered in two parts. The request says whose credential, which code and which PKP. The
  * executor reads the contract and answers with the permission as the first line, including the account that pays, or
  * with a refusal like any other. The relayer then confirms the payment and its time limit, and the second line is the
- * outcome. If the request ends without that confirmation, nothing runs. The relayer may confirm before it knows the
- * decision, for one state of the key only (`onlyFor`): nothing runs if the contract gives another one. A request that
- * includes its limit is complete, and so is its answer.
+ * outcome. If the request ends without that confirmation, nothing runs. A request that includes its limit is complete,
+ * and so is its answer.
  */
 const runRequest = z.strictObject({
   /** Of a trigger: code and params are those of its definition, whatever the request says. */
@@ -134,7 +129,7 @@ const runRequest = z.strictObject({
   limitMs: limitMs.optional(),
 });
 /** The second part of the request. */
-export const runStartSchema = z.strictObject({ limitMs, onlyFor: runKeySchema.optional() });
+export const runStartSchema = z.strictObject({ limitMs });
 
 const runAnswer = z.strictObject({
   /** JSON text of the action's response: "null" when nothing was returned or set. */

@@ -136,6 +136,13 @@ export const TRIGGER_LIMITS = {
   failuresBeforePause: 5,
 } as const;
 
+/** What an owner may set for a usage key. */
+export const KEY_LIMITS = {
+  centsPerDay: 99_999_999,
+  runsPerMinute: 100_000,
+  origins: 16,
+} as const;
+
 /** Prices in US cents; everything else is free. */
 export const PRICES = {
   managementWriteCents: 1,

@@ -183,6 +183,7 @@ export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, str
 export type Records = Pick<
   Client,
   | ("balance" | "history" | "listRuns" | "usage" | "events")
+  | ("getBudgets" | "listUsageKeyLimits")
   | ("listTriggers" | "listFirings" | "listWebhooks" | "webhookDeliveries")
 >;
 

@@ -61,6 +61,10 @@ const routeTree = root.addChildren([
     later(() => import("../screens/triggers/Triggers"), "Triggers"),
   ),
   at(
+    "/budgets",
+    later(() => import("../screens/budgets/Budgets"), "Budgets"),
+  ),
+  at(
     "/activity",
     later(() => import("../screens/activity/Activity"), "Activity"),
   ),

@@ -46,6 +46,25 @@ export interface RunRequest extends Spender {
   readonly limitMs: number;
   /** Names the run, so that it can be looked up (`RunRecords.find`) and is never reserved twice. */
   readonly runId?: string | undefined;
+  /** The `Origin` of the request, where it says one. */
+  readonly origin?: string | undefined;
+}
+
+/** What an owner may set for a usage key. Absent = no limit. */
+export interface KeyLimits {
+  /** In any 24 hours. */
+  readonly centsPerDay?: number | undefined;
+  /** In any 60 seconds. */
+  readonly runsPerMinute?: number | undefined;
+  /** Pages that may use the key, as far as browsers say the truth; empty = all. */
+  readonly origins: readonly string[];
+}
+
+/** A key's limits, and what counts against them now. */
+export interface LimitedKey extends KeyLimits {
+  readonly keyId: KeyId;
+  readonly centsUsed: number;
+  readonly runsUsed: number;
 }
 
 export interface RunReservation {

@@ -3,17 +3,13 @@
  * start, outcome.
  */
 import type { Dispatcher } from "undici";
-import type { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
 import {
   EXECUTOR_CALLS,
-  isSameRunKey,
-  runKeyOf,
   runOutcomeSchema,
   runPermissionSchema,
   type ExecutorAnswer,
   type RunKey,
-  type runStartSchema,
 } from "../../protocol/executor";
 import { parseJson } from "../../protocol/json";
 import type { KeyState } from "../../protocol/keyState";
@@ -30,14 +26,7 @@ export interface AskedRun {
    * `executor_unavailable`.
    */
   readonly permission: Promise<KeyState>;
-  /**
-   * Starts the run as soon as the executor permits it for exactly this state of the key, and only then. No effect once
-   * the permission has arrived.
-   */
-  prepay(limitMs: number, key: KeyState): void;
-  /** It was prepaid for another state of the key than the permitted one: nothing ran, and it cannot be started. */
-  readonly isVoid: boolean;
-  /** Starts it with this time limit unless it is prepaid. @throws KeywrightError as `permission`. */
+  /** Starts it with this time limit. @throws KeywrightError as `permission`. */
   start(limitMs: number): Promise<ExecutorAnswer<"run">>;
   /**
    * False only while it is certain that no code has run: before `start`, after a refusal, and if the executor was never
@@ -74,8 +63,6 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
   #status = 0;
   #chunks: Buffer[] = [];
   #isPermitted = false;
-  #prepaidFor: RunKey | undefined;
-  #isVoid = false;
   #hasEnded = false;
   #isStarted = false;
   #isAbandoned = false;
@@ -94,8 +81,7 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
     this.#permission.promise.catch(() => undefined);
     this.#outcome.promise.catch(() => undefined);
     this.#body = new RunBody(question);
-    // With the embedded database, the credit is held within this tick: both parts are then sent as one.
-    process.nextTick(() => this.#send(dispatcher, headers));
+    this.#send(dispatcher, headers);
   }
 
   #send(dispatcher: Dispatcher, headers: Readonly<Record<string, string>>): void {
@@ -103,7 +89,7 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
     const timeouts = { headersTimeout: PERMISSION_TIMEOUT_MS, bodyTimeout: OUTCOME_TIMEOUT_MS };
     const request = { origin: "http://executor", path, method: "POST", headers, ...timeouts } as const;
     try {
-      dispatcher.dispatch({ ...request, body: this.#body.take() }, this);
+      dispatcher.dispatch({ ...request, body: this.#body.stream }, this);
     } catch (error) {
       this.#fail(unreachable(error));
     }
@@ -117,25 +103,11 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
     return this.#mayHaveRun;
   }
 
-  get isVoid(): boolean {
-    return this.#isVoid;
-  }
-
-  prepay(limitMs: number, key: KeyState): void {
-    if (this.#isPermitted || this.#hasEnded || this.#isAbandoned) return;
-    this.#prepaidFor = runKeyOf(key);
-    this.#begin({ limitMs, onlyFor: this.#prepaidFor });
-  }
-
   start(limitMs: number): Promise<ExecutorAnswer<"run">> {
-    if (this.#prepaidFor === undefined) this.#begin({ limitMs });
-    return this.#outcome.promise;
-  }
-
-  #begin(start: z.infer<typeof runStartSchema>): void {
     this.#isStarted = true;
     this.#mayHaveRun = !this.#hasEnded;
-    this.#body.end(JSON.stringify(start));
+    this.#body.end(JSON.stringify({ limitMs }));
+    return this.#outcome.promise;
   }
 
   /** Ends the request body without a start, so that the executor drops the run; the connection stays usable. */
@@ -178,14 +150,8 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
 
   #readPermission(line: string): void {
     const parsed = runPermissionSchema.safeParse(parseJson(line));
-    if (parsed.success) this.#permit(parsed.data.key);
+    if (parsed.success) this.#permission.resolve(keyStateOf(parsed.data.key));
     else this.#fail(unavailable("The executor gave an answer that cannot be read.", parsed.error));
-  }
-
-  #permit(key: RunKey): void {
-    this.#isVoid = this.#prepaidFor !== undefined && !isSameRunKey(this.#prepaidFor, key);
-    this.#mayHaveRun &&= !this.#isVoid;
-    this.#permission.resolve(keyStateOf(key));
   }
 
   #readOutcome(line: string): void {

@@ -71,10 +71,6 @@ export class CodeSharingExecutor implements Executor {
     };
     return {
       permission: first.permission,
-      prepay: (limitMs, key) => first.prepay(limitMs, key),
-      get isVoid() {
-        return first.isVoid;
-      },
       start,
       abandon: () => first.abandon(),
       leave: () => last.leave(),

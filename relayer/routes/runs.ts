@@ -8,81 +8,31 @@ import type { PkpId } from "../../protocol/ids";
 import type { ExecutorAnswer } from "../../protocol/executor";
 import { RECEIPT_HEADER } from "../../protocol/receipt";
 import type { PkpReference } from "../../protocol/http";
-import type { KeyState } from "../../protocol/keyState";
 import type { Act } from "../act";
 import { DeniedRun, type AskedRun } from "../executor/askedRun";
-import type { RunReservation } from "../credits/types";
 import type { Answer, Call, Deciding, HandlersOf } from "../middleware/call";
 import { alreadyRan } from "../middleware/idempotency";
 import { settleRan, thousandths } from "../ran";
 import type { RouteDeps } from "./deps";
 import { pkpAddress } from "./references";
-import { EarlyReservation, PermittedRuns, spenderOf, type RunText } from "./runReservation";
 import { defined } from "../../protocol/defined";
 
 type Run = Call<"runAction">;
 
 export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
-  const permitted = new PermittedRuns();
   return {
     runAction: async (call) => {
       const { deciding } = call;
-      const limitMs = await wantedMs(deps, call);
-      const name = permitted.nameOf(call.caller.actorId, whatOf(call));
-      // With an `Idempotency-Key`, reserve only under that operation's id, once it is known not to be done yet.
-      const known = call.attemptKey === undefined ? permitted.keyOf(name) : undefined;
-      const early =
-        known === undefined
-          ? undefined
-          : EarlyReservation.begin(deps.credits, { caller: call.caller, key: known, limitMs });
+      const asked = await ask(deps, call);
       try {
-        const { asked, key } = await permissionFor(deps, call, early).catch((error: unknown) => {
-          permitted.forget(name);
-          return refuse(deciding, error);
-        });
-        const run = { asked, early, limitMs };
-        const begun = deciding.named(key).then((caller) =>
-          deciding.as(caller, (act) => {
-            permitted.note(name, key);
-            return paidRun(deps, { ...call, caller, act }, run);
-          }),
-        );
-        return await begun.finally(() => asked.abandon());
+        const key = await asked.permission.catch((error: unknown) => refuse(deciding, error));
+        const caller = await deciding.named(key);
+        return await deciding.as(caller, (act) => paidRun(deps, { ...call, caller, act }, asked));
       } finally {
-        await early?.end();
+        asked.abandon();
       }
     },
   };
-}
-
-async function permissionFor(
-  deps: RouteDeps,
-  call: Run,
-  early: EarlyReservation | undefined,
-): Promise<{ asked: AskedRun; key: KeyState }> {
-  const asked = await ask(deps, call);
-  early?.prepay(asked);
-  try {
-    const key = await asked.permission;
-    if (!asked.isVoid) return { asked, key };
-  } catch (error) {
-    asked.abandon();
-    throw error;
-  }
-  // The key has changed since it was permitted the last time.
-  await early?.end();
-  return permissionFor(deps, call, undefined);
-}
-
-async function wantedMs({ executorInfo }: RouteDeps, { body }: Run): Promise<number> {
-  const { limits } = await executorInfo();
-  return Math.min(body.timeout_ms ?? Infinity, limits["wallMs"] ?? Infinity);
-}
-
-/** The subject of a permission, as text. */
-function whatOf({ body: { code, action_ipfs_cid, ipfs_id, pkp_id: pkp } }: Run): RunText {
-  const pkpText = pkp === undefined ? undefined : "address" in pkp ? pkp.address : String(pkp.number);
-  return { code, cid: action_ipfs_cid ?? ipfs_id, pkp: pkpText };
 }
 
 /**
@@ -120,6 +70,11 @@ async function refuse(deciding: Deciding, error: unknown): Promise<never> {
   throw error;
 }
 
+async function wantedMs({ executorInfo }: RouteDeps, { body }: Run): Promise<number> {
+  const { limits } = await executorInfo();
+  return Math.min(body.timeout_ms ?? Infinity, limits["wallMs"] ?? Infinity);
+}
+
 /**
  * An earlier request under this key ended with unknown outcome: if it got as far as reserving credit, the action may
  * have run and is not run again.
@@ -139,28 +94,16 @@ async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
   );
 }
 
-interface Wanted {
-  readonly asked: AskedRun;
-  readonly early: EarlyReservation | undefined;
-  readonly limitMs: number;
-}
-
 /**
  * The reservation belongs to the run, not to the response: once the guest was started, it is always settled.
  */
-async function paidRun(
-  deps: RouteDeps,
-  call: Run,
-  { asked, early, limitMs: wanted }: Wanted,
-): Promise<Answer<"runAction">> {
+async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Answer<"runAction">> {
   if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
-  const reserve = async (): Promise<RunReservation> => {
-    // The early reservation was made for another spender or cap, and holds credit that this run may need.
-    await early?.end();
-    return deps.credits.reservations.reserveRun({ ...spenderOf(call.caller), limitMs: wanted, runId: call.act?.id });
-  };
-  const { reservationId, limitMs } = await (early?.takeFor(call.caller) ?? reserve());
-  const startedAt = early?.prepaidAt ?? new Date();
+  const { accountId, actorId, keyId, capCents } = call.caller;
+  const wanted = { limitMs: await wantedMs(deps, call), runId: call.act?.id, origin: call.header("origin") };
+  const reserved = await deps.credits.reservations.reserveRun({ accountId, keyId, capCents, ...wanted });
+  const { reservationId, limitMs } = reserved;
+  const startedAt = new Date();
   call.act?.begins();
   const outcome = asked.start(limitMs);
   const leave = (): void => asked.leave();
@@ -173,8 +116,7 @@ async function paidRun(
     throw error;
   });
   deps.onRan({ error: ran.error?.code, seconds: ran.usage.durationMs / 1_000, serviceFault: ran.serviceFault });
-  const { accountId, actorId: keyId } = call.caller;
-  const by = { accountId, keyId, requestId: call.requestId, startedAt };
+  const by = { accountId, keyId: actorId, requestId: call.requestId, startedAt };
   const costCents = await settleRan(deps.credits, reservationId, ran, by);
   call.setHeader(RECEIPT_HEADER, ran.receipt);
   if (call.act !== undefined) call.act.receipt = ran.receipt;

@@ -1,6 +1,6 @@
 /**
- * Serves docs/ as pages under /docs, rendered once at start: no request data gets into a page, and no script runs in
- * one.
+ * Serves docs/ as pages under /docs, each rendered when it is first asked for: no request data gets into a page, and no
+ * script runs in one.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
@@ -61,20 +61,28 @@ export function openDocs(serviceName: string): Docs {
     files.sort().map((file) => [file.slice(0, -".md".length), readFileSync(join(folder ?? "", file), "utf8")]),
   );
   const names = [...texts.keys()];
-  const pages = new Map<string, DocsPage>([["index", page(serviceName, names, "Documentation", indexOf(texts))]]);
+  const html = (title: string, body: string): DocsPage => page(serviceName, names, title, body);
+  const pages = new Map<string, () => DocsPage>([["index", () => html("Documentation", indexOf(texts))]]);
   for (const [name, text] of texts) {
-    pages.set(name, page(serviceName, names, titleOf(text), markdown.render(text)));
-    pages.set(`${name}.md`, plain(text, "text/markdown"));
+    pages.set(name, () => html(titleOf(text), markdown.render(text)));
+    pages.set(`${name}.md`, () => plain(text, "text/markdown"));
   }
   const read = (file: string): string | undefined => (existsSync(file) ? readFileSync(file, "utf8") : undefined);
   const llms = read(join(folder ?? "", "llms.txt"));
   if (llms !== undefined) {
-    pages.set("llms.txt", plain(llms, "text/plain"));
-    pages.set("llms-full.txt", plain([llms, ...texts.values()].join("\n\n"), "text/plain"));
+    pages.set("llms.txt", () => plain(llms, "text/plain"));
+    pages.set("llms-full.txt", () => plain([llms, ...texts.values()].join("\n\n"), "text/plain"));
   }
   const skill = read(join(folder ?? "", "..", "SKILL.md"));
-  if (skill !== undefined) pages.set("SKILL.md", plain(skill, "text/markdown"));
-  return { page: (name) => pages.get(name) };
+  if (skill !== undefined) pages.set("SKILL.md", () => plain(skill, "text/markdown"));
+  const rendered = new Map<string, DocsPage>();
+  return {
+    page: (name) => {
+      const shown = rendered.get(name) ?? pages.get(name)?.();
+      if (shown !== undefined) rendered.set(name, shown);
+      return shown;
+    },
+  };
 }
 
 const plain = (content: string, type: string): DocsPage => ({

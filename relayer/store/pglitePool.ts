@@ -15,10 +15,12 @@ import { parseBytea, parseInt8 } from "./values";
 
 const LONGEST_WAIT_MS = 20_000;
 
-export async function openPglitePool(dataDir: string | undefined): Promise<MeasuredPool> {
+/** In memory, if no folder is given; `initial` is the archive of a database in memory to begin with. */
+export async function openPglitePool(dataDir: string | undefined, initial?: Blob): Promise<MeasuredPool> {
   const unlock = dataDir === undefined ? undefined : await lockFolder(dataDir);
   const lite = await PGlite.create({
     ...(dataDir === undefined ? {} : { dataDir: join(dataDir, "pglite") }),
+    ...(initial === undefined ? {} : { loadDataDir: initial }),
     parsers: { [types.INT8]: parseInt8, [types.BYTEA]: parseBytea },
   });
   // Statements are planned once, most of them over empty tables, where reading the whole table is the cheapest plan.

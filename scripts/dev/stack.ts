@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "undici";
 import { isSilent } from "../../executor/liveness/alive";
+import { prepareDatabase } from "./embeddedDatabase";
 import { freePort, requireFree } from "./ports";
 import { DEVELOPMENT_CHAIN_ID, startChain, type ChainOptions } from "./chain";
 import { startProcess, waitUntil, type ManagedProcess } from "./processes";
@@ -139,6 +140,8 @@ async function startInOrder(options: StackOptions, teardown: Teardown): Promise<
     payerCount: payerCountOf(options),
   });
   teardown.add(() => services.stop("relayer"));
+  if (environments.relayer["DATABASE_URL"] === undefined)
+    await prepareDatabase(join(String(environments.relayer["DATA_DIR"]), "pglite"));
   await services.start("relayer");
   progress(`relayer   ${baseUrl}`);
 
@@ -372,8 +375,8 @@ function prepareDataDir(dataDir: string | undefined, teardown: Teardown): string
 
 /** The services inherit only the environment variables that a process needs to run. */
 function basicEnvironment(): Record<string, string | undefined> {
-  const { PATH, HOME, TMPDIR, LANG, LOG_LEVEL } = process.env;
-  return { PATH, HOME, TMPDIR, LANG, LOG_LEVEL };
+  const { PATH, HOME, TMPDIR, LANG, LOG_LEVEL, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, TMPDIR, LANG, LOG_LEVEL, NODE_COMPILE_CACHE };
 }
 
 async function answersOk(url: string): Promise<boolean> {

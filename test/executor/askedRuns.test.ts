@@ -122,52 +122,6 @@ describe("a run that is requested and then started", () => {
     expect([response, logs, usage.limitMs]).to.deep.equal(['"hello"', "ran\n", 1_234]);
   });
 
-  it("that is prepaid begins with the decision, if the key's state equals the one it was paid for", async () => {
-    const key = await account.addUsageKey([1], 0, 25);
-    const first = client.askRun(asked(key.key));
-    const state = await first.permission;
-    first.abandon();
-    const prepaid = client.askRun(asked(key.key));
-    prepaid.prepay(1_234, state);
-    const { response, usage } = await prepaid.start(9_999);
-    expect([response, usage.limitMs, prepaid.isVoid]).to.deep.equal(['"hello"', 1_234, false]);
-    expect(await prepaid.permission).to.deep.equal(state);
-  });
-
-  it("that is prepaid for another state of the key never begins, whatever differs, nor does a denied one", async () => {
-    const key = await account.addUsageKey([1], 0, 25);
-    const first = client.askRun(asked(key.key));
-    const state = await first.permission;
-    first.abandon();
-    const before_ = await ranLines();
-    const other = { keyId: account.id, accountId: key.id, isAccountKey: true, live: false, managed: false };
-    const changes = { ...other, expiresAtSeconds: 9n, capCents: 26n };
-    for (const [name, value] of Object.entries(changes)) {
-      const run = client.askRun(asked(key.key));
-      run.prepay(5_000, { ...state, [name]: value } as KeyState);
-      expect(await run.permission, name).to.deep.equal(state);
-      expect((await refusal(run.start(5_000))).code, name).to.equal("invalid_body");
-      expect([run.isVoid, run.mayHaveRun], name).to.deep.equal([true, false]);
-    }
-    await account.write("removeUsageApiKey", [account.id, key.id]);
-    const revoked = client.askRun(asked(key.key));
-    revoked.prepay(5_000, state);
-    expect((await refusal(revoked.permission)).code).to.equal("unknown_key");
-    expect([revoked.mayHaveRun, await ranLines()]).to.deep.equal([false, before_]);
-  });
-
-  it("that is prepaid and long reports its permission before its outcome", async () => {
-    const first = client.askRun({ ...asked(account.key), code: SLEEP });
-    const state = await first.permission;
-    first.abandon();
-    const long = client.askRun({ ...asked(account.key), code: SLEEP });
-    long.prepay(3_000, state);
-    const startedAt = performance.now();
-    await long.permission;
-    expect(performance.now() - startedAt).to.be.below(2_500);
-    expect((await long.start(3_000)).error?.code).to.equal("timed_out");
-  });
-
   it("passes large code on unchanged, to the character", async () => {
     const { response, cid } = await client.askRun({ ...asked(account.key), code: LARGE }).start(5_000);
     expect([response, cid]).to.deep.equal(['"hello"', await cidOfCode(LARGE)]);

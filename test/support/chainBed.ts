@@ -19,11 +19,12 @@ import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite, SimpleWrite } from "../../protocol/executor";
 import { openChain, type ChainTuning } from "../../relayer/chain";
 import type { Chain, ExecutorPort, SubmissionHooks, SubmissionOutcome, SubmitRequest } from "../../relayer/chain/types";
-import { openStore, type Store } from "../../relayer/store/index";
+import type { Store } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
 import { LocalExecutor } from "./localExecutor";
 import { TEST_ROOT_COMMITMENT } from "./rootKey";
 import { RpcProxy } from "./rpcProxy";
+import { openTestStore } from "./testStore";
 
 /** Polls often enough for tests; with long time-outs, for slow machines. */
 export const TEST_TUNING: Partial<ChainTuning> = {
@@ -101,7 +102,7 @@ export class ChainBed {
     });
     const contractAddress = deployment.contractAddress as Address;
     const executor = new LocalExecutor(DEVELOPMENT_CHAIN_ID, contractAddress, await contract.trustedForwarder());
-    const store = await openStore(databaseUrl === undefined ? {} : { databaseUrl });
+    const store = await openTestStore({ databaseUrl });
     const proxy = await RpcProxy.start(node.rpcUrl);
     const bed = new ChainBed(
       node,

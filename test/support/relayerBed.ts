@@ -3,7 +3,6 @@
  * failures. The executor is in this process, too: it signs for throw-away payers, mints real keys, and counts the runs
  * it was asked to start.
  */
-import { isDeepStrictEqual } from "node:util";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
 import { once } from "node:events";
@@ -34,10 +33,11 @@ import { RequestLimits } from "../../relayer/middleware/rateLimits";
 import { createHandlers, type HandlerDeps } from "../../relayer/routes";
 import { BudgetStore } from "../../relayer/store/budgets";
 import { createIdempotencyStore } from "../../relayer/store/idempotency";
-import { openStore, type Store, type StoreOptions } from "../../relayer/store/index";
+import type { Store, StoreOptions } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
 import { DEVELOPMENT_CHAIN_ID } from "../../scripts/dev/chain";
 import { TEST_TUNING, eventually, type ChainBed } from "./chainBed";
+import { openTestStore } from "./testStore";
 
 /** Signs as the bed's executor, mints as the real one, and counts runs instead of executing them. */
 class CountingExecutor implements Executor {
@@ -73,16 +73,11 @@ class CountingExecutor implements Executor {
   }
 
   askRun(question: RunQuestion): AskedRun {
-    const run = { mayHaveRun: false, isVoid: false };
-    let paidFor: KeyState | undefined;
-    let prepaid: Promise<ExecutorAnswer<"run">> | undefined;
-    const permission = this.#decide(question).then((key) => {
-      run.isVoid = paidFor !== undefined && !isDeepStrictEqual(paidFor, key);
-      return key;
-    });
+    let mayHaveRun = false;
+    const permission = this.#decide(question);
     permission.catch(() => undefined);
-    const begin = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
-      run.mayHaveRun = true;
+    const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
+      mayHaveRun = true;
       this.runs.set(question.params, (this.runs.get(question.params) ?? 0) + 1);
       return {
         response: question.params,
@@ -96,19 +91,11 @@ class CountingExecutor implements Executor {
     };
     return {
       permission,
-      prepay: (limitMs, key) => {
-        paidFor = key;
-        prepaid = permission.then(() => (run.isVoid ? Promise.reject(new Error("void")) : begin(limitMs)));
-        prepaid.catch(() => undefined);
-      },
-      get isVoid() {
-        return run.isVoid;
-      },
-      start: (limitMs) => prepaid ?? begin(limitMs),
+      start,
       abandon: () => undefined,
       leave: () => undefined,
       get mayHaveRun() {
-        return run.mayHaveRun;
+        return mayHaveRun;
       },
     };
   }
@@ -160,7 +147,7 @@ export async function startRelayerBed({
 }: RelayerBedOptions): Promise<RelayerBed> {
   const log = pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" });
   const onError = (error: unknown): void => log.warn({ err: error }, "background");
-  const store = await openStore({ ...storeOptions, onIdleError: onError });
+  const store = await openTestStore({ ...storeOptions, onIdleError: onError });
   const { db } = store;
   const instance = new Instance({ db, lockOf: store.lockOf, onError });
   await instance.start();

@@ -3,14 +3,15 @@
  * fresh accounts. KEYWRIGHT_TEST_DATABASE_URL makes the same tests run on a real PostgreSQL (`npm run test:system`).
  */
 import { after, before } from "mocha";
-import { openStore, type Store } from "../../relayer/store/index";
+import type { Store } from "../../relayer/store/index";
+import { openTestStore } from "./testStore";
 
 let shared: Promise<Store> | undefined;
 
 export const testDatabaseUrl = process.env.KEYWRIGHT_TEST_DATABASE_URL;
 
 export function sharedStore(): Promise<Store> {
-  shared ??= openStore({ databaseUrl: testDatabaseUrl });
+  shared ??= openTestStore({ databaseUrl: testDatabaseUrl });
   return shared;
 }
 

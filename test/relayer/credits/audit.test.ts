@@ -3,8 +3,9 @@ import { expect } from "chai";
 import { sql } from "kysely";
 import { Audit, type Discrepancy } from "../../../relayer/credits/audit";
 import type { Db } from "../../../relayer/store/database";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import { freshAccount, fund, openCredits } from "../../support/credits";
+import { openTestStore } from "../../support/testStore";
 
 describe("the periodic ledger check", () => {
   let store: Store;
@@ -12,7 +13,7 @@ describe("the periodic ledger check", () => {
   const found: Discrepancy[] = [];
   before(async function () {
     this.timeout(60_000);
-    store = await openStore();
+    store = await openTestStore();
     ({ db } = store);
   });
   after(() => store.close());

@@ -8,7 +8,7 @@ import type Stripe from "stripe";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import type { PaymentDiscrepancy, ProcessorCheck, ProcessorFigures } from "../../../relayer/credits/payments/check";
 import { Payments } from "../../../relayer/credits/payments/index";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import {
   DEPLOYMENT,
   freshAccount,
@@ -19,6 +19,7 @@ import {
   stripeClient,
   type CreditsBench,
 } from "../../support/credits";
+import { openTestStore } from "../../support/testStore";
 
 describe("the periodic check of the payment processor", () => {
   let store: Store;
@@ -31,7 +32,7 @@ describe("the periodic check of the payment processor", () => {
   /** A store of its own: every payment in it is in this Stripe double. */
   before(async function () {
     this.timeout(60_000);
-    store = await openStore();
+    store = await openTestStore();
     double = await startDouble();
     bench = await openCredits({ db: store.db, payments: paymentKeys(double) });
     stripe = stripeClient(double);

@@ -38,8 +38,6 @@ class ExecutorDouble implements Executor {
     this.asked.push(asked);
     return {
       permission: PERMISSION,
-      prepay: () => undefined,
-      isVoid: false,
       start: (limitMs) => this.#run(asked, limitMs),
       abandon: () => void this.abandoned++,
       leave: () => undefined,
@@ -193,8 +191,6 @@ describe("code shared by machines", () => {
     store.isAway = false;
     executor.askRun = () => ({
       permission: PERMISSION,
-      prepay: () => undefined,
-      isVoid: false,
       start: () => Promise.reject(new KeywrightError("action_not_permitted", "no")),
       abandon: () => undefined,
       leave: () => undefined,

@@ -14,9 +14,9 @@ import {
 } from "../../../relayer/store/idempotency";
 import type { Db } from "../../../relayer/store/database";
 import { Instance } from "../../../relayer/store/instance";
-import { openStore } from "../../../relayer/store";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
 import { sharedStore, testDatabaseUrl } from "../../support/store";
+import { openTestStore } from "../../support/testStore";
 
 describe("idempotency records", () => {
   let db: Db;
@@ -161,7 +161,7 @@ describe("idempotency records", () => {
   it("a result that cannot be stored is stored later, and the answer is sent anyway", async () => {
     const faults = new StatementFaults();
     const request = name();
-    const faulty = await openStore({ databaseUrl: testDatabaseUrl, around: (pool) => failingPool(pool, faults) });
+    const faulty = await openTestStore({ databaseUrl: testDatabaseUrl, around: (pool) => failingPool(pool, faults) });
     const kept = createIdempotencyStore(faulty.db, living.id);
     const idempotency = new Idempotency(kept);
     const answer = await idempotency.once("addGroup", request, async () => {

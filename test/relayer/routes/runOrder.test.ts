@@ -162,7 +162,7 @@ describe("the checks of a run, in order", function () {
     expect(await balance()).to.deep.equal(before_);
   });
 
-  it("releases the early reservation when the run is no longer permitted or its key has another cap", async () => {
+  it("reserves under what its key is and may at that moment, and holds nothing when it is refused", async () => {
     const bot = await knownKey({ balance: 0 });
     const update = (balance: number): Promise<unknown> =>
       account.api.must("/update_usage_api_key", {
@@ -177,7 +177,6 @@ describe("the checks of a run, in order", function () {
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[402, "key_cap_spent"], 0]);
     await update(100);
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[200, false], 0]);
-    // The reservation under the higher cap is released before the run reserves under the lower one.
     await update(60);
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[200, false], 0]);
     await account.api.must("/groups/1/actions", { remove: [cids[OTHER]] });

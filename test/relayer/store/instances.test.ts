@@ -2,15 +2,16 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { Instance } from "../../../relayer/store/instance";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import type { SessionLock } from "../../../relayer/store/sessionLock";
 import { itInTime } from "../../support/inTime";
+import { openTestStore } from "../../support/testStore";
 
 describe("an instance on an embedded store", () => {
   let store: Store;
   before(async function () {
     this.timeout(60_000);
-    store = await openStore();
+    store = await openTestStore();
   });
   after(() => store?.close());
 

@@ -8,12 +8,13 @@ import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
 import { newSubmissionId, type Fate, type Outcome } from "../../../relayer/chain/submissions/rows";
 import { Transactions } from "../../../relayer/chain/submissions/transactions";
 import { Credits } from "../../../relayer/credits";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import type { Db } from "../../../relayer/store/database";
 import { dropOld } from "../../../relayer/store/retention";
 import { makeOld } from "../../../scripts/bench/oldStore";
 import { freshAccount, reservationsOf } from "../../support/credits";
 import { notingStatements } from "../../support/statements";
+import { openTestStore } from "../../support/testStore";
 
 const GROWING = [
   "transactions",
@@ -37,7 +38,7 @@ describe("a store with years of data", function () {
   let db: Db;
 
   before(async () => {
-    store = await openStore({ around: notingStatements(seen) });
+    store = await openTestStore({ around: notingStatements(seen) });
     ({ db } = store);
     // As on PostgreSQL: the plans below are of the planner's own choice.
     await sql`set enable_seqscan = on`.execute(db);

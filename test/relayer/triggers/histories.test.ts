@@ -22,7 +22,7 @@ import type { AskedRun } from "../../../relayer/executor/askedRun";
 import type { RunQuestion } from "../../../relayer/executor/runBody";
 import { Credits } from "../../../relayer/credits";
 import type { Database } from "../../../relayer/store/database";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import { TriggerBook } from "../../../relayer/triggers/book";
 import { newFiringId, scheduleDue, storeFirings } from "../../../relayer/triggers/due";
 import { fire } from "../../../relayer/triggers/fire";
@@ -30,6 +30,7 @@ import { Firings } from "../../../relayer/triggers/firings";
 import { SEED, count } from "../../support/counts";
 import { fund } from "../../support/credits";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
+import { openTestStore } from "../../support/testStore";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
 const START = Date.UTC(2026, 9, 24, 22, 0);
@@ -87,7 +88,7 @@ describe("histories of triggers", function () {
   let store: Store;
   let pool: PostgresPool;
   before(async () => {
-    store = await openStore({ around: (inner) => (pool = inner) });
+    store = await openTestStore({ around: (inner) => (pool = inner) });
   });
   after(() => store?.close());
 
@@ -256,8 +257,6 @@ describe("histories of triggers", function () {
       };
       return {
         permission,
-        prepay: () => undefined,
-        isVoid: false,
         start,
         get mayHaveRun() {
           return state.mayHaveRun;

@@ -8,7 +8,7 @@ import { KeywrightError } from "../../../protocol/errors";
 import { encodeWrite } from "../../../relayer/chain/abi/contract";
 import { wantPayers } from "../../../relayer/chain/payers/wanted";
 import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN } from "../../../relayer/chain/submissions/states";
-import { openStore, type Store } from "../../../relayer/store/index";
+import type { Store } from "../../../relayer/store/index";
 import { dropOld } from "../../../relayer/store/retention";
 import { seeded } from "../counts";
 import { SimulatedChain } from "./chain";
@@ -17,6 +17,7 @@ import { violations } from "./invariants";
 import { BLOCK_MS, PAYERS, SimulatedRelayer, type World } from "./relayer";
 import type { History, Step, Wish } from "./steps";
 import { SimulatedTime } from "./time";
+import { openTestStore } from "../testStore";
 
 const CHAIN_ID = 31_337;
 const OTHER_CHAIN_ID = 8_453;
@@ -56,7 +57,7 @@ export class Simulator {
 
   static async open(): Promise<Simulator> {
     let pool: PostgresPool | undefined;
-    const store = await openStore({ around: (opened) => (pool = opened) });
+    const store = await openTestStore({ around: (opened) => (pool = opened) });
     return new Simulator(store, pool as PostgresPool);
   }
 

@@ -3,9 +3,10 @@ import { expect } from "chai";
 import { CompiledQuery, sql } from "kysely";
 import { confirm, passedBlocks, reopenOrphans } from "../../../../relayer/chain/events/reorg";
 import type { TransactionState } from "../../../../relayer/chain/submissions/states";
-import { openStore, type Store } from "../../../../relayer/store";
+import type { Store } from "../../../../relayer/store";
 import { notingStatements } from "../../../support/statements";
 import { insertAttempt, insertWrite } from "../../../support/writeRows";
+import { openTestStore } from "../../../support/testStore";
 
 const FOLLOWED = [10, 11, 12];
 const hashOf = (block: number): string => `0x5${block}`;
@@ -15,7 +16,7 @@ describe("orphans of a reorg", () => {
   let store: Store;
 
   before(async () => {
-    store = await openStore({ around: notingStatements(seen) });
+    store = await openTestStore({ around: notingStatements(seen) });
     await sql`insert into lanes (payer, address, next_nonce) values (1, 'lane', 0)`.execute(store.db);
     const values = FOLLOWED.map((number) => ({ number, hash: hashOf(number) }));
     await store.db.insertInto("followed_blocks").values(values).execute();

@@ -1,12 +1,13 @@
 /** How many transactions a lane has in flight, as one instance counts them between two reads of the store. */
 import { expect } from "chai";
 import { Lanes } from "../../../../relayer/chain/payers/lanes";
-import { openStore, type Store } from "../../../../relayer/store/index";
+import type { Store } from "../../../../relayer/store/index";
+import { openTestStore } from "../../../support/testStore";
 
 describe("the slots of a lane", () => {
   let store: Store;
   before(async () => {
-    store = await openStore({});
+    store = await openTestStore();
     const row = { payer: 1, address: `0x${"11".repeat(20)}`, next_nonce: 0, registered: true, balance_wei: "1000" };
     await store.db.insertInto("lanes").values(row).execute();
   });
