@@ -80,7 +80,9 @@ describe("webhooks of relayers that fail", function () {
 
   async function newRelayer(random: () => number): Promise<Relayer> {
     const instanceId = randomUUID();
-    await sql`insert into instances (id, renewed_at) values (${instanceId}, now() + interval '1 day')`.execute(store.db);
+    await sql`insert into instances (id, renewed_at) values (${instanceId}, now() + interval '1 day')`.execute(
+      store.db,
+    );
     const relayer = new Relayer(pool, instanceId, bed.executor);
     relayer.faults.failRandomly(FAULTS, random);
     return relayer;
