@@ -315,8 +315,8 @@ function ownersHeaders({ walletAuth, accountId, hasOwnersSignature }: Parts): ()
   return async () => {
     if (!hasOwnersSignature)
       refuse(
-        "this needs the owner's own signature: give `ownerSignature`; to pay and to read, a multisig's account can use " +
-          "a usage key: createClient({ apiKey }).",
+        "this needs the owner's own signature: give `ownerSignature`; to pay and to read, a multisig's account can " +
+          "use a usage key: createClient({ apiKey }).",
       );
     return { "x-wallet-auth": await walletAuth(), "x-account": accountId };
   };

@@ -249,7 +249,7 @@ export class Authentication {
     return this.#deps.chain.isValidSignature(wallet, digest, signature);
   }
 
-  /** @throws KeywrightError `invalid_wallet_auth` for anything but an envelope that only lacks the wallet's signature. */
+  /** Throws `invalid_wallet_auth` for anything but an envelope that only lacks the wallet's signature. */
   #signedBy(encoded: string): Signed {
     try {
       const { typed_data: typedData, signature } = decodeWalletAuth(encoded);

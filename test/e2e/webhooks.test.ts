@@ -47,12 +47,12 @@ describe("webhooks", function () {
   /** The receiver of docs/webhooks.md that has nothing but Node. */
   type IsGenuine = (headers: Received["headers"], body: Buffer, statementKey: string) => boolean;
   let isGenuine: IsGenuine;
-  before(() => {
+  before(async () => {
     const folder = mkdtempSync(join(tmpdir(), "keywright-receiver-"));
     const file = join(folder, "receiver.mjs");
     const page = readFileSync(join(__dirname, "..", "..", "docs", "webhooks.md"), "utf8");
     writeFileSync(file, `${/```js\n([^`]+|`(?!``))*```/.exec(page)?.[0].slice(6, -3) ?? ""}\nexport { isGenuine };`);
-    isGenuine = (require(file) as { isGenuine: IsGenuine }).isGenuine;
+    ({ isGenuine } = (await import(file)) as { isGenuine: IsGenuine });
     rmSync(folder, { recursive: true });
   });
 

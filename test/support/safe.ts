@@ -27,7 +27,7 @@ export interface TestSafe {
   readonly address: string;
   /** Signed by exactly as many owners as the threshold requires; rejects when the inner call reverts. */
   execute(calls: readonly SafeCall[]): Promise<TransactionReceipt>;
-  /** What its `isValidSignature` accepts for this digest, by so many of its owners; default as the threshold requires. */
+  /** What its `isValidSignature` accepts for this digest, by so many of its owners; default: its threshold. */
   sign(digest: string, owners?: number): Promise<string>;
 }
 
