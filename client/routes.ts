@@ -29,6 +29,8 @@ export const CLIENT_ROUTES = {
   removeUsageApiKey: { method: "POST", path: "/core/v1/remove_usage_api_key", effect: true },
   revokeAllUsageApiKeys: { method: "POST", path: "/core/v1/revoke_all_usage_api_keys", effect: true },
   listApiKeys: { method: "GET", path: "/core/v1/list_api_keys", paged: true },
+  setUsageKeyLimits: { method: "POST", path: "/core/v1/usage_key_limits", effect: true },
+  listUsageKeyLimits: { method: "GET", path: "/core/v1/usage_key_limits", paged: true },
   addGroup: { method: "POST", path: "/core/v1/add_group", effect: true },
   removeGroup: { method: "POST", path: "/core/v1/remove_group", effect: true },
   updateGroup: { method: "POST", path: "/core/v1/update_group", effect: true },

@@ -60,6 +60,7 @@ export const ERRORS = {
   // 402
   insufficient_credit: { status: 402, title: "Not enough credit" },
   key_cap_spent: { status: 402, title: "The key's spending cap is spent" },
+  key_day_spent: { status: 402, title: "What the key may spend in a day is spent" },
   // 403
   not_authorized: { status: 403, title: "Not permitted" },
   owner_only: { status: 403, title: "Only the owner may do this" },
@@ -68,6 +69,7 @@ export const ERRORS = {
   account_frozen: { status: 403, title: "The account is frozen" },
   not_admin: { status: 403, title: "Only the contract admin may do this" },
   not_pending_admin: { status: 403, title: "Only the proposed contract admin may do this" },
+  origin_not_allowed: { status: 403, title: "The key is not meant for this page" },
   account_not_owned: { status: 403, title: "The wallet does not own this account" },
   no_execute_scope: { status: 403, title: "The key may not execute in any group" },
   action_not_permitted: { status: 403, title: "No group where the key executes lists the action" },

@@ -69,7 +69,7 @@ export const WEBHOOK_LIMITS = {
   waiting: 100_000,
   /** Messages that one request fetches where a webhook has no URL. */
   receivedAtOnce: 20,
-  /** `credit.low` is sent by the posting that takes the balance below this. */
+  /** `credit.low` is sent by the posting that takes the balance below this, unless the webhook states another level. */
   creditLowCents: 100,
   keyExpiringDays: 3,
 } as const;
@@ -134,6 +134,13 @@ export const TRIGGER_LIMITS = {
   waitHours: 24,
   /** Failures one after the other that pause a trigger. */
   failuresBeforePause: 5,
+} as const;
+
+/** What an owner may set for a usage key. */
+export const KEY_LIMITS = {
+  centsPerDay: 99_999_999,
+  runsPerMinute: 100_000,
+  origins: 16,
 } as const;
 
 /** Prices in US cents; everything else is free. */

@@ -40,7 +40,7 @@ export const WEBHOOK_EVENTS = {
   "write.confirmed": "A write was executed.",
   "write.failed": "A write failed or expired.",
   "payment.credited": "A payment was credited.",
-  "credit.low": "A posting took the credit below the threshold.",
+  "credit.low": "A posting took the balance below the webhook's level.",
   "key.expiring": "A usage key expires within three days.",
   "trigger.paused": "A trigger was paused after failing again and again; `reason` says how.",
   "webhook.off": "Another webhook of the account was switched off after failing for three days.",

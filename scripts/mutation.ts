@@ -3,6 +3,7 @@
 //   npm run mutation                       every mutant (hours); writes bench/mutation.md
 //   npm run mutation -- --sample 100       a random sample (--seed), and the manual ones; --write writes the page
 //   npm run mutation -- --by-hand          the manual ones only
+//   npm run mutation -- --file Budgets     those of one file, by the end of its name
 //   npm run mutation -- --minutes 30       starts no mutant after that time
 //
 // Fails below 97 % killed, or when a mutant survives that scripts/mutation/plan.ts does not explain. Mutants are found
@@ -25,11 +26,18 @@ const LEAST_KILLED = 0.97;
 async function main(): Promise<void> {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
-    options: { sample: text, seed: text, minutes: text, "by-hand": { type: "boolean" }, write: { type: "boolean" } },
+    options: {
+      sample: text,
+      seed: text,
+      minutes: text,
+      file: text,
+      "by-hand": { type: "boolean" },
+      write: { type: "boolean" },
+    },
   });
   const until = Date.now() + Number(values.minutes ?? Infinity) * 60_000;
   await hre.run("compile", { quiet: true });
-  const all = findMutants(FILES, BY_HAND);
+  const all = findMutants(FILES, BY_HAND).filter(({ file }) => file.endsWith(`${values.file ?? ""}.sol`));
   const byHand = all.filter(({ operator }) => operator === "by hand");
   const drawn = sample(
     all.filter((mutant) => !byHand.includes(mutant)),
@@ -40,7 +48,8 @@ async function main(): Promise<void> {
   const judged = withoutEqual(verdicts);
   const { page, killed, unexplained } = report(judged, { found: all.length, tried: verdicts.length }, EXPLAINED);
   process.stdout.write(page);
-  if (verdicts.length === all.length || values.write === true) write(page);
+  const isWhole = values.file === undefined && verdicts.length === all.length;
+  if (isWhole || values.write === true) write(page);
   process.exit(killed >= LEAST_KILLED && unexplained === 0 ? 0 : 1);
 }
 

@@ -63,6 +63,8 @@ const WORDS: Readonly<Record<string, string>> = {
   updateUsageApiKeyMetadata: "key rename",
   removeUsageApiKey: "key revoke",
   listApiKeys: "key list",
+  setUsageKeyLimits: "key set-limits",
+  listUsageKeyLimits: "key limits",
   addGroup: "group create",
   removeGroup: "group delete",
   updateGroup: "group update",

@@ -31,6 +31,7 @@ export const NAV: readonly NavGroup[] = [
     places: [
       { to: "/runner", name: "Runner", icon: "runner" },
       { to: "/triggers", name: "Triggers", icon: "triggers" },
+      { to: "/budgets", name: "Budgets", icon: "budgets" },
       { to: "/activity", name: "Activity", icon: "activity" },
     ],
   },

@@ -54,7 +54,13 @@ const BY_BODY: Record<BodyKind, readonly ErrorCode[]> = {
   raw: ["payload_too_large"],
 };
 
-const PAID = ["insufficient_credit", "key_cap_spent", "executor_unavailable", "payments_unavailable"] as const;
+const PAID = [
+  "insufficient_credit",
+  "key_cap_spent",
+  "key_day_spent",
+  "executor_unavailable",
+  "payments_unavailable",
+] as const;
 const WRITE = [
   "not_authorized",
   "account_frozen",
@@ -69,7 +75,7 @@ const BY_PRICE: Record<Price, readonly ErrorCode[]> = {
   free: [],
   managementWrite: [...PAID, ...WRITE],
   writeIfFunded: ["executor_unavailable", ...WRITE],
-  run: [...PAID, "account_frozen"],
+  run: [...PAID, "account_frozen", "origin_not_allowed"],
 };
 
 const IDEMPOTENT = ["idempotency_conflict", "idempotency_in_progress", "invalid_value"] as const;

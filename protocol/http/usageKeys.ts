@@ -1,8 +1,9 @@
 /** Usage keys: their permissions and expiry. Source: docs/conformance.md §2, §4. */
 import { z } from "zod";
 import { MAX_U64 } from "../ids";
-import { WIRE_LIMITS } from "../limits";
+import { KEY_LIMITS, WIRE_LIMITS } from "../limits";
 import {
+  boundedNumber,
   cents,
   count,
   descriptionText,
@@ -16,6 +17,7 @@ import {
   pageQuery,
   scopeGroupId,
   search,
+  success,
   wholeNumber,
   writeAnswer,
 } from "./fields";
@@ -217,6 +219,68 @@ const listApiKeys = defineRoute({
   paged: true,
 });
 
+const centsPerDay = "US cents that the key may spend in any 24 hours; 0 = no limit.";
+const runsPerMinute = "Runs that the key may begin in any minute; 0 = no limit.";
+const isOrigin = (text: string): boolean => !text.includes("*") && URL.canParse(text) && new URL(text).origin === text;
+
+const limitFields = {
+  cents_per_day: boundedNumber(0, KEY_LIMITS.centsPerDay, centsPerDay),
+  runs_per_minute: boundedNumber(0, KEY_LIMITS.runsPerMinute, runsPerMinute),
+  origins: members(
+    z.string().refine(isOrigin, "must be an origin as browsers send it, such as https://app.example"),
+    KEY_LIMITS.origins,
+  ).meta({
+    description: "Web pages that may run actions with the key, as far as browsers tell; [] = all. A hint only.",
+  }),
+};
+const exampleLimits = { cents_per_day: 100, runs_per_minute: 10, origins: ["https://app.example"] };
+
+const setUsageKeyLimits = defineRoute({
+  method: "POST",
+  path: "/usage_key_limits",
+  tag: "Usage keys",
+  summary: "Replace the key's limits by day, minute and origin. The service enforces them, not the contract.",
+  auth: "ownerOrWallet",
+  body: "json",
+  request: {
+    body: named.extend({
+      cents_per_day: limitFields.cents_per_day.default(0),
+      runs_per_minute: limitFields.runs_per_minute.default(0),
+      origins: limitFields.origins.default([]),
+    }),
+  },
+  response: z.strictObject({ success }),
+  errors: ["unknown_usage_key"],
+  example: { body: { usage_api_key: keyHash, ...exampleLimits }, response: { success: true } },
+  price: "free",
+  effect: true,
+});
+
+const listUsageKeyLimits = defineRoute({
+  method: "GET",
+  path: "/usage_key_limits",
+  tag: "Usage keys",
+  summary: "The account's usage keys that have limits by day, minute or origin, and what counts against them now.",
+  auth: "keyOrWallet",
+  body: "none",
+  request: { query: pageQuery },
+  response: z.array(
+    z.strictObject({
+      api_key_hash: outHash,
+      cents_per_day: count.meta({ description: centsPerDay }),
+      runs_per_minute: count.meta({ description: runsPerMinute }),
+      origins: z.array(z.string()),
+      cents_used: count.meta({ description: "US cents held and spent in the last 24 to 25 hours." }),
+      runs_used: count.meta({ description: "Runs begun in the last 60 to 65 seconds." }),
+    }),
+  ),
+  errors: [],
+  example: { response: [{ api_key_hash: keyHash, ...exampleLimits, cents_used: 12, runs_used: 1 }] },
+  price: "free",
+  effect: false,
+  paged: true,
+});
+
 export const usageKeyRoutes = {
   addUsageApiKey,
   updateUsageApiKey,
@@ -224,4 +288,6 @@ export const usageKeyRoutes = {
   removeUsageApiKey,
   revokeAllUsageApiKeys,
   listApiKeys,
+  setUsageKeyLimits,
+  listUsageKeyLimits,
 };

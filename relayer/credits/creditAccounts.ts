@@ -3,9 +3,10 @@ import { LRUCache } from "lru-cache";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import type { Db } from "../store/database";
 import { ensureAccount, ensureKey, readBalance } from "./accounts";
+import { limitedKeys, setKeyLimits } from "./keyLimits";
 import { readHistory } from "./ledger";
 import { grantSignupCredit, type SignupCredit } from "./signup";
-import type { Balance, History, Page, Spender } from "./types";
+import type { Balance, History, KeyLimits, LimitedKey, Page, Spender } from "./types";
 
 export class CreditAccounts {
   readonly #db: Db;
@@ -34,6 +35,16 @@ export class CreditAccounts {
       .execute();
     const spent = new Map(rows.map((row) => [row.key_id, row.spent_cents]));
     return new Map(keyIds.map((keyId) => [keyId, spent.get(keyId) ?? 0]));
+  }
+
+  /** Replaces all limits of a usage key of the account. What counted before still counts. */
+  setKeyLimits(accountId: AccountId, keyId: KeyId, limits: KeyLimits): Promise<void> {
+    return setKeyLimits(this.#db, accountId, keyId, limits);
+  }
+
+  /** The account's usage keys that have limits, by id. */
+  limitedKeys(accountId: AccountId, page: Page): Promise<{ items: readonly LimitedKey[]; total: number }> {
+    return limitedKeys(this.#db, accountId, page);
   }
 
   /** See `readHistory`. */

@@ -7,6 +7,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Db } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { ReservationState } from "../store/tables/credits";
+import { KEY_LIMIT, limitRefusal, mayRun, THIS_HOUR } from "./keyLimits";
 import { contraOf } from "./ledger";
 import { recordedBy } from "./runRecords";
 import type { RunRecord, Spender, WriteEnd } from "./types";
@@ -20,11 +21,13 @@ export interface Hold extends Spender {
   /** The hold takes as much of this as balance and cap allow, in whole steps. */
   readonly mostCents: number;
   readonly stepCents: number;
+  /** Of the request, where it says one. */
+  readonly origin?: string | undefined;
 }
 
 /**
- * Returns the cents held, or undefined when balance or cap do not allow `leastCents`. The rows of account and key must
- * exist.
+ * Returns the cents held, or undefined when balance, cap or the key's limits do not allow `leastCents`. The rows of
+ * account and key must exist.
  */
 export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
   const { rows } = await sql<{ reserved_cents: number }>`
@@ -34,10 +37,15 @@ export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
     ), key as materialized (
       select key_spending.key_id, spent_cents + key_spending.reserved_cents as used from key_spending, account
       where key_spending.key_id = ${wanted.keyId ?? null} for update of key_spending
+    ), limits as materialized (
+      select key_limits.* from key_limits join key using (key_id) where account_id = ${wanted.accountId}
+        for update of key_limits
     ), possible as (
       select case when ${wanted.mostCents}::int8 = 0 then 0
-        else least(${wanted.mostCents}::int8, account.free, ${capOf(wanted)}::int8 - key.used) end as cents
-      from account left join key on true
+        else least(${wanted.mostCents}::int8, account.free, ${capOf(wanted)}::int8 - key.used,
+          ${KEY_LIMIT.freeCents}) end as cents
+      from account left join key on true left join limits on true
+      where limits.key_id is null or ${wanted.kind === "run" ? mayRun(wanted.origin) : sql`true`}
     ), granted as materialized (
       select cents - cents % ${Math.max(wanted.stepCents, 1)}::int8 as cents from possible
         where cents >= ${wanted.leastCents}::int8
@@ -48,10 +56,14 @@ export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
     ), key_held as (
       update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held
         where key_id = ${wanted.keyId ?? null}
+    ), limits_held as (
+      update key_limits set ${KEY_LIMIT.addCents(sql`jsonb_build_object(${THIS_HOUR}, account_held.cents)`)}
+        ${wanted.kind === "run" ? sql`, ${KEY_LIMIT.addRun}` : sql``}
+      from account_held where account_id = ${wanted.accountId} and key_id = ${wanted.keyId ?? null}
     )
-    insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id)
-    select ${wanted.id}, ${wanted.kind}, ${wanted.accountId}, ${wanted.keyId ?? null}, cents, ${wanted.instanceId}
-      from account_held
+    insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id, counted_hour)
+    select ${wanted.id}, ${wanted.kind}, ${wanted.accountId}, ${wanted.keyId ?? null}, cents, ${wanted.instanceId},
+      (select ${THIS_HOUR} from limits) from account_held
     returning reserved_cents`.execute(db);
   return rows[0]?.reserved_cents;
 }
@@ -87,9 +99,14 @@ export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<R
     ), key as materialized (
       select key_id, spent_cents + reserved_cents as used from key_spending
       where key_id = any(${keyIds}::text[]) and (select count(*) from account) > 0 order by key_id for update
+    ), limits as materialized (
+      select key_limits.* from key_limits where account_id = any(${accountIds}::text[])
+        and key_id = any(${keyIds}::text[]) and (select count(*) from key) > 0 for update
     ), granted as materialized (
-      select wanted.* from wanted join account on account_id = "accountId" left join key on key_id = "keyId"
-        where least(free, cap - used) >= cents
+      select wanted.*, case when limits.key_id is not null then ${THIS_HOUR} end as hour
+      from wanted join account on account_id = "accountId" left join key on key_id = "keyId"
+        left join limits on limits.account_id = "accountId" and limits.key_id = "keyId"
+        where least(free, cap - used, ${KEY_LIMIT.freeCents}) >= cents
     ), account_held as (
       update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
       where account_id = any(${accountIds}::text[]) and account_id = granted."accountId"
@@ -97,9 +114,12 @@ export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<R
     ), key_held as (
       update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held
       where key_id = any(${keyIds}::text[]) and key_id = account_held."keyId"
+    ), limits_held as (
+      update key_limits set ${KEY_LIMIT.addCents(sql`jsonb_build_object(account_held.hour, account_held.cents)`)}
+      from account_held where account_id = "accountId" and key_id = "keyId" and account_held.hour is not null
     )
-    insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id)
-    select id, 'write', "accountId", "keyId", cents, "instanceId" from account_held returning id`.execute(db);
+    insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id, counted_hour)
+    select id, 'write', "accountId", "keyId", cents, "instanceId", hour from account_held returning id`.execute(db);
   return new Set(rows.map(({ id }) => id));
 }
 
@@ -133,7 +153,7 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
       set state = ${closing.state}, cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now(),
         given_back = ${closing.only === "orphaned"}::boolean
       where id = ${closing.id} and state = 'held' ${unbound} ${orphaned}
-      returning id, kind, account_id, key_id, reserved_cents, cost_cents`,
+      returning id, kind, account_id, key_id, reserved_cents, cost_cents, counted_hour`,
   );
 }
 
@@ -149,7 +169,7 @@ export async function settleLate(db: Db, closing: Closing): Promise<number | und
     sql`update credit_reservations
       set state = 'settled', cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now()
       where id = ${closing.id} and state = 'released' and given_back
-      returning id, kind, account_id, key_id, 0::int8 as reserved_cents, cost_cents`,
+      returning id, kind, account_id, key_id, 0::int8 as reserved_cents, cost_cents, counted_hour`,
   );
 }
 
@@ -165,11 +185,17 @@ async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Pr
         entries = entries + (closed.cost_cents > 0)::int,
         reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
       from closed where credit_accounts.account_id = closed.account_id
-      returning closed.id, closed.kind, closed.account_id, closed.key_id, closed.reserved_cents, closed.cost_cents
+      returning closed.id, closed.kind, closed.account_id, closed.key_id, closed.reserved_cents, closed.cost_cents,
+        closed.counted_hour
     ), key as (
       update key_spending set spent_cents = spent_cents + account.cost_cents,
         reserved_cents = key_spending.reserved_cents - account.reserved_cents
       from account where key_spending.key_id = account.key_id
+      returning account.account_id, account.key_id, account.counted_hour as hour,
+        account.cost_cents - account.reserved_cents as change
+    ), limits as (
+      update key_limits set ${KEY_LIMIT.addCents(sql`jsonb_build_object(key.hour, key.change)`)}
+      from key where key_limits.account_id = key.account_id and key_limits.key_id = key.key_id and key.hour is not null
     ), posted as (
       insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
       select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from account
@@ -196,7 +222,7 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       update credit_reservations set state = case when held.charged then 'settled' else 'released' end,
         cost_cents = case when held.charged then reserved_cents else 0 end, closed_at = now()
       from held where credit_reservations.id = held.id and state = 'held'
-      returning credit_reservations.id, kind, account_id, key_id, reserved_cents, cost_cents
+      returning credit_reservations.id, kind, account_id, key_id, reserved_cents, cost_cents, counted_hour
     ), locked_accounts as materialized (
       select account_id from credit_accounts where account_id in (select account_id from closed)
         order by account_id for update
@@ -220,6 +246,15 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       from (select key_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held
         from closed join locked_keys using (key_id) group by key_id) as sums
       where key_spending.key_id = sums.key_id
+    ), limits as (
+      update key_limits set ${KEY_LIMIT.addCents(sql`given_back.by_hour`)}
+      from (
+        select account_id, key_id, jsonb_object_agg(hour, change) as by_hour from (
+          select account_id, key_id, counted_hour as hour, sum(cost_cents - reserved_cents) as change
+          from closed join locked_keys using (key_id) where counted_hour is not null group by 1, 2, 3
+        ) as hours group by 1, 2
+      ) as given_back
+      where key_limits.account_id = given_back.account_id and key_limits.key_id = given_back.key_id
     )
     insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
     select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from closed
@@ -227,7 +262,12 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
 }
 
 /** The error for a refused hold, with the amounts. */
-export async function shortage(db: Db, wanted: Spender & Pick<Hold, "leastCents">): Promise<KeywrightError> {
+export async function shortage(
+  db: Db,
+  wanted: Spender & Pick<Hold, "leastCents" | "kind" | "origin">,
+): Promise<KeywrightError> {
+  const limited = await limitRefusal(db, wanted);
+  if (limited !== undefined) return limited;
   const spent = await keyUse(db, wanted);
   if (spent !== undefined && capOf(wanted) !== null && (wanted.capCents ?? 0) - spent < wanted.leastCents) {
     return new KeywrightError(

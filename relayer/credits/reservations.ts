@@ -56,7 +56,7 @@ export class Reservations {
       (await this.#writeHolds.hold(wanted)) ? cents : undefined,
     );
     if (held === undefined && !evenWithoutCredit)
-      throw await shortage(this.#options.db, { ...wanted, leastCents: cents });
+      throw await shortage(this.#options.db, { ...wanted, kind: "write", leastCents: cents });
     return held !== undefined;
   }
 
@@ -144,8 +144,9 @@ export class Reservations {
   }
 
   /**
-   * Holds min(limit × price, free balance, rest of the key's cap), at least one second's price. Errors:
+   * Holds min(limit × price, free balance, rest of the key's cap and of its day), at least one second's price. Errors:
    * `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents},
+   * `key_day_spent`, `rate_limited` and `origin_not_allowed` by the key's limits,
    * `idempotency_in_progress` when a run with this id was reserved before.
    */
   async reserveRun(request: RunRequest): Promise<RunReservation> {
@@ -153,7 +154,7 @@ export class Reservations {
     const { limitMs, runId, ...spender } = request;
     const price = this.#options.prices.runSecondCents;
     const reservationId = runId ?? randomUUID();
-    if (price === 0 && runId === undefined) return { reservationId, limitMs };
+    if (price === 0 && runId === undefined && request.keyId === undefined) return { reservationId, limitMs };
     const wanted: Hold = {
       ...spender,
       id: reservationId,

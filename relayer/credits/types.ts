@@ -46,6 +46,25 @@ export interface RunRequest extends Spender {
   readonly limitMs: number;
   /** Names the run, so that it can be looked up (`RunRecords.find`) and is never reserved twice. */
   readonly runId?: string | undefined;
+  /** The `Origin` of the request, where it says one. */
+  readonly origin?: string | undefined;
+}
+
+/** What an owner may set for a usage key. Absent = no limit. */
+export interface KeyLimits {
+  /** In any 24 hours. */
+  readonly centsPerDay?: number | undefined;
+  /** In any 60 seconds. */
+  readonly runsPerMinute?: number | undefined;
+  /** Pages that may use the key, as far as browsers say the truth; empty = all. */
+  readonly origins: readonly string[];
+}
+
+/** A key's limits, and what counts against them now. */
+export interface LimitedKey extends KeyLimits {
+  readonly keyId: KeyId;
+  readonly centsUsed: number;
+  readonly runsUsed: number;
 }
 
 export interface RunReservation {
@@ -70,12 +89,15 @@ export interface RunRecord {
   readonly receiptSha256: string;
   /** The trigger that made the run. */
   readonly triggerId?: string | undefined;
+  /** Of a failed run, bounded. */
+  readonly errorMessage?: string | undefined;
 }
 
 /** A recorded run as shown to its account. */
 export interface RunView extends Pick<
   RunRecord,
-  "keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt" | "receiptSha256" | "triggerId"
+  | ("keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt" | "receiptSha256")
+  | ("triggerId" | "errorMessage")
 > {
   readonly costCents: number;
 }

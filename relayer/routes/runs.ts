@@ -86,7 +86,11 @@ async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
   throw alreadyRan(
     run === undefined
       ? {}
-      : { has_error: run.outcome !== "succeeded", usage: { duration_ms: run.durationMs, cost_cents: run.costCents } },
+      : {
+          has_error: run.outcome !== "succeeded",
+          usage: { duration_ms: run.durationMs, cost_cents: run.costCents },
+          receipt_sha256: run.receiptSha256,
+        },
   );
 }
 
@@ -96,7 +100,7 @@ async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
 async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Answer<"runAction">> {
   if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
   const { accountId, actorId, keyId, capCents } = call.caller;
-  const wanted = { limitMs: await wantedMs(deps, call), runId: call.act?.id };
+  const wanted = { limitMs: await wantedMs(deps, call), runId: call.act?.id, origin: call.header("origin") };
   const reserved = await deps.credits.reservations.reserveRun({ accountId, keyId, capCents, ...wanted });
   const { reservationId, limitMs } = reserved;
   const startedAt = new Date();
@@ -115,6 +119,7 @@ async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Ans
   const by = { accountId, keyId: actorId, requestId: call.requestId, startedAt };
   const costCents = await settleRan(deps.credits, reservationId, ran, by);
   call.setHeader(RECEIPT_HEADER, ran.receipt);
+  if (call.act !== undefined) call.act.receipt = ran.receipt;
   return { ...runAnswer(ran, costCents), ...(call.body.receipt === true ? { receipt: ran.receipt } : {}) };
 }
 

@@ -4,11 +4,12 @@ import type { ContractWrite } from "../../protocol/executor";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import { NEVER_AND_NO_CAP, usageKeySet, usageKeyUpdate as updateCalls } from "../../protocol/updates";
 import type { UsageKeyView } from "../chain/types";
+import type { LimitedKey } from "../credits/types";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { foundPage, matcher } from "./found";
 import { oneWrite } from "./groupUpdate";
-import { pageOf } from "./pages";
+import { pageOf, storePageOf } from "./pages";
 import { usageKeyId } from "./references";
 import { attemptOf, done, secretOnce, withSecret, write, type Writes } from "./writes";
 
@@ -18,7 +19,9 @@ type UsageKeyRoute =
   | "updateUsageApiKeyMetadata"
   | "removeUsageApiKey"
   | "revokeAllUsageApiKeys"
-  | "listApiKeys";
+  | "listApiKeys"
+  | "setUsageKeyLimits"
+  | "listUsageKeyLimits";
 type Permissions = Call<"addUsageApiKey">["body"];
 
 export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<UsageKeyRoute> {
@@ -60,6 +63,23 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
       done(await writes.send(call, write("revokeAllUsageApiKeys", call.caller.accountId))),
 
     listApiKeys: (call) => listApiKeys(deps, call),
+
+    setUsageKeyLimits: async ({ caller: { accountId }, body }) => {
+      const { id } = await ownKey(deps, accountId, await usageKeyId(chain, body.usage_api_key));
+      await deps.credits.accounts.setKeyLimits(accountId, id, {
+        centsPerDay: body.cents_per_day || undefined,
+        runsPerMinute: body.runs_per_minute || undefined,
+        origins: body.origins,
+      });
+      return { success: true };
+    },
+
+    listUsageKeyLimits: async ({ caller, query, setTotal }) => {
+      const page = storePageOf(query);
+      const { items, total } = await deps.credits.accounts.limitedKeys(caller.accountId, page);
+      setTotal(total);
+      return items.map(keyLimits);
+    },
   };
 }
 
@@ -124,6 +144,15 @@ async function listApiKeys({ chain, credits }: RouteDeps, call: Call<"listApiKey
   call.setTotal(total);
   return items.map((key) => usageKeyItem(key, spent.get(key.id) ?? 0, used.get(key.id)));
 }
+
+const keyLimits = (key: LimitedKey): Answer<"listUsageKeyLimits">[number] => ({
+  api_key_hash: key.keyId,
+  cents_per_day: key.centsPerDay ?? 0,
+  runs_per_minute: key.runsPerMinute ?? 0,
+  origins: [...key.origins],
+  cents_used: Math.max(0, key.centsUsed),
+  runs_used: key.runsUsed,
+});
 
 function usageKeyItem(key: UsageKeyView, spentCents: number, usedAt: Date | undefined): Answer<"listApiKeys">[number] {
   const [manage, add, remove, execute] = [

@@ -14,6 +14,8 @@ export const SCREENS = [
   "Policies",
   "Usage keys",
   "Runner",
+  "Triggers",
+  "Budgets",
   "Activity",
   "Credit",
   "Webhooks",

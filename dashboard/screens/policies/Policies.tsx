@@ -6,7 +6,7 @@ import type { Policy } from "../../../client/policies";
 import { Button } from "../../parts/Button";
 import { CodeBlock, Facts, Id, Notice, PageHead } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
-import { Choices, TextField } from "../../parts/Field";
+import { Choices, Select, TextField } from "../../parts/Field";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
 import { AddAction } from "../actions/AddAction";
@@ -127,6 +127,7 @@ function Rules({ form, onChange }: RulesProps): ReactNode {
           </div>
         </>
       )}
+      <Budget form={form} onChange={onChange} />
       <Conditions form={form} onChange={onChange} />
     </>
   );
@@ -152,6 +153,42 @@ function FunctionRules({ form, onChange }: RulesProps): ReactNode {
         hint="A list of values, “at most 1000”, “10 to 100”, or “any”."
       />
     </>
+  );
+}
+
+const WINDOWS = [
+  ["day", "In a day"],
+  ["hour", "In an hour"],
+] as const;
+
+function Budget({ form, onChange }: RulesProps): ReactNode {
+  const unit = { coin: "In the coin", token: "In the token", function: "In smallest units" }[form.kind];
+  return (
+    <div className="two">
+      <TextField
+        label="At most, all together"
+        inputMode="decimal"
+        placeholder="No budget"
+        value={form.sum}
+        onChange={(sum) => onChange({ sum })}
+        hint={`${unit}, counted on the chain before each signature.`}
+      />
+      <Select
+        label="In which time"
+        value={form.window}
+        options={WINDOWS}
+        onChange={(window) => onChange({ window: window === "hour" ? "hour" : "day" })}
+      />
+      {form.kind === "function" && form.sum.trim() !== "" && (
+        <TextField
+          label="Argument that counts"
+          inputMode="numeric"
+          value={form.counted}
+          onChange={(counted) => onChange({ counted })}
+          hint="Its number, from 1; an unsigned one."
+        />
+      )}
+    </div>
   );
 }
 

@@ -1,6 +1,7 @@
 /** The builder's fields, and the policy they make. */
 import { parseUnits } from "ethers";
 import { makePolicy, type Policy } from "../../../client/policies";
+import type { BudgetWindow } from "../../../protocol/budgetTerms";
 import { keepCode } from "../actions/codes";
 
 export interface PolicyForm {
@@ -13,6 +14,11 @@ export interface PolicyForm {
   readonly signature: string;
   /** One rule a line: "any", "0xabc, 0xdef", "<= 100", "10 to 100". */
   readonly rules: string;
+  /** The sum of all in a window; empty = not bounded. */
+  readonly sum: string;
+  readonly window: BudgetWindow;
+  /** Number of the argument that counts, of a function. */
+  readonly counted: string;
   readonly hours: string;
   readonly approvers: string;
   readonly threshold: string;
@@ -27,6 +33,9 @@ export const blankPolicy = (chain: number): PolicyForm => ({
   decimals: "18",
   signature: "",
   rules: "",
+  sum: "",
+  window: "day",
+  counted: "2",
   hours: "",
   approvers: "",
   threshold: "1",
@@ -36,11 +45,13 @@ export const wordsIn = (text: string): string[] => text.split(/[\s,;]+/).filter(
 
 /** @throws Error with a readable message when a field does not fit. */
 export async function policyOf(form: PolicyForm): Promise<Policy> {
-  const shared = { chain: form.chain.trim(), ...hoursOf(form.hours), ...approversOf(form) };
+  const shared = { chain: form.chain.trim(), ...budgetsOf(form), ...hoursOf(form.hours), ...approversOf(form) };
   const policy = await make(form, shared);
   await keepCode(policy.code);
   return policy;
 }
+
+const TRANSFER = "transfer(address,uint256)";
 
 type SharedFields = { readonly chain: string; readonly hours?: [number, number] };
 
@@ -51,12 +62,12 @@ function make(form: PolicyForm, shared: SharedFields): Promise<Policy> {
     form.kind === "token"
       ? {
           to: form.token.trim(),
-          function: "transfer(address,uint256)",
+          function: TRANSFER,
           args: [{ in: wordsIn(form.to) }, { max: unitsOf(form.amount, Number(form.decimals)) }],
         }
       : {
           to: form.token.trim(),
-          function: form.signature.trim().replaceAll(" ", ""),
+          function: signatureOf(form),
           args: form.rules
             .split("\n")
             .filter((line) => line.trim() !== "")
@@ -74,6 +85,21 @@ export function unitsOf(text: string, decimals: number): string {
   } catch {
     throw new Error(`The amount has more than ${decimals} decimals.`);
   }
+}
+
+const signatureOf = ({ signature }: PolicyForm): string => signature.trim().replaceAll(" ", "");
+
+/** What is counted, named so that it says in lists what it bounds. */
+function budgetsOf(form: PolicyForm) {
+  if (form.sum.trim() === "") return {};
+  const { kind, window } = form;
+  const what =
+    kind === "coin"
+      ? { amount: "value", limit: unitsOf(form.sum, 18) }
+      : kind === "token"
+        ? { amount: `${TRANSFER} 2`, limit: unitsOf(form.sum, Number(form.decimals)) }
+        : { amount: `${signatureOf(form)} ${form.counted.trim()}`, limit: unitsOf(form.sum, 0) };
+  return { budgets: [{ name: kind === "coin" ? "value" : kind, window, ...what }] };
 }
 
 function hoursOf(text: string): { readonly hours?: [number, number] } {

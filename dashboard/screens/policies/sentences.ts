@@ -3,7 +3,15 @@ import { formatEther } from "ethers";
 import type { Policy } from "../../../client/policies";
 import { listed, plural, short } from "../../parts/text";
 
+interface Budget {
+  readonly name: string;
+  readonly amount: string;
+  readonly limit: string;
+  readonly window: string;
+}
+
 export interface Shared {
+  readonly budgets?: readonly Budget[];
   readonly hours?: readonly [number, number];
   readonly approvers?: { readonly of: readonly string[]; readonly threshold: number };
 }
@@ -27,9 +35,10 @@ export function policySentences({ template, parameters }: Policy): string[] {
     readonly calls?: readonly Call[];
     readonly primaryType?: string;
   };
-  const { hours, approvers } = policy;
+  const { budgets = [], hours, approvers } = policy;
   return [
     ...signed(template, policy),
+    ...budgets.map(budgetSentence),
     ...(hours === undefined ? [] : [`Only from ${hours[0]} to ${hours[1]} h UTC.`]),
     ...(approvers === undefined
       ? []
@@ -40,6 +49,16 @@ export function policySentences({ template, parameters }: Policy): string[] {
     ...(template === "typed-data" ? [] : [`The network fee is at most ${formatEther(policy.maxFee)} of the coin.`]),
   ];
 }
+
+function budgetSentence({ name, amount, limit, window }: Budget): string {
+  const sum = amount === "value" ? `${formatEther(limit)} of the coin` : `${limit} of ${amountText(amount)}`;
+  return `In each ${window} together at most ${sum}, counted on the chain as “${name}”.`;
+}
+
+const amountText = (amount: string): string => {
+  const [what = "", argument] = amount.split(" ");
+  return argument === undefined ? what : `argument ${argument} of ${what}`;
+};
 
 function signed(template: Policy["template"], policy: Signable): string[] {
   if (template === "typed-data") return [`Signs typed data of the type ${policy.primaryType ?? ""}.`];

@@ -9,11 +9,17 @@ import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/eleme
 import { wordsOf } from "../../parts/failures";
 import { day, dollars, short } from "../../parts/text";
 import { isLive } from "../pkps/uses";
+import { KeyLimits } from "./KeyLimits";
 import { RevokeKey } from "./RevokeKey";
 import { RevokeAll } from "./RevokeAll";
 import { UsageKeyForm } from "./UsageKeyForm";
 
-type Open = { readonly editing: UsageKey } | { readonly revoking: UsageKey } | "create" | undefined;
+type Open =
+  | { readonly editing: UsageKey }
+  | { readonly limiting: UsageKey }
+  | { readonly revoking: UsageKey }
+  | "create"
+  | undefined;
 
 export function UsageKeys(): ReactNode {
   const { items, total, isLoading, error } = useUsageKeys();
@@ -42,7 +48,7 @@ export function UsageKeys(): ReactNode {
       {isLoading && <Spinner />}
       {!isLoading && error === null && items.length === 0 && (
         <Empty title="No usage keys yet">
-          <p>A usage key runs actions in the groups you name. It can expire, and have a spending cap.</p>
+          <p>A usage key runs actions in the groups you name. It can expire, and have a spending cap and limits.</p>
         </Empty>
       )}
       {items.length > 0 && (
@@ -65,6 +71,7 @@ function Dialogs({ open, onClose }: { readonly open: Open; readonly onClose: () 
   if (open === undefined) return null;
   if (open === "create") return <UsageKeyForm onClose={onClose} />;
   if ("editing" in open) return <UsageKeyForm usageKey={open.editing} onClose={onClose} />;
+  if ("limiting" in open) return <KeyLimits usageKey={open.limiting} onClose={onClose} />;
   return <RevokeKey usageKey={open.revoking} onClose={onClose} />;
 }
 
@@ -130,7 +137,10 @@ const columnsOf = (names: GroupNames, onOpen: ((open: Open) => void) | undefined
           </Button>
           <RowMenu
             of={key.name || "this key"}
-            items={[{ name: "Revoke", danger: true, onChoose: () => onOpen({ revoking: key }) }]}
+            items={[
+              { name: "Limits", onChoose: () => onOpen({ limiting: key }) },
+              { name: "Revoke", danger: true, onChoose: () => onOpen({ revoking: key }) },
+            ]}
           />
         </div>
       ),

@@ -6,6 +6,9 @@ import * as members from "./0022_members";
 import * as triggers from "./0023_triggers";
 import * as budgets from "./0024_budgets";
 import * as writesByAccount from "./0025_writes_by_account";
+import * as keyLimits from "./0026_key_limits";
+import * as creditLow from "./0027_credit_low";
+import * as runMessages from "./0028_run_messages";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -14,4 +17,7 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0023_triggers": triggers,
   "0024_budgets": budgets,
   "0025_writes_by_account": writesByAccount,
+  "0026_key_limits": keyLimits,
+  "0027_credit_low": creditLow,
+  "0028_run_messages": runMessages,
 };

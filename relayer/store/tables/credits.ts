@@ -27,6 +27,23 @@ export interface KeySpendingTable {
   reserved_cents: Generated<Int8>;
 }
 
+/**
+ * Limits that an owner has set for a usage key, and what counts against them. The row stays when they are lifted: what
+ * is held at that time still leaves its counts.
+ */
+export interface KeyLimitsTable {
+  account_id: string;
+  key_id: string;
+  /** Null = no limit. */
+  cents_per_day: Int8 | null;
+  runs_per_minute: Int8 | null;
+  /** Empty = any. */
+  origins: Json<readonly string[]>;
+  /** Held and charged cents by hours since 1970, runs by ticks; see `keyLimits.ts`. */
+  cents_by_hour: Json<Readonly<Record<string, number>>>;
+  runs_by_tick: Json<Readonly<Record<string, number>>>;
+}
+
 export type EntryKind = "signup_credit" | "top_up" | "refund" | "dispute" | "reversal" | "correction" | "write" | "run";
 
 /** The service's side of every entry. */
@@ -69,6 +86,8 @@ export interface CreditReservationsTable {
   bound: Generated<boolean>;
   /** Released because its instance was presumed dead. If that was alive, it still settles it. */
   given_back: Generated<boolean>;
+  /** The hour under which its key's limits count it; null where they do not. */
+  counted_hour: Int8 | null;
   created_at: Timestamp;
   closed_at: Timestamp | null;
 }
@@ -121,6 +140,7 @@ export interface CreditSettingsTable {
 export interface CreditTables {
   credit_accounts: CreditAccountsTable;
   key_spending: KeySpendingTable;
+  key_limits: KeyLimitsTable;
   ledger_entries: LedgerEntriesTable;
   credit_reservations: CreditReservationsTable;
   payments: PaymentsTable;

@@ -1,0 +1,127 @@
+/** What the account's actions have used of their budgets, as the chain counts it. */
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { Answer } from "../../../client";
+import { useSigned } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
+import { wordsOf } from "../../parts/failures";
+import { short } from "../../parts/text";
+import { useSession } from "../../session/context";
+
+type Budget = Answer<"getBudgets">[number];
+const PAGE = 200;
+/** More are not worth a table. */
+const MOST = 1_000;
+
+export function Budgets(): ReactNode {
+  const session = useSession();
+  const { data, error, isLoading, isFetching, refetch } = useSigned("budgets", async ({ getBudgets }) => {
+    const found: Budget[] = [];
+    for (let page = 0; ; page++) {
+      const { items, total } = await getBudgets({ page_number: page, page_size: PAGE });
+      found.push(...items);
+      if (items.length === 0 || found.length >= Math.min(total, MOST)) return { found, total };
+    }
+  });
+  return (
+    <>
+      <PageHead
+        title="Budgets"
+        about="What actions have signed away in this hour or day, counted on the chain before each signature."
+      >
+        {data !== undefined && (
+          <Button onPress={() => void refetch()} busy={isFetching}>
+            Read again
+          </Button>
+        )}
+      </PageHead>
+      {session.kind === "wallet" && session.wallet.forSafe && (
+        <Notice>A multisig cannot sign in here: read the budgets with a key of the account.</Notice>
+      )}
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {data?.total === 0 && <NoBudgets />}
+      {data !== undefined && data.total > 0 && (
+        <DataTable
+          label="Budgets"
+          unit={["budget", "budgets"]}
+          rows={data.found}
+          total={data.total}
+          columns={COLUMNS}
+          idOf={({ hashed_cid: action, name, window }) => `${action} ${window} ${name}`}
+          textOf={({ action_ipfs_cid: cid, name }) => `${name} ${cid}`}
+        />
+      )}
+    </>
+  );
+}
+
+function NoBudgets(): ReactNode {
+  return (
+    <Empty title="No budgets yet">
+      <p>
+        A budget bounds the sum of what code signs in an hour or a day. Make a <Link to="/policies">policy</Link> with
+        one, or call <code>Actions.spend</code> in your own code.
+      </p>
+      <p>It appears here once something was spent.</p>
+    </Empty>
+  );
+}
+
+/** Thousandths, without leaving whole numbers. */
+const share = ({ used, limit }: Budget): number =>
+  limit === "0" ? 1_000 : Number((BigInt(used) * 1_000n) / BigInt(limit));
+const grouped = (amount: string): string => BigInt(amount).toLocaleString("en-US");
+
+const COLUMNS: readonly Column<Budget>[] = [
+  {
+    title: "Budget",
+    width: "minmax(8rem, 1fr)",
+    cell: ({ name }) => <span className="name">{name}</span>,
+    by: ({ name }) => name,
+  },
+  {
+    title: "Action",
+    width: "minmax(9rem, 1fr)",
+    cell: ({ action_ipfs_cid: cid, hashed_cid: action }) => (
+      <Link to="/actions/$action" params={{ action }} className="code" title={cid}>
+        {short(cid)}
+      </Link>
+    ),
+    by: ({ action_ipfs_cid: cid }) => cid,
+  },
+  {
+    title: "Used",
+    width: "minmax(12rem, 2fr)",
+    cell: (budget) => <Used budget={budget} />,
+    by: share,
+  },
+  { title: "In each", width: "6rem", cell: ({ window }) => window, by: ({ window }) => window },
+  {
+    title: "Starts again",
+    width: "9rem",
+    cell: ({ window_end: end }) => <When at={end * 1_000} />,
+    by: ({ window_end: end }) => end,
+  },
+];
+
+function Used({ budget }: { readonly budget: Budget }): ReactNode {
+  const { used, limit, name } = budget;
+  const isSpent = BigInt(used) >= BigInt(limit);
+  return (
+    <div className="stack-s">
+      <span className="number">
+        {grouped(used)} <span className="soft">of {grouped(limit)}</span>
+      </span>
+      <meter
+        className={`share ${isSpent ? "bad" : ""}`}
+        aria-label={`Used of ${name}`}
+        min={0}
+        max={1_000}
+        value={Math.min(share(budget), 1_000)}
+      />
+    </div>
+  );
+}
