@@ -40,7 +40,7 @@ export const WEBHOOK_EVENTS = {
   "write.confirmed": "A write was executed.",
   "write.failed": "A write failed or expired.",
   "payment.credited": "A payment was credited.",
-  "credit.low": "A posting took the credit below the threshold.",
+  "credit.low": "A posting took the balance below the webhook's level.",
   "key.expiring": "A usage key expires within three days.",
   "trigger.paused":
     "The service paused a trigger, which failed again and again or has too many firings waiting: see `reason`.",

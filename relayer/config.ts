@@ -123,7 +123,10 @@ const environment = z.object({
   RUN_RECORDS_DAYS: whole(1, 3_650).default(90).describe("days that records of runs (list_runs, usage) are kept"),
   DETAIL_DAYS: whole(1, 3_650)
     .default(7)
-    .describe("days that the bytes of final writes and closed reservations are kept; the ledger is kept permanently"),
+    .describe(
+      "days that the bytes of final writes, closed reservations and messages of failed runs are kept; the ledger is " +
+        "kept permanently",
+    ),
   SHARED_CODE_MIB: whole(0, 1_000_000)
     .refine((mib) => mib === 0 || mib >= 1_024, "must be 0 or at least 1024")
     .default(4_096)

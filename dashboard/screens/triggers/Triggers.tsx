@@ -77,23 +77,20 @@ function Stopped({ triggers }: { readonly triggers: readonly Trigger[] }): React
 const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Column<Trigger>[] => [
   {
     title: "Name",
-    width: "minmax(8rem, 1fr)",
-    cell: ({ name, id }) => (
-      <div>
-        <span className="name">{name || "Without a name"}</span>
-        <div className="small soft code" title={id}>
-          {short(id)}
+    width: "minmax(14rem, 1fr)",
+    cell: (trigger) => (
+      <div title={trigger.id}>
+        <div className="cut">
+          <span className="name">{trigger.name || "Without a name"}</span>
+        </div>
+        <div className="small soft cut" title={sentenceOf(trigger)}>
+          {sentenceOf(trigger)}
         </div>
       </div>
     ),
     by: ({ name }) => name,
   },
-  {
-    title: "Fires",
-    width: "minmax(8rem, 2fr)",
-    cell: (trigger) => <span className="small">{sentenceOf(trigger)}</span>,
-  },
-  { title: "State", width: "8rem", cell: (trigger) => <State trigger={trigger} /> },
+  { title: "State", width: "6.5rem", cell: (trigger) => <State trigger={trigger} /> },
   {
     title: "Next",
     width: "9rem",

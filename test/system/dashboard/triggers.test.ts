@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { actionHashOf } from "../../../protocol/ids";
 import { cidOfCode } from "../../../protocol/cid";
 import { useBrowser } from "../../support/browser";
-import { Dashboard } from "../../support/dashboard";
+import { Dashboard, type Screen } from "../../support/dashboard";
 import { newApiAccount, NO_PERMISSIONS, send, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
@@ -34,10 +34,15 @@ describe("the dashboard's triggers", function () {
 
   const open = async (key = account.key, options: object = {}): Promise<void> => {
     dashboard = await Dashboard.open(browser(), stack().baseUrl, options);
-    await dashboard.signIn(key);
+    await dashboard.page.getByLabel("API key", { exact: true }).fill(key);
+    await dashboard.press("Sign in");
+    await dashboard.page.getByRole("region", { name: "At a glance" }).waitFor();
+    await go("Triggers");
+  };
+  const go = async (screen: Screen): Promise<void> => {
     const menu = dashboard.button("Menu");
     if (await menu.isVisible()) await menu.click();
-    await dashboard.go("Triggers");
+    await dashboard.go(screen);
   };
   const select = (label: string, option: string): Promise<unknown> =>
     dashboard.dialog().getByLabel(label, { exact: true }).selectOption({ label: option });
@@ -142,9 +147,7 @@ describe("the dashboard's triggers", function () {
       await dashboard.looksRight(`Create trigger, ${name}`);
       await picture(`create-${name}`);
       await dashboard.confirm("Cancel");
-      const menu = dashboard.button("Menu");
-      if (await menu.isVisible()) await menu.click();
-      await dashboard.go("Overview");
+      await go("Overview");
       await dashboard.says(/Broken”? was paused: failing/);
       await picture(`overview-${name}`);
     }
