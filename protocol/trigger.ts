@@ -19,7 +19,7 @@ const missedOf = (what: string) =>
     .enum(MISSED)
     .optional()
     .meta({
-      description: `\`once\`, as if left out: ${what} fires also after a restart of the keyholder; \`skip\`: it does not.`,
+      description: `\`once\`, as if left out: ${what} fires also after a restart of the keyholder; \`skip\`: not.`,
     });
 
 export const scheduleSchema = z

@@ -39,7 +39,7 @@ export function Triggers(): ReactNode {
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}
-      <Stopped triggers={data?.items ?? []} />
+      <Stopped triggers={data?.items} />
       {data?.total === 0 && (
         <Empty title="No triggers yet">
           <p>
@@ -66,7 +66,7 @@ export function Triggers(): ReactNode {
 }
 
 /** Those that the service paused, each with the reason. */
-function Stopped({ triggers }: { readonly triggers: readonly Trigger[] }): ReactNode {
+function Stopped({ triggers = [] }: { readonly triggers: readonly Trigger[] | undefined }): ReactNode {
   return stopped(triggers).map(({ id, name, reason }) => (
     <Notice kind="bad" key={id}>
       {`${quoted(name, short(id))} is paused: ${reason ?? ""} Look at its firings, then resume it.`}
