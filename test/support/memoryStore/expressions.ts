@@ -142,6 +142,13 @@ const FUNCTIONS: Readonly<Record<string, (...values: readonly unknown[]) => unkn
   interval: (text) => intervalOf(String(text)),
   extract: (date) => (date as Date).getTime() / 1_000,
   zoned: (date) => date,
+  floor: (value) => (isNull(value) ? null : Math.floor(Number(value))),
+  counts_sum: (counts, since) => counted(counts, since).reduce((sum, [, count]) => sum + count, 0),
+  counts_add: (counts, changes, since) => {
+    const sums = new Map(counted(counts, since));
+    for (const [key, count] of counted(changes, since)) sums.set(key, (sums.get(key) ?? 0) + count);
+    return Object.fromEntries(sums);
+  },
   hashtext: () => 0,
   pg_advisory_xact_lock: () => "",
   jsonb_build_object: (...values) =>
@@ -150,6 +157,12 @@ const FUNCTIONS: Readonly<Record<string, (...values: readonly unknown[]) => unkn
     ),
   jsonb_strip_nulls: (value) => stripped(value),
 };
+
+/** Counts by hour or the like, as the functions of migration 0026 have them. */
+const counted = (counts: unknown, since: unknown): (readonly [string, number])[] =>
+  Object.entries((counts ?? {}) as Row)
+    .filter(([key]) => Number(key) >= Number(since))
+    .map(([key, count]) => [key, Number(count)]);
 
 function stripped(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
@@ -163,6 +176,7 @@ const AGGREGATES: Readonly<Record<string, (values: readonly unknown[]) => unknow
   sum: (values) => (values.length === 0 ? null : values.reduce<number>((sum, value) => sum + Number(value), 0)),
   min: (values) => least(values, 1),
   max: (values) => least(values, -1),
+  jsonb_object_agg: (pairs) => Object.fromEntries(pairs as readonly (readonly [PropertyKey, unknown])[]) as unknown,
 };
 
 /** Whether it needs the rows of a group; not what its queries need for themselves. */
@@ -311,12 +325,16 @@ function call({ name, args, filter }: Extract<Expr, { e: "call" }>, scope: Scope
   const values = args.map((each) => compile(each, scope));
   const aggregate = AGGREGATES[name];
   if (aggregate === undefined) {
-    const of = FUNCTIONS[name];
-    if (of === undefined) throw new Error(`the store's double does not know ${name}()`);
+    // Where no row asks for it, it need not be known.
+    const unknown = (): never => {
+      throw new Error(`the store's double does not know ${name}()`);
+    };
+    const of = FUNCTIONS[name] ?? unknown;
     return (run) => of(...values.map((value) => value(run)));
   }
   const counts = filter === undefined ? (): unknown => true : compile(filter, scope);
-  const [value = (): unknown => true] = values;
+  const [one = (): unknown => true, second] = values;
+  const value: Compiled = second === undefined ? one : (run) => [one(run), second(run)];
   return (run) => {
     const found: unknown[] = [];
     for (const rows of run.group ?? []) {

@@ -130,4 +130,4 @@ export class MemoryStore {
 }
 
 const CONTROL = /^(begin|commit|rollback)$/;
-const DEFINITION = /^\s*(create|alter|insert into key_expiries .*\s+select) /;
+const DEFINITION = /^\s*(create|alter|drop|insert into key_expiries .*\s+select) /;
