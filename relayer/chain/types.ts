@@ -300,6 +300,8 @@ export interface Chain {
   forwarder(): Promise<Address>;
   /** The signer's next nonce at the forwarder. */
   forwarderNonce(signer: Address): Promise<bigint>;
+  /** Whether this contract calls the signature its own (ERC-1271); false for an address without code. */
+  isValidSignature(contract: Address, digest: string, signature: string): Promise<boolean>;
   /** Estimated gas of the write as a call of `owner`. A revert throws the named error. */
   estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint>;
 

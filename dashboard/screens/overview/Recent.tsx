@@ -16,7 +16,7 @@ export function Recent(): ReactNode {
 }
 
 function RecentOfKey(): ReactNode {
-  const names = useNames();
+  const names = useNames(true);
   const runs = useSigned("recent-runs", (client) => client.listRuns({ page_size: SHOWN })).data?.items ?? [];
   const { data } = useSigned("recent-events", (client) => client.events({ order: "newest", limit: SHOWN }));
   const events = data?.events ?? [];
