@@ -60,7 +60,12 @@ export function Attention({ balanceCents }: { readonly balanceCents: number | un
 function aboutNoGroup(groups: number, pkps: number): Point[] {
   if (groups > 0 || pkps === 0) return [];
   return [
-    { kind: "warn", text: "There is no group yet, so nothing can use your PKPs.", to: "/groups", link: "Create a group" },
+    {
+      kind: "warn",
+      text: "There is no group yet, so nothing can use your PKPs.",
+      to: "/groups",
+      link: "Create a group",
+    },
   ];
 }
 
@@ -114,5 +119,7 @@ function aboutGroups({ items, total }: Page<Group>, what: string): Point[] {
   const all = total > names.length ? [...names, plural(total - names.length, "more group")] : names;
   const who = total === 1 ? `The group ${names.join("")} lists` : `${listed(all)} list`;
   const to = total === 1 ? `/groups/${first.id}` : "/groups";
-  return [{ kind: "warn", text: `${who} anything: ${what}.`, to, link: total === 1 ? "Review the group" : "Review groups" }];
+  return [
+    { kind: "warn", text: `${who} anything: ${what}.`, to, link: total === 1 ? "Review the group" : "Review groups" },
+  ];
 }
