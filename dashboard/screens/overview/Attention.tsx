@@ -1,10 +1,13 @@
 /** Items that need the owner's attention, most urgent first; empty when there are none. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { useAccount, useFirstListing, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
+import { readerOf, useAccount, useFirstListing, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
 import type { Page } from "../../../client";
 import { Notice } from "../../parts/elements";
 import { day, dollars, listed, plural, quoted } from "../../parts/text";
+import { useSession } from "../../session/context";
+import { stopped, type Trigger } from "../triggers/sentences";
 import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
 
 const SOON_SECONDS = 7 * 86_400;
@@ -32,6 +35,7 @@ export function Attention({ balanceCents }: { readonly balanceCents: number | un
   const points = [
     ...(account.frozen ? [FROZEN] : []),
     ...aboutCredit(balanceCents),
+    ...aboutTriggers(useStoppedTriggers()),
     ...aboutKeys(keys),
     ...aboutGroups(anyPkp, "any PKP"),
     ...aboutGroups(anyCode, "any code"),
@@ -55,6 +59,24 @@ export function Attention({ balanceCents }: { readonly balanceCents: number | un
       </ul>
     </section>
   );
+}
+
+/** A wallet would have to sign for the question. */
+function useStoppedTriggers(): readonly Trigger[] {
+  const session = useSession();
+  const { data } = useQuery({
+    queryKey: ["signed", "triggers"],
+    queryFn: () => readerOf(session).listTriggers({ page_size: 1_000 }),
+    enabled: session.kind === "key",
+  });
+  return stopped(data?.items ?? []);
+}
+
+function aboutTriggers(triggers: readonly Trigger[]): Point[] {
+  if (triggers.length === 0) return [];
+  const were = triggers.length === 1 ? "was" : "were";
+  const text = `${named(triggers, "a trigger without a name")} ${were} paused: failing.`;
+  return [{ kind: "bad", text, to: "/triggers", link: "Look at why" }];
 }
 
 function aboutNoGroup(groups: number, pkps: number): Point[] {
@@ -108,9 +130,8 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
   ];
 }
 
-const named = (keys: readonly UsageKey[]): string =>
-  listed(keys.slice(0, 3).map(({ name }) => quoted(name, "a key without a name"))) +
-  (keys.length > 3 ? " and others" : "");
+const named = (all: readonly { readonly name: string }[], nameless = "a key without a name"): string =>
+  listed(all.slice(0, 3).map(({ name }) => quoted(name, nameless))) + (all.length > 3 ? " and others" : "");
 
 function aboutGroups({ items, total }: Page<Group>, what: string): Point[] {
   const [first] = items;

@@ -2,15 +2,15 @@
 import { sql } from "kysely";
 import { CONTRACT } from "../../../relayer/chain/abi/contract";
 import { hasOutcome, TRANSACTION_IS_OPEN, type WriteState } from "../../../relayer/chain/submissions/states";
-import type { Store } from "../../../relayer/store/index";
 import type { SimulatedChain } from "./chain";
 import { FINALITY_DEPTH, SIGNUP_CENTS } from "./relayer";
 import type { Wish } from "./steps";
+import type { SimulatedStore } from "./stores";
 
 /** What a history left. */
 interface Run {
   readonly chain: SimulatedChain;
-  readonly store: Store;
+  readonly store: SimulatedStore;
   readonly wishes: readonly Wish[];
 }
 
