@@ -24,7 +24,7 @@ const FROZEN: Point = {
   kind: "bad",
   text: "The account is frozen: no key can run anything.",
   to: "/account",
-  link: "Look at it",
+  link: "Unfreeze it",
 };
 
 export function Attention({ balanceCents }: { readonly balanceCents: number | undefined }): ReactNode {
@@ -82,7 +82,12 @@ function aboutTriggers(triggers: readonly Trigger[]): Point[] {
 function aboutNoGroup(groups: number, pkps: number): Point[] {
   if (groups > 0 || pkps === 0) return [];
   return [
-    { kind: "warn", text: "There is no group yet, so nothing can use your PKPs.", to: "/groups", link: "Make a group" },
+    {
+      kind: "warn",
+      text: "There is no group yet, so nothing can use your PKPs.",
+      to: "/groups",
+      link: "Create a group",
+    },
   ];
 }
 
@@ -109,7 +114,7 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
               `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)}` +
               `${soon.length > 1 ? " or soon after" : ""}.`,
             to: "/usage-keys",
-            link: "Look at the keys",
+            link: "Renew it",
           } as const,
         ]),
     ...(expired.length === 0
@@ -117,9 +122,9 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
       : [
           {
             kind: "warn",
-            text: `${named(expired)} can no longer be used: expired.`,
+            text: `${named(expired)} expired and can no longer be used.`,
             to: "/usage-keys",
-            link: "Clear them up",
+            link: "Review usage keys",
           } as const,
         ]),
   ];
@@ -135,5 +140,7 @@ function aboutGroups({ items, total }: Page<Group>, what: string): Point[] {
   const all = total > names.length ? [...names, plural(total - names.length, "more group")] : names;
   const who = total === 1 ? `The group ${names.join("")} lists` : `${listed(all)} list`;
   const to = total === 1 ? `/groups/${first.id}` : "/groups";
-  return [{ kind: "warn", text: `${who} anything: ${what}.`, to, link: "Narrow it" }];
+  return [
+    { kind: "warn", text: `${who} anything: ${what}.`, to, link: total === 1 ? "Review the group" : "Review groups" },
+  ];
 }
