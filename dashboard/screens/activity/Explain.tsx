@@ -34,12 +34,20 @@ export function Explain(): ReactNode {
         about="May this key run this action, with this PKP? The contract answers. Nothing runs, and nothing is charged."
       />
       <section className="card stack" aria-label="Question">
-        <Select
-          label="Key"
-          value={key}
-          options={[["", "Choose a key"], ...keyOptions]}
-          onChange={(next) => change({ key: next })}
-        />
+        <div className="two">
+          <Select
+            label="Key"
+            value={key}
+            options={[["", "Choose a key"], ...keyOptions]}
+            onChange={(next) => change({ key: next })}
+          />
+          <Select
+            label="PKP"
+            value={pkp}
+            options={[["", "None: the key and the action alone"], ...withCurrent(pkpOptions, pkp)]}
+            onChange={(next) => change({ pkp: next })}
+          />
+        </div>
         <TextField
           label="Action"
           code
@@ -53,12 +61,6 @@ export function Explain(): ReactNode {
             ({ action_ipfs_cid: one, name }) => one !== undefined && <option key={one} value={one} label={name} />,
           )}
         </datalist>
-        <Select
-          label="PKP"
-          value={pkp}
-          options={[["", "None: the key and the action alone"], ...withCurrent(pkpOptions, pkp)]}
-          onChange={(next) => change({ pkp: next })}
-        />
       </section>
       {isAsked && !CID.test(cid) && <Notice>This is no CID: one begins with Qm and has 46 characters.</Notice>}
       {isAsked && CID.test(cid) && (
