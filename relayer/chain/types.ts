@@ -228,7 +228,7 @@ export interface SubmissionOutcome {
 export interface SubmissionHooks {
   /** In the transaction that stores the submissions. If it throws, the writes stop at no cost. */
   onBegin(submissionIds: readonly SubmissionId[], trx: Transaction<Database>): Promise<void>;
-  /** In the transaction that stores the outcomes, once per submission, and again if it is undone. Settles or releases. */
+  /** In the transaction that stores the outcomes, once per submission, and again if undone. Settles or releases. */
   onOutcome(outcomes: readonly SubmissionOutcome[], trx: Transaction<Database>): Promise<void>;
   /** The write failed after `reserve` and before it was stored. */
   onAbandon(submissionId: SubmissionId): Promise<void>;
