@@ -392,6 +392,7 @@ function configDocumentOf(
     eventChains: config.EVENT_RPC_URLS,
     rpcQuorum: config.RPC_QUORUM,
     maxHeadAgeSeconds: config.maxHeadAgeSeconds,
+    leaseConfirmations: config.leaseDepth.confirmations,
     identityIssuers: config.IDENTITY_ISSUERS,
     limits: { ...config.limits },
     prices: { ...config.prices },

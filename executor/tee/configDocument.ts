@@ -26,6 +26,8 @@ export interface ConfigFacts {
   rpcQuorum: number;
   /** 0 = not checked (development chain). */
   maxHeadAgeSeconds: number;
+  /** How deep in the chain a lease must be before anything is spent of it: budgets hold up to reorganizations of it. */
+  leaseConfirmations: number;
   identityIssuers: readonly { issuer: string; jwksUrl: string; audience: string }[];
   limits: Readonly<Record<string, number>>;
   prices: Readonly<Record<string, number>>;
@@ -56,6 +58,7 @@ export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
       ...{ hosts: facts.rpcUrls.map(hostOf), quorum: facts.rpcQuorum, max_head_age_seconds: facts.maxHeadAgeSeconds },
       ...eventHosts(facts.eventChains),
     },
+    budgets: { lease_confirmations: facts.leaseConfirmations },
     identity_issuers: facts.identityIssuers.map(({ issuer, jwksUrl, audience }) => ({
       issuer,
       jwks_url: jwksUrl,
