@@ -272,7 +272,7 @@ function chainOptions(
       onBegin: (submissionIds, trx) => credits.reservations.bindWrites(submissionIds, trx),
       onOutcome: async (outcomes, trx) => {
         await credits.reservations.endWrites(outcomes, trx);
-        for (const { charged } of outcomes) metrics.countOutcome(charged);
+        for (const { charged, isUndone } of outcomes) if (isUndone !== true) metrics.countOutcome(charged);
       },
       onAbandon: (submissionId) => credits.reservations.abandonWrite(submissionId),
     },

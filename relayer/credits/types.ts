@@ -31,6 +31,8 @@ export interface Balance {
 export interface WriteEnd {
   readonly submissionId: string;
   readonly charged: boolean;
+  /** It was charged, and turned out not to be executed: its price is given back. */
+  readonly isUndone?: boolean;
 }
 
 export interface WriteReservation extends Spender {

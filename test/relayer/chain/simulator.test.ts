@@ -48,6 +48,23 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
     foreign(2),
     wait(40_000),
   ],
+  "a write that reverted, whose block a reorg drops and whose nonce another sender then uses, costs nothing": [
+    { ...WRITE, nature: "reverts" },
+    wait(6_000),
+    { do: "reorg", depth: 5, keep: false },
+    foreign(1),
+    foreign(2),
+    wait(40_000),
+  ],
+  "after a reorg deeper than finality nothing goes on until an operator rewinds; then all is made again, once": [
+    WRITE,
+    wait(30_000),
+    { ...WRITE, account: 1 },
+    wait(6_000),
+    { do: "reorg", depth: 16, keep: false },
+    { ...WRITE, account: 2 },
+    wait(20_000),
+  ],
   "writes whose shared transaction fails as a whole are made once each, alone": [BURST, wait(60_000)],
   "also when a reorg undoes the failure": [
     BURST,
@@ -112,7 +129,8 @@ describe("the submission engine, simulated", function () {
     const differences: string[] = [];
     const store = await bothStores((difference) => differences.push(difference));
     const some = fc.sample(histories, { seed: seedOfSlice(), numRuns: ofSlice(count(8, 1_000)) });
-    for (const history of [MISSED_TURN, NOBODY_FOLLOWED, ...some])
+    const kept = Object.values(HISTORIES).map((steps) => ({ seed: SEED, endpoints: 1, relayers: 1, steps }));
+    for (const history of [...kept, MISSED_TURN, NOBODY_FOLLOWED, ...some])
       expect(await new Simulator(store).run(history)).to.deep.equal([]);
     await store.close();
     expect(differences).to.deep.equal([]);

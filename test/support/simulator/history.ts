@@ -6,6 +6,7 @@ import { keccak256, toUtf8Bytes } from "ethers";
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import { encodeWrite } from "../../../relayer/chain/abi/contract";
+import { rewind } from "../../../relayer/chain/events/reorg";
 import { wantPayers } from "../../../relayer/chain/payers/wanted";
 import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN } from "../../../relayer/chain/submissions/states";
 import { dropOld } from "../../../relayer/store/retention";
@@ -13,7 +14,7 @@ import { seeded } from "../counts";
 import { SimulatedChain } from "./chain";
 import { Node } from "./endpoint";
 import { violations } from "./invariants";
-import { BLOCK_MS, PAYERS, SimulatedRelayer, type World } from "./relayer";
+import { BLOCK_MS, FINALITY_DEPTH, PAYERS, SimulatedRelayer, type World } from "./relayer";
 import type { History, Step, Wish } from "./steps";
 import type { SimulatedStore } from "./stores";
 import { SimulatedTime } from "./time";
@@ -48,6 +49,8 @@ class Run {
   relayers: SimulatedRelayer[] = [];
   #mines = true;
   #isOver = false;
+  /** The newest block that a reorg deeper than finality left. */
+  #fork: number | undefined;
   #asking = 0;
   readonly #world: World;
 
@@ -80,7 +83,7 @@ class Run {
       await this.time.pass(10);
     }
     const isSettled = await this.#rest();
-    const found = await violations(this, isSettled);
+    const found = [...(await this.#askAgain()), ...(await violations(this, isSettled))];
     this.#isOver = true;
     for (const relayer of this.relayers) relayer.kill();
     return found;
@@ -156,7 +159,7 @@ class Run {
   #change(step: Extract<Step, { do: "reorg" | "drop pool" | "revive" | "use nonce" }>): void {
     switch (step.do) {
       case "reorg":
-        return this.chain.reorg(step.depth, step.keep);
+        return this.#reorg(step);
       case "drop pool":
         return this.chain.dropPool();
       case "revive":
@@ -164,6 +167,26 @@ class Run {
       case "use nonce":
         return this.chain.useNonce(step.payer);
     }
+  }
+
+  #reorg({ depth, keep }: Extract<Step, { do: "reorg" }>): void {
+    const fork = Math.max(0, this.chain.head.number - depth);
+    if (depth >= FINALITY_DEPTH) this.#fork = Math.min(fork, this.#fork ?? fork);
+    this.chain.reorg(depth, keep);
+  }
+
+  /** What the operator does whose chain has dropped final blocks, once `/ready` says so. */
+  async #rewindIfStopped(fork: number): Promise<void> {
+    let problems: readonly string[] = [];
+    void this.live.chain?.ready().then(
+      (now) => (problems = now.problems),
+      () => undefined,
+    );
+    await this.time.pass(1_000);
+    const block = this.chain.block(fork);
+    if (block === undefined || !problems.some((problem) => problem.includes("an operator rewinds"))) return;
+    await rewind(this.store.db, { number: block.number, hash: block.hash });
+    this.#fork = undefined;
   }
 
   #dropOld(): void {
@@ -237,12 +260,26 @@ class Run {
     const end = this.time.now + QUIET_MS;
     while (this.time.now < end) {
       await this.time.pass(4_000);
+      if (this.#fork !== undefined) await this.#rewindIfStopped(this.#fork);
       for (const relayer of this.relayers) void relayer.tidy().catch(() => undefined);
       for (const wish of this.wishes.filter(({ answer }) => answer === "open")) void this.#ask(wish, this.live);
       await this.time.pass(2_000);
       if (this.wishes.every(({ answer }) => answer !== "open") && (await this.#isQuiet())) return true;
     }
     return false;
+  }
+
+  /** A key asked again answers the write that it made; what the write made a second time is seen afterwards. */
+  async #askAgain(): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const { answer, account, name, submission } of this.wishes)
+      if (answer === "done")
+        void this.live.addGroup(account, name, name).then(
+          ({ submissionId }) => submissionId === submission || found.push(`${name} asked again is another write`),
+          (error: unknown) => found.push(`${name} asked again: ${String(error)}`),
+        );
+    await this.time.pass(5_000);
+    return found;
   }
 
   async #isQuiet(): Promise<boolean> {

@@ -135,7 +135,8 @@ async function ofBooks(run: Run, kept: readonly Kept[]): Promise<readonly string
     const mined = writes.reduce((sum, { name }) => sum + (executed.get(name) ?? 0), 0);
     // A write that reverts in a transaction of its own has cost gas, and is charged.
     const reverted = kept.filter(
-      (row) => row.account_id === account_id && row.state === "failed" && row.charged,
+      ({ account_id: of, state, charged, hash }) =>
+        of === account_id && state === "failed" && charged && hash !== null && run.chain.receipt(hash, Infinity),
     ).length;
     const charged = SIGNUP_CENTS - Number(balance_cents);
     return [
