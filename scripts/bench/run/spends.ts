@@ -29,9 +29,11 @@ export async function measureSpends({ baseUrl }: Pick<Bed, "baseUrl">): Promise<
   const samples: Record<"true" | "false", number[]> = { true: [], false: [] };
   for (let round = 0; round < ROUNDS + LEAD_IN; round++) {
     for (const spends of [false, true]) {
-      const { error, usage } = await client.runAction({ code: CODE, js_params: { pkpId, spends } });
+      // The run's own duration leaves out what it waits for the keyholder.
+      const start = performance.now();
+      const { error } = await client.runAction({ code: CODE, js_params: { pkpId, spends } });
       if (error !== undefined) throw new Error(`a run failed: ${error.message}`);
-      if (round >= LEAD_IN) samples[`${spends}`].push(usage.duration_ms / SIGNATURES);
+      if (round >= LEAD_IN) samples[`${spends}`].push((performance.now() - start) / SIGNATURES);
     }
   }
   return { signMs: rounded(median(samples.false)), spendAndSignMs: rounded(median(samples.true)) };
