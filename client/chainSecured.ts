@@ -25,7 +25,7 @@ import {
   type SendingOptions,
   type WriteEstimate,
 } from "./wallet";
-import { createWalletAuth, type WalletAuth } from "./walletAuth";
+import { createContractAuth, createWalletAuth, type ContractSignature, type WalletAuth } from "./walletAuth";
 import {
   ownerWrites,
   type MintedUsageKey,
@@ -60,6 +60,8 @@ export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
   readonly gas?: "wallet" | "service" | "wallet-or-service";
   /** An existing wallet header to reuse, so that the user does not sign twice; default: a new one. */
   readonly walletAuth?: WalletAuth;
+  /** Signs for an owner that is a Safe or another contract with ERC-1271: webhooks, records and billing need it. */
+  readonly ownerSignature?: ContractSignature;
   /** The expected deployment; a service that reports another one is refused. */
   readonly expect?: { readonly contractAddress?: string; readonly chainId?: number | bigint };
 }
@@ -138,10 +140,15 @@ export async function createChainSecuredClient(options: ChainSecuredOptions): Pr
   const owner = options.owner === undefined ? signerAddress : toAddress(options.owner, "owner");
   const accountId =
     options.accountId === undefined ? packedAccountId(owner) : toAccountId(options.accountId, "accountId");
-  const walletAuth = options.walletAuth ?? createWalletAuth(options.signer, deployment.domain);
+  const { ownerSignature } = options;
+  const walletAuth =
+    ownerSignature === undefined
+      ? (options.walletAuth ?? createWalletAuth(options.signer, deployment.domain))
+      : createContractAuth(owner, ownerSignature, deployment.domain);
   return assemble({
     ...deployment,
     walletAuth,
+    hasOwnersSignature: ownerSignature !== undefined || owner === signerAddress,
     transport,
     owner,
     accountId,
@@ -167,6 +174,7 @@ interface Parts extends Deployment {
   readonly signerAddress: Address;
   readonly signer: OwnerSigner;
   readonly walletAuth: WalletAuth;
+  readonly hasOwnersSignature: boolean;
   /** Undefined when the owner is not the signer and the caller passed no `send`. */
   readonly send: SendTransaction | undefined;
 }
@@ -303,12 +311,12 @@ function mintsOf({
 }
 
 /** The headers of the routes that take a signed header; `X-Account` says which of the wallet's accounts is meant. */
-function ownersHeaders({ walletAuth, accountId, owner, signerAddress }: Parts): () => Promise<Record<string, string>> {
+function ownersHeaders({ walletAuth, accountId, hasOwnersSignature }: Parts): () => Promise<Record<string, string>> {
   return async () => {
-    if (owner !== signerAddress)
+    if (!hasOwnersSignature)
       refuse(
-        "billing by wallet signature needs the owner's own signature; a multisig's account pays with a usage key: " +
-          "createClient({ apiKey }).",
+        "this needs the owner's own signature: give `ownerSignature`; to pay and to read, a multisig's account can " +
+          "use a usage key: createClient({ apiKey }).",
       );
     return { "x-wallet-auth": await walletAuth(), "x-account": accountId };
   };

@@ -34,11 +34,14 @@ export interface TriggerConfig {
     readonly address: string;
     readonly topics?: readonly (string | null | readonly string[])[];
     readonly confirmations?: number;
+    readonly chain_id?: number;
+    readonly missed?: "skip" | "once";
   };
   readonly hook?: {
     readonly verification?: "none" | "hmac" | "standard_webhooks";
     readonly secret?: string;
     readonly respond?: boolean;
+    readonly missed?: "skip" | "once";
   };
   /** Groups of the project; all of the account if left out. */
   readonly execute?: readonly string[];

@@ -6,5 +6,5 @@ export type { FlowOptions, OwnerFlows, Progress } from "./ownerFlows";
 export type { OwnerProvider, OwnerSigner, Receipt, ReceiptLog } from "./ownerSigner";
 export type { OwnerTransaction, SafeBatchFile, SafeBatchMeta } from "./safe";
 export { signEnvelope, type SendTransaction, type SignedEnvelope, type WriteEstimate } from "./wallet";
-export { createWalletAuth, ownedAccount, type WalletAuth } from "./walletAuth";
+export { createWalletAuth, ownedAccount, type ContractSignature, type WalletAuth } from "./walletAuth";
 export type { MintedUsageKey, MintedWallet, OwnerWrite, OwnerWrites, Sent, UsageKeyPermissions } from "./writes";

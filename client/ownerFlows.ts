@@ -16,6 +16,7 @@ import type {
   UsageKeyPermissions,
 } from "./writes";
 import { defined } from "../protocol/defined";
+import { RUNS_ONLY } from "../protocol/updates";
 
 export type Progress<Minted> =
   /** The mint is done. For a usage key, `usage_api_key` is the secret: store it now, it is shown only here. */
@@ -56,23 +57,13 @@ export interface OwnerFlows {
 export type TriggerFields = Body<"createTrigger">;
 export type MintedTrigger = Answer<"createTrigger">;
 
-/** A trigger's key runs its action, and nothing else. */
-const NO_SCOPES = {
-  can_create_groups: false,
-  can_delete_groups: false,
-  can_create_pkps: false,
-  manage_ipfs_ids_in_groups: [],
-  add_pkp_to_groups: [],
-  remove_pkp_from_groups: [],
-};
-
 /** The write with which an owner attaches a trigger's key. */
 export function attachTrigger(
   prepare: OwnerWrites,
   minted: MintedTrigger,
   { name, execute_in_groups = [0], expiration, balance }: TriggerFields,
 ) {
-  const permissions = { ...NO_SCOPES, name, description: "trigger", execute_in_groups };
+  const permissions = { ...RUNS_ONLY, name, description: "trigger", execute_in_groups };
   return prepare.attachUsageKey(minted, { ...permissions, ...defined({ expiration, balance }) });
 }
 

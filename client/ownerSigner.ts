@@ -34,6 +34,8 @@ export interface OwnerProvider {
   waitForTransaction(hash: string, confirmations?: number, timeoutMs?: number): Promise<Receipt | null>;
 }
 
+export type TypedDataSigner = Pick<OwnerSigner, "getAddress" | "signTypedData">;
+
 /** The owner's wallet. */
 export interface OwnerSigner {
   readonly provider: OwnerProvider | null;

@@ -4,7 +4,7 @@ import type { Address } from "../protocol/ids";
 import { buildTypedData, type PrimaryType, type TypedData, type TypedDataDomain } from "../protocol/typedDataShape";
 import { contractErrorOf } from "./contract";
 import { ClientError } from "./errors";
-import type { OwnerProvider, OwnerSigner, Receipt } from "./ownerSigner";
+import type { OwnerProvider, OwnerSigner, Receipt, TypedDataSigner } from "./ownerSigner";
 import type { OwnerTransaction } from "./safe";
 
 /** A typed-data envelope for the signature routes. */
@@ -15,7 +15,7 @@ export interface SignedEnvelope {
 
 /** Signs the canonical envelope for one endpoint with the present time. */
 export async function signEnvelope(
-  signer: OwnerSigner,
+  signer: TypedDataSigner,
   primaryType: PrimaryType,
   domain: TypedDataDomain,
 ): Promise<SignedEnvelope> {

@@ -1,8 +1,9 @@
 /** The header `X-Wallet-Auth`: authenticates the owner by a wallet signature. Source: docs/conformance.md §5. */
-import { encodeBase64, toUtf8Bytes } from "ethers";
+import { TypedDataEncoder, encodeBase64, toUtf8Bytes } from "ethers";
+import type { Address } from "../protocol/ids";
 import type { TypedDataDomain } from "../protocol/typedDataShape";
 import { operations } from "./operations";
-import type { OwnerSigner } from "./ownerSigner";
+import type { TypedDataSigner } from "./ownerSigner";
 import { createTransport, type TransportOptions } from "./transport";
 import { signEnvelope } from "./wallet";
 import type { Answer } from "./wire";
@@ -13,7 +14,20 @@ const WALLET_AUTH_LIFE_MS = 200_000;
 /** Returns the header's value, signed again before it expires. */
 export type WalletAuth = () => Promise<string>;
 
-export function createWalletAuth(signer: OwnerSigner, domain: TypedDataDomain): WalletAuth {
+/** How an owner that is a contract signs: for an EIP-712 digest, the bytes that its `isValidSignature` accepts. */
+export type ContractSignature = (digest: string, chainId: bigint) => Promise<string>;
+
+/** The header of an owner that is a contract (ERC-1271). The account has to be named beside it. */
+export const createContractAuth = (owner: Address, sign: ContractSignature, domain: TypedDataDomain): WalletAuth =>
+  createWalletAuth(
+    {
+      getAddress: async () => owner,
+      signTypedData: async (...envelope) => sign(TypedDataEncoder.hash(...envelope), domain.chainId),
+    },
+    domain,
+  );
+
+export function createWalletAuth(signer: TypedDataSigner, domain: TypedDataDomain): WalletAuth {
   let signed: { readonly at: number; readonly header: Promise<string> } | undefined;
   const sign = async (): Promise<string> =>
     encodeBase64(toUtf8Bytes(JSON.stringify(await signEnvelope(signer, "BillingAuth", domain))));

@@ -24,7 +24,7 @@ function compress(folder) {
   for (const file of readdirSync(folder)) {
     if (!/\.(js|css|svg)$/.test(file)) continue;
     const content = readFileSync(join(folder, file));
-    const brotli = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: content.length };
+    const brotli = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: content.length };
     writeFileSync(join(folder, `${file}.br`), brotliCompressSync(content, { params: brotli }));
     writeFileSync(join(folder, `${file}.gz`), gzipSync(content, { level: 9 }));
   }

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { deploymentSettings, type DeploymentSettings } from "../protocol/deployment";
+import { eventChainsSchema } from "../protocol/eventChains";
 import { PRICES, RUN_LIMITS, type Prices, type RunLimits } from "../protocol/limits";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
 import { leaseDepthOf, type LeaseDepth } from "./budgets/depth";
@@ -90,6 +91,9 @@ const VARIABLES = {
     .describe("numeric id of the group shared with the relayer alone; the socket is then of mode 0660, else 0600"),
   RPC_URLS: httpUrls.describe("JSON-RPC endpoints of the chain, separated by commas, in order of preference"),
   RPC_QUORUM: integer(1, 16).default(1).describe("how many endpoints must agree on every decision, at the same block"),
+  EVENT_RPC_URLS: eventChainsSchema.describe(
+    "further chains whose logs may fire triggers, with at least RPC_QUORUM endpoints: 10=https://…,https://… 8453=…",
+  ),
   RPC_TIMEOUT_MS: integer(50, 60_000).default(5_000).describe("deadline of one call to one endpoint, in milliseconds"),
   CHAIN_ID: integer(1, Number.MAX_SAFE_INTEGER).optional().describe("the chain's id; DEPLOYMENT_FILE gives it too"),
   CONTRACT_ADDRESS: z
@@ -217,6 +221,7 @@ type Values = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Na
 /** Variables that contain a provider's API key or that child processes have no use for. */
 const REMOVED_AFTER_READING = [
   "RPC_URLS",
+  "EVENT_RPC_URLS",
   "DSTACK_ENDPOINT",
   "ROOT_KEY_FILE",
   "KUBO_RPC_URL",
@@ -341,10 +346,18 @@ function conflicts(config: Config): string[] {
     problems.push(`RPC_QUORUM is ${config.RPC_QUORUM}, but RPC_URLS names only ${config.RPC_URLS.length}`);
   if (new Set(config.RPC_URLS).size < config.RPC_URLS.length)
     problems.push("RPC_URLS names an endpoint twice; the second would only repeat the first");
-  problems.push(...rootConflicts(config), ...sharedUsers(config));
+  problems.push(...eventConflicts(config), ...rootConflicts(config), ...sharedUsers(config));
   const issuers = config.IDENTITY_ISSUERS.map(({ issuer: name }) => name);
   if (new Set(issuers).size < issuers.length) problems.push("IDENTITY_ISSUERS names an issuer twice");
   return problems;
+}
+
+function eventConflicts({ EVENT_RPC_URLS, RPC_QUORUM, chainId }: Config): string[] {
+  const few = [...EVENT_RPC_URLS].filter(([, urls]) => new Set(urls).size < Math.max(RPC_QUORUM, urls.length));
+  return [
+    ...few.map(([id]) => `EVENT_RPC_URLS needs RPC_QUORUM=${RPC_QUORUM} different endpoints of chain ${id}`),
+    ...(EVENT_RPC_URLS.has(Number(chainId)) ? ["EVENT_RPC_URLS is for other chains than the account's"] : []),
+  ];
 }
 
 function rootConflicts({ TEE, DSTACK_ENDPOINT, ROOT_KEY_FILE }: RootConfig): string[] {
@@ -380,8 +393,9 @@ function notForProduction(config: Config): string[] {
     problems.push("production refuses WEBHOOK_ALLOW_HOSTS: webhooks must be at public addresses");
   if (config.IDENTITY_ISSUERS.some(({ jwksUrl }) => !jwksUrl.startsWith("https:")))
     problems.push("production needs https for every jwksUrl of IDENTITY_ISSUERS");
-  if (config.RPC_URLS.some((url) => !isTrustedTransport(url)))
-    problems.push("production needs https (or loopback) for every one of RPC_URLS");
+  const urls = [...config.RPC_URLS, ...[...config.EVENT_RPC_URLS.values()].flat()];
+  if (urls.some((url) => !isTrustedTransport(url)))
+    problems.push("production needs https (or loopback) for every one of RPC_URLS and EVENT_RPC_URLS");
   return problems;
 }
 

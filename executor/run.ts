@@ -211,6 +211,8 @@ export class Runner {
     firing?.begin();
     const job: RunJob = {
       account: decision.accountId,
+      // Its firings take their turn as another account's would: the account's own runs do not wait for them.
+      ...(firing?.isUnattended === true ? { share: `${decision.accountId} triggers` } : {}),
       key: keyId,
       code,
       cid,

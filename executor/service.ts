@@ -15,6 +15,7 @@ import type { AccountId, Hash32, KeyId } from "../protocol/ids";
 import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
 import { Callers } from "./access/callers";
 import { Chain, WrongChain } from "./chain/chain";
+import { EventLogs } from "./chain/eventLogs";
 import { Budgets } from "./budgets/budgets";
 import { LeaseRequests } from "./budgets/requests";
 import { BudgetReads } from "./chain/budgetReads";
@@ -120,7 +121,8 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const root = keyring.rootStatement(statementKey.publicKey);
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, root, pool);
   const leases = new LeaseRequests();
-  const triggers = openTriggers(config, { keyring, statementKey, chain, callers });
+  const logs = openEventLogs(config, undo);
+  const triggers = openTriggers(config, { keyring, statementKey, chain, callers, logs });
   const runner = new Runner({
     triggers,
     chain,
@@ -171,9 +173,15 @@ const receiptTerms = (
 
 function openTriggers(
   { limits, chainId }: Config,
-  parts: Pick<TriggersParts, "keyring" | "statementKey" | "callers" | "chain">,
+  parts: Pick<TriggersParts, "keyring" | "statementKey" | "callers" | "chain" | "logs">,
 ): Triggers {
-  return new Triggers({ ...parts, paramsBytes: limits.paramsBytes, chainId, nowMs: () => Date.now() });
+  return new Triggers({
+    ...parts,
+    paramsBytes: limits.paramsBytes,
+    chainId,
+    nowMs: () => Date.now(),
+    startedAtMs: Date.now(),
+  });
 }
 
 async function openCode(config: Config, dataDir: string, fetcher: Fetcher, undo: Undo): Promise<Code> {
@@ -200,6 +208,13 @@ function openChain(config: Config, undo: Undo): Chain {
   });
   undo.add(() => chain.close());
   return chain;
+}
+
+function openEventLogs(config: Config, undo: Undo): EventLogs {
+  const { RPC_URLS: rpcUrls, EVENT_RPC_URLS: others, RPC_QUORUM: quorum, RPC_TIMEOUT_MS: timeoutMs, chainId } = config;
+  const logs = new EventLogs({ chainId, rpcUrls, others, quorum, timeoutMs });
+  undo.add(() => logs.close());
+  return logs;
 }
 
 /**
@@ -374,8 +389,10 @@ function configDocumentOf(
     statementKey,
     root,
     rpcUrls: config.RPC_URLS,
+    eventChains: config.EVENT_RPC_URLS,
     rpcQuorum: config.RPC_QUORUM,
     maxHeadAgeSeconds: config.maxHeadAgeSeconds,
+    leaseConfirmations: config.leaseDepth.confirmations,
     identityIssuers: config.IDENTITY_ISSUERS,
     limits: { ...config.limits },
     prices: { ...config.prices },

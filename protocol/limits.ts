@@ -69,7 +69,7 @@ export const WEBHOOK_LIMITS = {
   waiting: 100_000,
   /** Messages that one request fetches where a webhook has no URL. */
   receivedAtOnce: 20,
-  /** `credit.low` is sent by the posting that takes the balance below this. */
+  /** `credit.low` is sent by the posting that takes the balance below this, unless the webhook states another level. */
   creditLowCents: 100,
   keyExpiringDays: 3,
 } as const;

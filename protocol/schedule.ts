@@ -13,6 +13,7 @@ export interface Timetable {
 }
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const FIVE_FIELDS = /^\S+( +\S+){4}$/;
 /** Parsed patterns: many triggers share one. */
 const parsed = new LRUCache<string, Cron>({ max: 2_000 });
@@ -57,7 +58,12 @@ function isTimeZone(name: string): boolean {
 
 /** The first due time after `afterMs`, in ms since 1970; undefined if there is none. */
 export function nextDue(timetable: Timetable, afterMs: number): number | undefined {
-  return cronOf(timetable).nextRun(new Date(afterMs))?.getTime();
+  const cron = cronOf(timetable);
+  // Of a day that its zone has left out the library gives the same moment again and again.
+  for (let from = afterMs; ; from += HOUR_MS) {
+    const due = cron.nextRun(new Date(from))?.getTime();
+    if (due === undefined || due > afterMs) return due;
+  }
 }
 
 /** Whether this moment is a due time. */

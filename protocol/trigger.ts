@@ -11,6 +11,16 @@ const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be 0x and 40 hex d
 const seconds = z.int().nonnegative();
 
 export const MISSED = ["skip", "once"] as const;
+export type Missed = (typeof MISSED)[number];
+
+/** Of logs and requests, which wait unless they are not wanted late. Absent means `once`: keys stay what they are. */
+const missedOf = (what: string) =>
+  z
+    .enum(MISSED)
+    .optional()
+    .meta({
+      description: `\`once\`, as if left out: ${what} fires also after a restart of the keyholder; \`skip\`: not.`,
+    });
 
 export const scheduleSchema = z
   .strictObject({
@@ -42,13 +52,17 @@ export type Schedule = z.output<typeof scheduleSchema>;
 const topic = z.union([hash32, z.null(), z.array(hash32).min(1).max(16)]);
 
 export const eventSchema = z.strictObject({
-  address: address.meta({ description: "The contract whose logs fire the trigger, on the account's chain." }),
+  address: address.meta({ description: "The contract whose logs fire the trigger." }),
+  chain_id: z.int().positive().optional().meta({
+    description: "Of the contract's chain, one that the service reads; left out: the account's chain.",
+  }),
   topics: z.array(topic).max(4).default([]).meta({
     description: "As in `eth_getLogs`: each a topic, a list of alternatives, or null for any.",
   }),
   confirmations: z.int().min(1).max(TRIGGER_LIMITS.confirmations).default(1).meta({
     description: "Blocks from the log's own to the newest, both counted, before it fires.",
   }),
+  missed: missedOf("a log of the last 24 hours"),
 });
 export type EventSettings = z.output<typeof eventSchema>;
 
@@ -65,6 +79,7 @@ export const hookSchema = z
     respond: z.boolean().default(false).meta({
       description: "true: the hook's answer waits for the run and contains its response.",
     }),
+    missed: missedOf("a request that waits"),
   })
   .check((ctx) => {
     const { verification, secret } = ctx.value;

@@ -34,17 +34,26 @@ const envelope = z.strictObject({
  * @throws KeywrightError `typed_data_…` or `signature_…`, naming the first error; `typed_data_too_large` (413) above
  * 4,096 bytes.
  */
-export function verifyTypedData(
-  input: unknown,
-  signature: unknown,
-  expected: { primaryType: PrimaryType; domain: TypedDataDomain; nowSeconds: number },
-): Address {
+export function verifyTypedData(input: unknown, signature: unknown, expected: ExpectedTypedData): Address {
+  const { address, digest } = claimedTypedData(input, expected);
+  requireSignature(digest, signature, address);
+  return address;
+}
+
+export interface ExpectedTypedData {
+  readonly primaryType: PrimaryType;
+  readonly domain: TypedDataDomain;
+  readonly nowSeconds: number;
+}
+
+/** What an envelope says, unsigned: who is to have signed which digest. Errors as `verifyTypedData`. */
+export function claimedTypedData(input: unknown, expected: ExpectedTypedData): { address: Address; digest: string } {
   const typedData = parseEnvelope(input);
   requireCanonicalTypes(typedData, typeNames(input), expected.primaryType);
   requireDomain(typedData, expected.domain);
   const address = requireMessage(typedData, expected.nowSeconds);
-  requireSignature(typedData, expected.primaryType, signature, address);
-  return address;
+  const types = { [expected.primaryType]: [...MESSAGE_FIELDS] };
+  return { address, digest: TypedDataEncoder.hash(typedData.domain, types, { ...typedData.message, address }) };
 }
 
 function parseEnvelope(input: unknown): TypedData {
@@ -132,7 +141,8 @@ export const isLowS = (signature: string): boolean => BigInt(`0x${signature.slic
 export const withUsualV = (signature: string): string =>
   signature.slice(0, 130) + (V_BY_PARITY[signature.slice(130)] ?? signature.slice(130));
 
-function requireSignature(typedData: TypedData, primaryType: PrimaryType, given: unknown, address: Address): void {
+/** That the address signed the digest by plain ECDSA. Throws KeywrightError `signature_…`. */
+export function requireSignature(digest: string, given: unknown, address: Address): void {
   if (typeof given !== "string" || !SIGNATURE.test(given)) {
     throw new KeywrightError("signature_malformed", "signature must be 0x and 130 hex digits (65 bytes).");
   }
@@ -142,23 +152,13 @@ function requireSignature(typedData: TypedData, primaryType: PrimaryType, given:
     throw new KeywrightError("signature_malformed", "the signature's last byte (v) must be 27 or 28, or 0 or 1.");
   if (!isLowS(signature))
     throw new KeywrightError("signature_malformed", "the signature's s must be in the lower half of the order.");
-  if (recover(typedData, primaryType, signature, address) !== address) {
+  if (recover(digest, signature) !== address) {
     throw new KeywrightError("signature_mismatch", `the signature does not recover to ${address}.`);
   }
 }
 
-function recover(
-  typedData: TypedData,
-  primaryType: PrimaryType,
-  signature: string,
-  address: Address,
-): string | undefined {
+function recover(digest: string, signature: string): string | undefined {
   try {
-    const digest = TypedDataEncoder.hash(
-      typedData.domain,
-      { [primaryType]: [...MESSAGE_FIELDS] },
-      { ...typedData.message, address },
-    );
     return recoverAddress(digest, Signature.from(signature));
   } catch {
     return undefined;

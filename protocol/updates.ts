@@ -26,6 +26,16 @@ export interface UsageKeyFields extends NameAndDescription {
   readonly balance?: U64 | undefined;
 }
 
+/** The scopes of a key that runs actions, and does nothing else. */
+export const RUNS_ONLY = {
+  can_create_groups: false,
+  can_delete_groups: false,
+  can_create_pkps: false,
+  manage_ipfs_ids_in_groups: [],
+  add_pkp_to_groups: [],
+  remove_pkp_from_groups: [],
+};
+
 /** Expiry and spending cap of a key; 0 means none. */
 export interface UsageKeyTerms {
   readonly expiration: U64;

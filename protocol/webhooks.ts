@@ -40,9 +40,10 @@ export const WEBHOOK_EVENTS = {
   "write.confirmed": "A write was executed.",
   "write.failed": "A write failed or expired.",
   "payment.credited": "A payment was credited.",
-  "credit.low": "A posting took the credit below the threshold.",
+  "credit.low": "A posting took the balance below the webhook's level.",
   "key.expiring": "A usage key expires within three days.",
-  "trigger.paused": "A trigger was paused after failing again and again; `reason` says how.",
+  "trigger.paused":
+    "The service paused a trigger, which failed again and again or has too many firings waiting: see `reason`.",
   "webhook.off": "Another webhook of the account was switched off after failing for three days.",
   "webhook.test": "Sent by `test`, to that webhook alone.",
 } as const;

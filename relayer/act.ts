@@ -10,6 +10,8 @@ export type End = "nothing" | "done" | "unknown";
  * thrown errors.
  */
 export class Act {
+  /** Of the run that was made; stored with the answer. */
+  receipt: string | undefined;
   #end: End;
 
   /**

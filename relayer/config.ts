@@ -5,6 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { eventChainsSchema, type EventChains } from "../protocol/eventChains";
 import { deploymentSettings, type DeploymentSettings } from "../protocol/deployment";
 import type { ChainTuning } from "./chain";
 import { parseAddress } from "../protocol/ids";
@@ -45,6 +46,9 @@ const environment = z.object({
     .transform((urls) => urls.split(",").map((url) => url.trim()))
     .pipe(z.array(z.url({ protocol: /^https?$/ })).min(1))
     .describe("RPC endpoints of the chain, separated by commas, in order of preference"),
+  EVENT_RPC_URLS: eventChainsSchema.describe(
+    "further chains whose logs may fire triggers, with endpoints as for the executor: 10=https://…,https://… 8453=…",
+  ),
   DEPLOYMENT_FILE: optionalText.describe("deployments/<network>.json; gives CHAIN_ID and CONTRACT_ADDRESS"),
   CHAIN_ID: whole(1, Number.MAX_SAFE_INTEGER).optional().describe("id of the chain"),
   CONTRACT_ADDRESS: z
@@ -119,7 +123,10 @@ const environment = z.object({
   RUN_RECORDS_DAYS: whole(1, 3_650).default(90).describe("days that records of runs (list_runs, usage) are kept"),
   DETAIL_DAYS: whole(1, 3_650)
     .default(7)
-    .describe("days that the bytes of final writes and closed reservations are kept; the ledger is kept permanently"),
+    .describe(
+      "days that the bytes of final writes, closed reservations and messages of failed runs are kept; the ledger is " +
+        "kept permanently",
+    ),
   SHARED_CODE_MIB: whole(0, 1_000_000)
     .refine((mib) => mib === 0 || mib >= 1_024, "must be 0 or at least 1024")
     .default(4_096)
@@ -153,6 +160,8 @@ export interface Config extends DeploymentSettings {
   readonly metricsPort: number;
   readonly logLevel: string;
   readonly rpcUrls: readonly string[];
+  /** Further chains whose logs fire triggers. */
+  readonly eventChains: EventChains;
   readonly executorSocket: string;
   readonly databaseUrl: string | undefined;
   /** Secret. */
@@ -222,6 +231,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     metricsPort: values.METRICS_PORT,
     logLevel: values.LOG_LEVEL,
     rpcUrls: values.RPC_URLS,
+    eventChains: values.EVENT_RPC_URLS,
     executorSocket: values.EXECUTOR_SOCKET,
     databaseUrl: values.DATABASE_URL,
     addressHashKey: values.ADDRESS_HASH_KEY ?? values.DATABASE_URL ?? "embedded store",

@@ -103,9 +103,11 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
 
   const executorInfo = cachedInfo(executor);
   const { db } = store;
-  const triggerNeeds = { db, instanceId: instance.id, executor, executorInfo, credits, chain, metrics };
+  const { chainId, eventChains } = config;
+  const onChain = { chain, chainId, eventChains };
+  const triggerNeeds = { db, instanceId: instance.id, executor, executorInfo, credits, metrics, ...onChain };
   const triggers = await startTriggers(triggerNeeds, log, running);
-  const { serviceName, chainId } = config;
+  const { serviceName } = config;
   const typedDataDomain = { name: domainName(serviceName), version: TYPED_DATA_VERSION, chainId } as const;
   const app = createApp({
     handlers: createHandlers(
@@ -152,9 +154,8 @@ async function startTriggers(
   log: Logger,
   running: Running,
 ): Promise<HandlerDeps["triggers"]> {
-  const { triggers, engine } = await openTriggers({ ...needs, log: log.child({ component: "triggers" }) });
-  engine.start();
-  running.add("triggers", () => engine.stop());
+  const { triggers, stop } = await openTriggers({ ...needs, log: log.child({ component: "triggers" }) });
+  running.add("triggers", stop);
   return triggers;
 }
 
@@ -271,7 +272,7 @@ function chainOptions(
       onBegin: (submissionIds, trx) => credits.reservations.bindWrites(submissionIds, trx),
       onOutcome: async (outcomes, trx) => {
         await credits.reservations.endWrites(outcomes, trx);
-        for (const { charged } of outcomes) metrics.countOutcome(charged);
+        for (const { charged, isUndone } of outcomes) if (isUndone !== true) metrics.countOutcome(charged);
       },
       onAbandon: (submissionId) => credits.reservations.abandonWrite(submissionId),
     },

@@ -5,6 +5,7 @@ import { ZERO_ADDRESS, actionHashOf, parseAddress, type AccountId, type Cid, typ
 import { isFreeRun } from "../protocol/runPrice";
 import type { Credits } from "./credits";
 import type { RunRecord } from "./credits/types";
+import { storable } from "./store/values";
 
 /** Who ran. */
 export interface RanBy {
@@ -40,8 +41,14 @@ function recordOf(by: RanBy, { cid, error, usage, pkpsUsed, receipt }: ExecutorA
     outcome: error?.code ?? "succeeded",
     pkpsUsed: pkpsUsed.map((pkp) => parseAddress(pkp) ?? ZERO_ADDRESS),
     receiptSha256: createHash("sha256").update(receipt, "ascii").digest("hex"),
+    ...(error === undefined ? {} : { errorMessage: messageOf(error) }),
   };
 }
+
+const MESSAGE_CHARS = 500;
+
+/** What is stored of an error's message. The guest wrote it: it has passed the keyholder's search for private keys. */
+export const messageOf = ({ message }: { readonly message: string }): string => storable(message, MESSAGE_CHARS);
 
 /** Milliseconds to three decimal places, as in every response. */
 export const thousandths = (ms: number): number => Math.round(ms * 1000) / 1000;

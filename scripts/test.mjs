@@ -39,9 +39,11 @@ const needing = readdirSync(join(root, "test"), { recursive: true })
   .filter((file) => file.endsWith(".test.ts") && !file.startsWith("system"))
   .map((file) => join("test", file))
   .filter((file) => readFileSync(join(root, file), "utf8").includes('support/needs"'));
-/** Those, and tests that run otherwise where bubblewrap is. */
+/** Those, and tests of actions' processes, which run otherwise where bubblewrap is. */
 const ISOLATED = [
-  "test/executor/@(sandbox|attacks|fetcher)/**/*.test.ts",
+  "test/executor/sandbox/!(curveExamples|docs|frames|fromLit|priority|tripwire).test.ts",
+  "test/executor/attacks/!(absurdBlock|burnedGas|concurrentOps|freeRuns|manyFields|typedDataLattice).test.ts",
+  "test/executor/fetcher/!(addresses).test.ts",
   "test/executor/@(run|memory).test.ts",
   "test/e2e/hostileActions.test.ts",
   ...needing,

@@ -2,7 +2,7 @@
  * The snippets of docs/chain-secured.md for an owner that is a Safe, in one piece: test/e2e/documentation.test.ts runs
  * it and compares it with the page.
  */
-import { Wallet, type Provider } from "ethers";
+import { Wallet, concat, type Provider } from "ethers";
 import { createChainSecuredClient, createClient, type SafeBatchFile, type UsageKeyPermissions } from "..";
 
 /** Delivers a file to the Safe's signers and resolves once it is executed. */
@@ -52,6 +52,23 @@ export async function ownerIsSafe(
   const { to, value, data } = owner.transaction(revoke);
   // end
   return { bot, pkp: pkp.wallet_address, ownerAddress, wallet_count, single: { to, value, data } };
+}
+
+/** @param seats owners of the Safe, as many as its threshold wants */
+export async function asTheSafe(baseUrl: string, delegate: Wallet, safe: string, seats: readonly Wallet[]) {
+  // snippet: sign
+  const types = { SafeMessage: [{ name: "message", type: "bytes" }] };
+  const owner = await createChainSecuredClient({
+    ...{ baseUrl, signer: delegate, owner: safe },
+    ownerSignature: async (message, chainId) => {
+      const domain = { chainId, verifyingContract: safe };
+      const byAddress = seats.toSorted((a, b) => (BigInt(a.address) < BigInt(b.address) ? -1 : 1));
+      return concat(await Promise.all(byAddress.map((seat) => seat.signTypedData(domain, types, { message }))));
+    },
+  });
+  const webhooks = await owner.listWebhooks();
+  // end
+  return webhooks;
 }
 
 export async function handOver(baseUrl: string, accountKey: string, safe: string): Promise<void> {

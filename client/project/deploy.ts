@@ -4,6 +4,7 @@
  */
 import { actionHashOf, type Cid } from "../../protocol/ids";
 import { parseCid } from "../../protocol/cidText";
+import { RUNS_ONLY } from "../../protocol/updates";
 import { everyItem } from "../api";
 import type { Connection } from "../cli/connection";
 import { WrongUse } from "../cli/failure";
@@ -219,12 +220,7 @@ function keySteps({ call, project, state }: Parts): Step[] {
       const fields = (made: Made): object => ({
         name,
         description,
-        can_create_groups: false,
-        can_delete_groups: false,
-        can_create_pkps: false,
-        manage_ipfs_ids_in_groups: [],
-        add_pkp_to_groups: [],
-        remove_pkp_from_groups: [],
+        ...RUNS_ONLY,
         execute_in_groups: execute.map((group) => made.groups.get(group) ?? ""),
         balance,
         expiration,

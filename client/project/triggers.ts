@@ -60,8 +60,8 @@ function isSame(known: Known, { params, schedule, event, hook }: Wanted, cid: st
   const shown = (
     one: Pick<Known, "schedule" | "event" | "hook"> | Pick<Wanted, "schedule" | "event" | "hook">,
   ): unknown => {
-    const { verification, respond } = one.hook ?? {};
-    return canonicalize({ schedule: one.schedule, event: one.event, ...defined({ verification, respond }) });
+    const { verification, respond, missed } = one.hook ?? {};
+    return canonicalize({ schedule: one.schedule, event: one.event, ...defined({ verification, respond, missed }) });
   };
   return (
     known.action_ipfs_cid === cid &&

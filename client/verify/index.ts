@@ -26,6 +26,7 @@ export {
 } from "./types";
 export { arePublicKeysAttested } from "./publicKeys";
 export { verifyReceipt, type ReceiptClaims, type ReceiptSubjects } from "./receipt";
+export { verifyTriggerStatement, type MintedFor } from "./trigger";
 export { type Recording } from "./recording";
 export { type Collateral } from "./signature";
 export { type Measurements } from "./steps";

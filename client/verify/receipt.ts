@@ -29,7 +29,7 @@ export async function verifyReceipt(
   const { statement_key: statementKey, key_namespace: namespace } = config;
   if (typeof statementKey !== "string" || !/^0x[0-9a-f]{64}$/.test(statementKey))
     throw new Malformed("the config document names no statement key");
-  const payload = await signedPayload(receipt, statementKey);
+  const payload = await signedPayload(receipt, statementKey, RECEIPT_TYPE, "receipt");
   const parsed = receiptClaimsSchema.safeParse(jsonOf(payload, "the receipt's payload"));
   if (!parsed.success) throw new Malformed(`the receipt has the wrong form at ${pathOf(parsed.error)}`);
   const claims = parsed.data;
@@ -42,21 +42,22 @@ export async function verifyReceipt(
   return claims;
 }
 
-async function signedPayload(receipt: string, statementKey: string): Promise<string> {
+/** What the statement key has signed as a text of this type. @throws Malformed */
+export async function signedPayload(text: string, statementKey: string, type: string, name: string): Promise<string> {
   // Of two texts that decode to the same bytes, only one is the receipt: its hash is what the service recorded.
-  if (!receiptText.safeParse(receipt).success || !receipt.split(".").every(isCanonical))
-    throw new Malformed("the receipt is not a compact JWS");
+  if (!receiptText.safeParse(text).success || !text.split(".").every(isCanonical))
+    throw new Malformed(`the ${name} is not a compact JWS`);
   const x = Buffer.from(statementKey.slice(2), "hex").toString("base64url");
   const key = await importJWK({ kty: "OKP", crv: "Ed25519", x }, "EdDSA");
-  const { payload, protectedHeader } = await compactVerify(receipt, key, { algorithms: ["EdDSA"] }).catch(
+  const { payload, protectedHeader } = await compactVerify(text, key, { algorithms: ["EdDSA"] }).catch(
     (error: unknown) => {
       throw error instanceof errors.JOSEError
-        ? new Malformed("the service's statement key did not sign this receipt")
+        ? new Malformed(`the service's statement key did not sign this ${name}`)
         : error;
     },
   );
-  if (protectedHeader.typ !== RECEIPT_TYPE || protectedHeader.kid !== statementKey)
-    throw new Malformed("the signed text is not a receipt of this service");
+  if (protectedHeader.typ !== type || protectedHeader.kid !== statementKey)
+    throw new Malformed(`the signed text is not a ${name} of this service`);
   return Buffer.from(payload).toString("utf8");
 }
 

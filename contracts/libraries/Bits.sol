@@ -42,11 +42,6 @@ library Bits {
         return (set.words[number / set.width] >> (number % set.width)) & 1 != 0;
     }
 
-    /// @dev Removes the numbers of another set with at least as many words.
-    function subtract(NumberSet memory set, NumberSet memory other) internal pure {
-        for (uint256 i = 0; i < set.words.length; i++) set.words[i] &= ~other.words[i];
-    }
-
     /// @dev How many numbers a set has.
     function size(NumberSet memory set) internal pure returns (uint256 total) {
         for (uint256 i = 0; i < set.words.length; i++) total += count(set.words[i]);

@@ -14,6 +14,7 @@ interface Entry {
 }
 
 const SHOWN = 12;
+const REFUSED = { name: "Why was it refused?", to: "/why" };
 
 export function Palette({ onClose }: { readonly onClose: () => void }): ReactNode {
   const [text, setText] = useState("");
@@ -81,7 +82,7 @@ function useEntries(): readonly Entry[] {
   const keys = useUsageKeys().items;
   return useMemo(
     () => [
-      ...PLACES.map(({ name, to }) => ({ kind: "Screen", name, to })),
+      ...[...PLACES, REFUSED].map(({ name, to }) => ({ kind: "Screen", name, to })),
       ...pkps.map(({ name, wallet_address: address }) => ({
         kind: "PKP",
         name: name || short(address),

@@ -8,7 +8,8 @@ import { wordsOf } from "../parts/failures";
 import { Icon } from "../parts/icons";
 import { UnstoredSecrets } from "../parts/UnstoredSecrets";
 import { endAttempt, type SecretAttempt } from "../session/attempts";
-import type { UsageKeyPermissions } from "../../client";
+import { createClient, type UsageKeyPermissions } from "../../client";
+import { ORIGIN } from "../session/origin";
 import { openClient, useSession, useSessions } from "../session/context";
 import { useSecrets } from "../session/secrets";
 import { usageKeySecret } from "../screens/usageKeys/secret";
@@ -255,13 +256,16 @@ function ConnectionNotice(): ReactNode {
   );
 }
 
+/** Its question is repeated soon enough: a state is told at once, not after several attempts. */
+const stateClient = createClient({ ...ORIGIN, retries: 0 });
+
 /** What keeps the service from working as usual, and what to do about it; nothing when all is well. */
 function ServiceState({ isOverview }: { readonly isOverview: boolean }): ReactNode {
   const session = useSession();
   const { data } = useQuery({
     queryKey: ["ready"],
     queryFn: () =>
-      openClient.ready().then(
+      stateClient.ready().then(
         () => "",
         (error: unknown) => wordsOf(error),
       ),

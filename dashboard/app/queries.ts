@@ -62,22 +62,29 @@ const PAGE = 1_000;
 const CHAIN_PAGE = 500;
 const CHAIN_KEYS = 200;
 
+interface ListOptions {
+  readonly chainPage?: number;
+  /** False: what another screen has loaded of it, and no request. */
+  readonly enabled?: boolean;
+}
+
 /** Loads all pages of a list in sequence; the first shows while the rest load. */
 function useList<Item>(
   name: Touched,
   read: (query: PageQuery) => Promise<Page<Item>>,
-  chainPage = CHAIN_PAGE,
+  { chainPage = CHAIN_PAGE, enabled = true }: ListOptions = {},
 ): Listed<Item> {
   const size = useSession().kind === "key" ? PAGE : chainPage;
   const { data, hasNextPage, isFetchingNextPage, fetchNextPage, isLoading, error } = useInfiniteQuery({
     queryKey: ["list", name],
+    enabled,
     initialPageParam: 0,
     queryFn: ({ pageParam }) => read({ page_number: pageParam, page_size: size }),
     getNextPageParam: (last, all) => (last.items.length < size ? undefined : all.length),
   });
   useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage && error === null) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage, error]);
+    if (enabled && hasNextPage && !isFetchingNextPage && error === null) void fetchNextPage();
+  }, [enabled, hasNextPage, isFetchingNextPage, fetchNextPage, error]);
   const items = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   return { items, total: data?.pages[0]?.total ?? 0, isLoading, isComplete: !isLoading && !hasNextPage, error };
 }
@@ -92,21 +99,21 @@ export function useAccount() {
   });
 }
 
-export function useGroups(): Listed<Group> {
+export function useGroups(options: ListOptions = {}): Listed<Group> {
   const session = useSession();
-  return useList("groups", (query) => readerOf(session).listGroups(query));
+  return useList("groups", (query) => readerOf(session).listGroups(query), options);
 }
 export function useActions(): Listed<Action> {
   const session = useSession();
   return useList("actions", (query) => readerOf(session).listActions(query));
 }
-export function usePkps(): Listed<Pkp> {
+export function usePkps(options: ListOptions = {}): Listed<Pkp> {
   const session = useSession();
-  return useList("pkps", (query) => readerOf(session).listWallets(query));
+  return useList("pkps", (query) => readerOf(session).listWallets(query), options);
 }
 export function useUsageKeys(): Listed<UsageKey> {
   const session = useSession();
-  return useList<UsageKey>("keys", (query) => readerOf(session).listApiKeys(query), CHAIN_KEYS);
+  return useList<UsageKey>("keys", (query) => readerOf(session).listApiKeys(query), { chainPage: CHAIN_KEYS });
 }
 
 export interface Members {

@@ -17,6 +17,11 @@ const at = <const Path extends string>(path: Path, component: () => ReactNode) =
 const later = <Name extends string>(load: () => Promise<Record<Name, () => ReactNode>>, name: Name) =>
   lazyRouteComponent(load, name) as unknown as () => ReactNode;
 
+/** A question that a link can ask: a key's hash, a CID and a PKP's address. */
+type WhyAsked = Partial<Record<"key" | "action" | "pkp", string>>;
+const textIn = (search: Record<string, unknown>, name: keyof WhyAsked): WhyAsked =>
+  typeof search[name] === "string" ? { [name]: search[name] } : {};
+
 /** Each screen but the first is loaded when opened. Hash routing, so that the server serves one page only. */
 const routeTree = root.addChildren([
   at("/", Overview),
@@ -72,6 +77,16 @@ const routeTree = root.addChildren([
     "/activity/$run",
     later(() => import("../screens/activity/RunPage"), "RunPage"),
   ),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/why",
+    validateSearch: (search: Record<string, unknown>): WhyAsked => ({
+      ...textIn(search, "key"),
+      ...textIn(search, "action"),
+      ...textIn(search, "pkp"),
+    }),
+    component: later(() => import("../screens/activity/Explain"), "Explain"),
+  }),
   at(
     "/credit",
     later(() => import("../screens/credit/Credit"), "Credit"),

@@ -3,7 +3,18 @@
  * transaction or one file.
  */
 import { useQueryClient } from "@tanstack/react-query";
-import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import {
+  createContext,
+  lazy,
+  Suspense,
+  useCallback,
+  useContext,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  type ReactNode,
+} from "react";
 import { isTouched, readAgain, type Touched } from "../app/queries";
 import { ClientError } from "../../client";
 import { useMessages } from "../parts/Messages";
@@ -11,8 +22,10 @@ import { useSession } from "../session/context";
 import type { Session } from "../session/types";
 import { attemptKey, endAttempt } from "../session/attempts";
 import { attemptName, type Change, type Collected, type Outcome } from "./change";
-import { CollectedBar } from "./CollectedBar";
-import { Review } from "./Review";
+
+// Only a wallet reviews and collects.
+const CollectedBar = lazy(async () => ({ default: (await import("./CollectedBar")).CollectedBar }));
+const Review = lazy(async () => ({ default: (await import("./Review")).Review }));
 
 interface Changes {
   perform<R extends object>(change: Change<R>): Promise<Outcome<R>>;
@@ -56,27 +69,29 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   return (
     <Context value={value}>
       {children}
-      {session.kind === "wallet" && asked !== undefined && (
-        <Review
-          key={asked.change.title + String(nextId.current)}
-          session={session}
-          change={asked.change}
-          onOutcome={settle}
-          onCollect={(write) => {
-            const { title, words } = asked.change;
-            setCollected((now) => [...now, { id: (nextId.current += 1), title, words, write }]);
-          }}
-        />
-      )}
-      {session.kind === "wallet" && collected.length > 0 && (
-        <CollectedBar
-          session={session}
-          collected={collected}
-          onRemove={(id) => setCollected((now) => now.filter((one) => one.id !== id))}
-          onClear={() => setCollected([])}
-          onSent={() => void refresh()}
-        />
-      )}
+      <Suspense fallback={null}>
+        {session.kind === "wallet" && asked !== undefined && (
+          <Review
+            key={asked.change.title + String(nextId.current)}
+            session={session}
+            change={asked.change}
+            onOutcome={settle}
+            onCollect={(write) => {
+              const { title, words } = asked.change;
+              setCollected((now) => [...now, { id: (nextId.current += 1), title, words, write }]);
+            }}
+          />
+        )}
+        {session.kind === "wallet" && collected.length > 0 && (
+          <CollectedBar
+            session={session}
+            collected={collected}
+            onRemove={(id) => setCollected((now) => now.filter((one) => one.id !== id))}
+            onClear={() => setCollected([])}
+            onSent={() => void refresh()}
+          />
+        )}
+      </Suspense>
     </Context>
   );
 }

@@ -16,6 +16,9 @@ interface Props {
   readonly children: ReactNode;
 }
 
+/** Typing may begin at once; without such a field the first control gets the focus. */
+const FIRST_FIELD = "input:not([type=checkbox], [type=radio]), textarea";
+
 /** A modal dialog that traps the focus, makes the background inert and closes on Escape. */
 export function Dialog({ open, onClose, title, about, wide = false, closable = true, children }: Props): ReactNode {
   const before = useRef<Element | null>(null);
@@ -26,7 +29,13 @@ export function Dialog({ open, onClose, title, about, wide = false, closable = t
         <Radix.Overlay className="scrim fade-in" />
         <Radix.Content
           className={`dialog fade-in stack ${wide ? "wide" : ""}`}
-          onOpenAutoFocus={() => (before.current = document.activeElement)}
+          onOpenAutoFocus={(event) => {
+            before.current = document.activeElement;
+            const field = (event.target as HTMLElement).querySelector<HTMLElement>(FIRST_FIELD);
+            if (field === null) return;
+            event.preventDefault();
+            field.focus();
+          }}
           onCloseAutoFocus={(event) => {
             event.preventDefault();
             if (before.current instanceof HTMLElement) before.current.focus();

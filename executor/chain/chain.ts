@@ -13,10 +13,8 @@ import {
 } from "../../protocol/decision";
 import { ZERO_HASH, parseAddress } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, Hash32, KeyId, PkpId } from "../../protocol/ids";
-import { KeywrightError } from "../../protocol/errors";
-import { topicsMatch, type EventSettings } from "../../protocol/trigger";
 import { agreed, unavailable, type Ask, type AtBlock } from "./quorum";
-import { RpcEndpoint, RpcFailure, type BlockTag, type LogFilter } from "./rpc";
+import { RpcEndpoint, RpcFailure, type BlockTag } from "./rpc";
 
 export interface ChainOptions {
   readonly rpcUrls: readonly string[];
@@ -165,34 +163,6 @@ export class Chain {
     return hash;
   }
 
-  /**
-   * The log that the transaction has at this place among its logs that fit the filter, in a block that is canonical and
-   * has the confirmations that the filter asks for.
-   * @throws KeywrightError `log_not_found`, also when too few endpoints have it.
-   */
-  async logAt(
-    filter: LogFilter & { readonly confirmations: number; readonly topics: EventSettings["topics"] },
-    { blockNumber, blockHash, transactionHash, place }: LogPlace,
-  ): Promise<ChainLog> {
-    const block = BigInt(blockNumber);
-    const ask = async (endpoint: RpcEndpoint): Promise<AtBlock & { log: ChainLog }> => {
-      const logs = await endpoint.logsOf(filter, block, blockHash.toLowerCase(), filter.confirmations);
-      const found = logs.filter(
-        (log) =>
-          log.blockHash.toLowerCase() === blockHash.toLowerCase() &&
-          log.address.toLowerCase() === filter.address.toLowerCase() &&
-          log.transactionHash.toLowerCase() === transactionHash.toLowerCase() &&
-          topicsMatch(filter.topics, log.topics),
-      );
-      const log = found.sort((one, other) => Number(one.logIndex) - Number(other.logIndex))[place];
-      if (log === undefined) throw new RpcFailure("the block has no such log");
-      const { address, topics, data, logIndex } = log;
-      return { blockNumber: block, log: { address, topics, data, logIndex: Number(logIndex) } };
-    };
-    const read = agreed(this.#endpoints, this.#options.quorum, ask);
-    return (await read.catch(noSuchLog)).log;
-  }
-
   /** The contract's trusted forwarder. Cached: it is immutable. @throws KeywrightError `chain_unavailable`. */
   async forwarder(): Promise<Address> {
     return (this.#forwarder ??= addressOfWord(await this.#immutable(TRUSTED_FORWARDER_CALL, "forwarder")));
@@ -328,25 +298,6 @@ export class Chain {
       );
     }
   }
-}
-
-interface LogPlace {
-  readonly blockNumber: number;
-  readonly blockHash: string;
-  readonly transactionHash: string;
-  readonly place: number;
-}
-
-export interface ChainLog {
-  readonly address: string;
-  readonly topics: readonly string[];
-  readonly data: string;
-  readonly logIndex: number;
-}
-
-function noSuchLog(error: unknown): never {
-  const detail = "Too few endpoints have this log in a canonical block with the trigger's confirmations.";
-  throw new KeywrightError("log_not_found", detail, {}, { cause: error, retryAfterSeconds: 2 });
 }
 
 function addressOfWord(word: string): Address {

@@ -100,15 +100,20 @@ export class RpcEndpoint {
     throw new RpcFailure("the endpoint's answer to eth_getLogs is no list of logs");
   }
 
-  /** Logs of the canonical block with this number and hash, which `depth` blocks end with. Throws RpcFailure. */
-  async logsOf(filter: LogFilter, block: bigint, blockHash: string, depth: number): Promise<readonly RpcLog[]> {
-    const [{ hash }, { number: newest }] = await Promise.all([this.#block(block), this.#block("latest")]);
+  /** Logs and Unix time of the canonical block of this number and hash, `depth` deep. Throws RpcFailure. */
+  async logsOf(
+    filter: LogFilter,
+    block: bigint,
+    blockHash: string,
+    depth: number,
+  ): Promise<{ readonly logs: readonly RpcLog[]; readonly seconds: number }> {
+    const [{ hash, timestamp }, { number: newest }] = await Promise.all([this.#block(block), this.#block("latest")]);
     if (hash !== blockHash) throw new RpcFailure("the endpoint has another block of this number");
     if (BigInt(newest) - block + 1n < BigInt(depth)) throw new RpcFailure("the block has too few confirmations");
     const { address, topics } = filter;
     const logs = z.array(logSchema).safeParse(await this.#send("eth_getLogs", [{ blockHash, address, topics }]));
     if (!logs.success) throw new RpcFailure("the endpoint's answer to eth_getLogs is no list of logs");
-    return logs.data;
+    return { logs: logs.data, seconds: Number(timestamp) };
   }
 
   async #block(block: BlockTag): Promise<z.infer<typeof blockSchema>> {

@@ -212,7 +212,10 @@ class RunOps {
         throw denied(`the account's owner has denied ${op} with this PKP`);
       return { account: accountId, path: derivationPath, actionByName };
     } catch (error) {
-      if (error instanceof KeywrightError && error.retryable) this.#decisions.delete(pkpId);
+      if (!(error instanceof KeywrightError)) throw error;
+      // Names the PKP, so that a record of the run tells which one lacked the permission.
+      if (!error.retryable) throw denied(`${error.detail} PKP: ${pkpId}`);
+      this.#decisions.delete(pkpId);
       throw error;
     }
   }

@@ -187,7 +187,7 @@ class Pool implements SandboxPool {
     for (const signal of [job.signal, job.left]) signal?.addEventListener("abort", onAbort, { once: true });
     this.#queued.add(queued);
     try {
-      return await inScope(job.account, queued.signal, (scope) => this.#serve(job, scope, queued));
+      return await inScope(shareOf(job), queued.signal, (scope) => this.#serve(job, scope, queued));
     } catch (error) {
       // Preempted before any code ran.
       throw error instanceof Preempted ? new Crowded(1) : error;
@@ -403,6 +403,8 @@ class Pool implements SandboxPool {
     return worker;
   }
 }
+
+const shareOf = ({ share, account }: RunJob): string => share ?? account;
 
 /**
  * A child serves one account, key and CID only: code that survives a run through an engine flaw must not act with other

@@ -51,6 +51,8 @@ export type OpHandler = (call: OpCall) => Promise<OpAnswer>;
 export interface RunJob {
   /** Opaque id of the account, for fair shares and child affinity. */
   account: string;
+  /** Whose share its places count for, where it is not the account's. */
+  share?: string;
   /** Opaque id of the key that starts the run: a warm child belongs to one account, key and CID. */
   key: string;
   code: string;

@@ -3,6 +3,7 @@
  * over its hash binds the running service to it. It must not contain secrets: of RPC and gateway URLs it shows only the
  * host.
  */
+import type { EventChains } from "../../protocol/eventChains";
 import type { Address, Hash32 } from "../../protocol/ids";
 import type { RootStatement } from "../../protocol/rootKey";
 import { defined } from "../../protocol/defined";
@@ -19,10 +20,14 @@ export interface ConfigFacts {
   /** Which root derives the keys, and its word for the statement key. */
   root: RootStatement;
   rpcUrls: readonly string[];
+  /** Of further chains whose logs fire triggers. */
+  eventChains?: EventChains;
   /** How many endpoints must agree on a read. */
   rpcQuorum: number;
   /** 0 = not checked (development chain). */
   maxHeadAgeSeconds: number;
+  /** How deep in the chain a lease must be before anything is spent of it: budgets hold up to reorganizations of it. */
+  leaseConfirmations: number;
   identityIssuers: readonly { issuer: string; jwksUrl: string; audience: string }[];
   limits: Readonly<Record<string, number>>;
   prices: Readonly<Record<string, number>>;
@@ -49,7 +54,11 @@ export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
     key_namespace: facts.keyNamespace,
     statement_key: facts.statementKey,
     root: { ...facts.root },
-    rpc: { hosts: facts.rpcUrls.map(hostOf), quorum: facts.rpcQuorum, max_head_age_seconds: facts.maxHeadAgeSeconds },
+    rpc: {
+      ...{ hosts: facts.rpcUrls.map(hostOf), quorum: facts.rpcQuorum, max_head_age_seconds: facts.maxHeadAgeSeconds },
+      ...eventHosts(facts.eventChains),
+    },
+    budgets: { lease_confirmations: facts.leaseConfirmations },
     identity_issuers: facts.identityIssuers.map(({ issuer, jwksUrl, audience }) => ({
       issuer,
       jwks_url: jwksUrl,
@@ -62,6 +71,11 @@ export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
     ...defined({ packages: facts.packages }),
     ...codeSources(facts),
   };
+}
+
+function eventHosts(chains: EventChains = new Map()): ConfigDocument {
+  if (chains.size === 0) return {};
+  return { event_hosts: Object.fromEntries([...chains].map(([id, urls]) => [id, urls.map(hostOf)])) };
 }
 
 function codeSources(facts: ConfigFacts): ConfigDocument {

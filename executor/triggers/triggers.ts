@@ -20,7 +20,6 @@ import {
 } from "../../protocol/ids";
 import type { Cid } from "../../protocol/ids";
 import { parseJson } from "../../protocol/json";
-import { TRIGGER_LIMITS } from "../../protocol/limits";
 import {
   TRIGGER_STATEMENT_TYPE,
   definitionSchema,
@@ -50,18 +49,19 @@ export interface Firing extends Checked {
   /** JSON text: what the action receives. */
   readonly params: string;
   readonly triggerId: string;
+  /** Nobody waits for its end. */
+  readonly isUnattended: boolean;
   /** Call when the run begins. @throws KeywrightError `already_ran`. */
   begin(): void;
   /** Nothing ran after all. */
   cameToNothing(): void;
 }
 
-const HOUR_MS = 3_600_000;
 const PATH_RANDOM_BYTES = 15;
 
 export class Triggers {
   readonly #parts: TriggersParts;
-  readonly #once = new Once(TRIGGER_LIMITS.waitHours * HOUR_MS);
+  readonly #once = new Once();
 
   constructor(parts: TriggersParts) {
     this.#parts = parts;
@@ -100,10 +100,11 @@ export class Triggers {
     const { id, settings } = this.#open(account, sealed);
     if (!("hook" in settings)) throw new KeywrightError("trigger_not_found", "This trigger is no hook.");
     const bytes = Buffer.from(body, "base64");
-    const nowSeconds = Math.floor(this.#parts.nowMs() / 1_000);
-    const key = verifyHook(settings.hook, { body: bytes, headers }, nowSeconds) ?? randomBytes(16).toString("hex");
+    const nowMs = this.#parts.nowMs();
+    const key =
+      verifyHook(settings.hook, { body: bytes, headers }, Math.floor(nowMs / 1_000)) ?? randomBytes(16).toString("hex");
     const value = objectIn(bytes);
-    const accepted = { trigger: id, key, atSeconds: nowSeconds, body: value };
+    const accepted = { trigger: id, key, atSeconds: nowMs / 1_000, body: value };
     return { accepted: seal(this.#parts.keyring, "accepted hook", account, accepted), key };
   }
 
@@ -118,7 +119,7 @@ export class Triggers {
     const { keyId } = this.#keyOf(account, digestOf(definition));
     const checked = await checkCause(this.#parts, { account, definition, cause });
     const name = `${keyId} ${checked.causeKey}`;
-    if (this.#once.has(name)) throw hasFired();
+    if (this.#once.has(name, checked.atMs)) throw hasFired();
     return {
       ...checked,
       keyId,
@@ -126,8 +127,9 @@ export class Triggers {
       cid: definition.cid as Cid,
       params: this.#params(definition, checked),
       triggerId: definition.id,
+      isUnattended: cause.type !== "manual",
       begin: () => {
-        if (!this.#once.begin(name)) throw hasFired();
+        if (!this.#once.begin(name, checked.atMs)) throw hasFired();
       },
       cameToNothing: () => this.#once.forget(name),
     };
@@ -148,6 +150,9 @@ export class Triggers {
     if (typeof params !== "object" || params === null || Array.isArray(params))
       throw new KeywrightError("invalid_value", "params must be a JSON object.");
     const checked = definitionSchema.safeParse(definition);
+    const { settings } = definition;
+    if ("event" in settings && settings.event.chain_id !== undefined)
+      this.#parts.logs.requireChain(settings.event.chain_id);
     if (checked.success) return checked.data;
     throw new KeywrightError("invalid_value", checked.error.issues.map(({ message }) => message).join("; "));
   }

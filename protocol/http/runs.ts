@@ -220,7 +220,7 @@ const listRuns = defineRoute({
   path: "/list_runs",
   summary:
     "The account's runs, newest first, for as many days as records are kept: never their " +
-    "parameters, logs or responses.",
+    "parameters, logs or responses; of a failed run its message.",
   request: {
     query: pageQuery
       .extend({
@@ -255,6 +255,14 @@ const listRuns = defineRoute({
       started_at: count.meta({ description: "Unix seconds." }),
       receipt_sha256: z.string().meta({ description: "Hex of the SHA-256 of the run's receipt; empty without one." }),
       trigger_id: z.string().optional().meta({ description: "The trigger that made the run; see docs/triggers.md." }),
+      error_message: z
+        .string()
+        .optional()
+        .meta({
+          description:
+            "The message of a failed run, at most 500 characters and for a few days (an operator setting): for owner " +
+            "credentials and the key that ran.",
+        }),
     }),
   ),
   example: {

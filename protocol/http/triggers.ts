@@ -56,6 +56,8 @@ const body = z
 
 const time = z.string().meta({ description: "ISO 8601, in UTC.", example: "2026-11-24T08:00:00.000Z" });
 
+const missed = z.string().optional();
+
 const item = z.strictObject({
   id: triggerIdSchema,
   name: z.string(),
@@ -66,8 +68,16 @@ const item = z.strictObject({
   params_sha256: z.string().meta({ description: "Of the JSON text of its params, which are stored sealed." }),
   kind: z.enum(TRIGGER_KINDS),
   schedule: z.strictObject({ cron: z.string(), time_zone: z.string(), missed: z.string() }).optional(),
-  event: z.strictObject({ address: z.string(), topics: z.array(outJson), confirmations: count }).optional(),
-  hook: z.strictObject({ verification: z.string(), respond: z.boolean(), path: z.string() }).optional(),
+  event: z
+    .strictObject({
+      address: z.string(),
+      chain_id: count.optional(),
+      topics: z.array(outJson),
+      confirmations: count,
+      missed,
+    })
+    .optional(),
+  hook: z.strictObject({ verification: z.string(), respond: z.boolean(), missed, path: z.string() }).optional(),
   state: z.enum(["unattached", "active", "paused"]).meta({
     description: "`unattached`: the owner has not set its key on the chain yet.",
   }),

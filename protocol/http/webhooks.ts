@@ -1,6 +1,6 @@
 /** Webhooks: signed messages about an account. Source: docs/webhooks.md. */
 import { z } from "zod";
-import { WEBHOOK_LIMITS } from "../limits";
+import { WEBHOOK_LIMITS, WIRE_LIMITS } from "../limits";
 import { WEBHOOK_EVENTS, WEBHOOK_MESSAGE_ID } from "../webhooks";
 import { boundedNumber, count, descriptionText, members, outJson, success } from "./fields";
 import { defineRoute } from "./route";
@@ -31,6 +31,11 @@ const values = {
     .min(1, "must name at least one type")
     .meta({ description: "Types, families such as `run.*`, or `*` for everything." }),
   description: descriptionText,
+  credit_low_cents: boundedNumber(
+    1,
+    WIRE_LIMITS.amountCentsMax,
+    "`credit.low` is sent when the balance falls below this.",
+  ),
 };
 
 const webhook = z.strictObject({
@@ -38,6 +43,7 @@ const webhook = z.strictObject({
   url: z.string().nullable().meta({ description: "Null where messages are fetched by `receive`." }),
   events: z.array(z.string()),
   description: z.string(),
+  credit_low_cents: count,
   state: z.enum(["on", "off"]),
   off_reason: z
     .enum(["owner", "owner_changed", "unreachable", "gone", "too_many"])
@@ -52,6 +58,7 @@ const example = {
   url: "https://example.com/keywright",
   events: ["run.*", "credit.low"],
   description: "",
+  credit_low_cents: WEBHOOK_LIMITS.creditLowCents,
   state: "on",
   created_at: "2026-11-24T20:00:00.000Z",
 };
@@ -82,6 +89,7 @@ const createWebhook = defineRoute({
       url: values.url.optional(),
       events: values.events.default(["*"]),
       description: values.description.default(""),
+      credit_low_cents: values.credit_low_cents.default(WEBHOOK_LIMITS.creditLowCents),
     }),
   },
   response: webhook,
@@ -102,6 +110,7 @@ const updateWebhook = defineRoute({
       url: values.url.optional(),
       events: values.events.optional(),
       description: values.description.optional(),
+      credit_low_cents: values.credit_low_cents.optional(),
       state: z.enum(["on", "off"], "must be on or off").optional(),
     }),
   },

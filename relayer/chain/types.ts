@@ -217,6 +217,8 @@ export interface SubmissionOutcome {
   readonly kind: string;
   /** Mined, successfully or not: it cost gas, so the reservation is settled; otherwise it is released. */
   readonly charged: boolean;
+  /** It was charged, and is on the chain no more: a reorg dropped it, and it will not be sent again. */
+  readonly isUndone?: boolean;
 }
 
 /**
@@ -226,7 +228,7 @@ export interface SubmissionOutcome {
 export interface SubmissionHooks {
   /** In the transaction that stores the submissions. If it throws, the writes stop at no cost. */
   onBegin(submissionIds: readonly SubmissionId[], trx: Transaction<Database>): Promise<void>;
-  /** In the transaction that stores the outcomes, once per submission. Settles or releases. */
+  /** In the transaction that stores the outcomes, once per submission, and again if undone. Settles or releases. */
   onOutcome(outcomes: readonly SubmissionOutcome[], trx: Transaction<Database>): Promise<void>;
   /** The write failed after `reserve` and before it was stored. */
   onAbandon(submissionId: SubmissionId): Promise<void>;
@@ -300,6 +302,8 @@ export interface Chain {
   forwarder(): Promise<Address>;
   /** The signer's next nonce at the forwarder. */
   forwarderNonce(signer: Address): Promise<bigint>;
+  /** Whether this contract calls the signature its own (ERC-1271); false for an address without code. */
+  isValidSignature(contract: Address, digest: string, signature: string): Promise<boolean>;
   /** Estimated gas of the write as a call of `owner`. A revert throws the named error. */
   estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint>;
 

@@ -91,7 +91,7 @@ export class CreditAccounts {
 
 /** Ids seen by this process, so that "insert if missing" costs one statement per process, not one per request. */
 class SeenIds {
-  readonly #seen = new LRUCache<string, true>({ max: 50_000 });
+  readonly #seen = new LRUCache<string, true>({ maxSize: 50_000, sizeCalculation: () => 1 });
 
   async once(id: string, first: () => Promise<unknown>): Promise<void> {
     if (this.#seen.get(id) !== undefined) return;

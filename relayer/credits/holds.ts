@@ -261,6 +261,44 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       where cost_cents > 0`.execute(db);
 }
 
+/**
+ * Gives the price of writes back by further entries: once each, since a write is charged once. What counted towards a
+ * key's cap counts no more; its limits of a day keep counting it.
+ */
+export async function giveBack(db: Db, ends: readonly WriteEnd[]): Promise<void> {
+  if (ends.length === 0) return;
+  const charges = ends.map(({ submissionId }) => `write:${submissionId}`);
+  await sql`
+    with charged as (
+      select account_id, key_id, reference, -amount_cents as cents from ledger_entries
+      where posting_key = any(${charges}::text[])
+    ), posted as (
+      insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
+      select account_id, ${contraOf("correction")}, cents, 'correction', reference, 'undone:' || reference, key_id
+        from charged
+      on conflict (posting_key) do nothing returning account_id, key_id, amount_cents
+    ), locked_accounts as materialized (
+      select account_id from credit_accounts where account_id in (select account_id from posted)
+        order by account_id for update
+    ), account as (
+      update credit_accounts set balance_cents = balance_cents + sums.cents,
+        entries = credit_accounts.entries + sums.entries
+      from (
+        select account_id, sum(amount_cents)::int8 as cents, count(*) as entries
+        from posted join locked_accounts using (account_id) group by account_id
+      ) as sums
+      where credit_accounts.account_id = sums.account_id
+    ), locked_keys as materialized (
+      select key_id from key_spending where key_id in (
+        select key_id from posted where (select count(*) from locked_accounts) > 0
+      ) order by key_id for update
+    )
+    update key_spending set spent_cents = greatest(0, spent_cents - sums.cents)
+    from (select key_id, sum(amount_cents)::int8 as cents from posted join locked_keys using (key_id)
+      group by key_id) as sums
+    where key_spending.key_id = sums.key_id`.execute(db);
+}
+
 /** The error for a refused hold, with the amounts. */
 export async function shortage(
   db: Db,

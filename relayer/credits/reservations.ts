@@ -8,7 +8,7 @@ import { startedSeconds } from "../../protocol/runPrice";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { CreditAccounts } from "./creditAccounts";
-import { close, closeWrites, hold, settleLate, shortage, type Closing, type Hold } from "./holds";
+import { close, closeWrites, giveBack, hold, settleLate, shortage, type Closing, type Hold } from "./holds";
 import { WriteHolds } from "./writeHolds";
 import type { WriteEnd, RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
 
@@ -132,8 +132,13 @@ export class Reservations {
   /** For all writes of a batch: settles the charged ones and releases the others, in one statement. */
   async endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void> {
     for (const { submissionId } of ends) this.#inUse.delete(submissionId);
-    const [only] = ends;
-    if (ends.length > 1) await closeWrites(trx, ends);
+    await giveBack(
+      trx,
+      ends.filter(({ isUndone }) => isUndone === true),
+    );
+    const closing = ends.filter(({ isUndone }) => isUndone !== true);
+    const [only] = closing;
+    if (closing.length > 1) await closeWrites(trx, closing);
     else if (only !== undefined) await this.#endWrite(only.submissionId, only.charged ? "settled" : "released", trx);
   }
 

@@ -18,11 +18,11 @@ export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown
   const { accountId, keyId, actionHash, cid, outcome, requestId, durationMs, pkpsUsed } = record;
   return sql`, recorded as (
       insert into run_ends (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents,
-        pkps_used, started_at, receipt_sha256, trigger_id)
+        pkps_used, started_at, receipt_sha256, trigger_id, error_message)
       select ${runId}, ${accountId}, ${keyId}, ${actionHash}, ${cid}, ${outcome}, ${requestId}, ${durationMs}::float8,
         coalesce((select cost_cents from account), 0), ${JSON.stringify(pkpsUsed)}::jsonb,
         ${record.startedAt}::timestamptz, ${record.receiptSha256},
-        ${record.triggerId ?? null}::text
+        ${record.triggerId ?? null}::text, ${record.errorMessage ?? null}::text
     )`;
 }
 
@@ -46,9 +46,9 @@ async function recordSome(db: Db): Promise<number> {
       delete from run_ends where ctid = any(array(select ctid from chosen)) returning *
     ), recorded as (
       insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
-        cost_cents, pkps_used, started_at, receipt_sha256, trigger_id)
+        cost_cents, pkps_used, started_at, receipt_sha256, trigger_id, error_message)
       select distinct on (run_id) run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
-        cost_cents, pkps_used, started_at, receipt_sha256, trigger_id
+        cost_cents, pkps_used, started_at, receipt_sha256, trigger_id, error_message
       from taken order by run_id, cost_cents desc, place
       on conflict (run_id) do nothing
       returning account_id, key_id, action_hash, outcome, cost_cents, duration_ms, started_at
@@ -85,6 +85,7 @@ const SHOWN = [
   "started_at",
   "receipt_sha256",
   "trigger_id",
+  "error_message",
 ] as const;
 
 export class RunRecords {
@@ -198,6 +199,7 @@ interface RunRow {
   readonly started_at: Date;
   readonly receipt_sha256: string;
   readonly trigger_id: string | null;
+  readonly error_message: string | null;
 }
 
 const viewOf = (row: RunRow): RunView => ({
@@ -211,15 +213,26 @@ const viewOf = (row: RunRow): RunView => ({
   startedAt: row.started_at,
   receiptSha256: row.receipt_sha256,
   triggerId: row.trigger_id ?? undefined,
+  errorMessage: row.error_message ?? undefined,
 });
 
 const RECORDS_PER_TURN = 1_000;
 
-/** Deletes older records, in batches so that no statement takes long. */
-export async function dropOldRuns(db: Db, keptDays: number): Promise<void> {
+/** Deletes older records, and messages older than those, in batches so that no statement takes long. */
+export async function dropOldRuns(db: Db, keptDays: number, messageDays: number): Promise<void> {
   await recordEnds(db);
+  while ((await forgetMessages(db, messageDays)) === RECORDS_PER_TURN);
   while ((await dropSome(db, keptDays)) === RECORDS_PER_TURN);
   while ((await dropDays(db, keptDays)) === RECORDS_PER_TURN);
+}
+
+async function forgetMessages(db: Db, keptDays: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    update run_records set error_message = null where run_id = any(array(
+      select run_id from run_records
+      where error_message is not null and started_at < now() - ${keptDays} * interval '1 day'
+      order by started_at limit ${sql.lit(RECORDS_PER_TURN)} for update skip locked))`.execute(db);
+  return Number(numAffectedRows ?? 0);
 }
 
 async function dropDays(db: Db, keptDays: number): Promise<number> {

@@ -31,6 +31,8 @@ export interface Balance {
 export interface WriteEnd {
   readonly submissionId: string;
   readonly charged: boolean;
+  /** It was charged, and turned out not to be executed: its price is given back. */
+  readonly isUndone?: boolean;
 }
 
 export interface WriteReservation extends Spender {
@@ -89,12 +91,15 @@ export interface RunRecord {
   readonly receiptSha256: string;
   /** The trigger that made the run. */
   readonly triggerId?: string | undefined;
+  /** Of a failed run, bounded. */
+  readonly errorMessage?: string | undefined;
 }
 
 /** A recorded run as shown to its account. */
 export interface RunView extends Pick<
   RunRecord,
-  "keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt" | "receiptSha256" | "triggerId"
+  | ("keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt" | "receiptSha256")
+  | ("triggerId" | "errorMessage")
 > {
   readonly costCents: number;
 }

@@ -15,7 +15,7 @@ import {
   type Address,
   type KeyId,
 } from "../../protocol/ids";
-import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
+import { claimedTypedData, requireSignature, type TypedDataDomain } from "../../protocol/typedData";
 import type { KeyState } from "../../protocol/keyState";
 import type { AccountView, Chain } from "../chain/types";
 import type { Executor } from "../executor/client";
@@ -24,7 +24,7 @@ import type { Caller, Presented, PresentedKey } from "./call";
 import type { RelayerContext } from "./context";
 
 export interface CredentialDeps {
-  readonly chain: Pick<Chain, "key" | "account" | "accountsOwnedBy" | "isGiven">;
+  readonly chain: Pick<Chain, "key" | "account" | "accountsOwnedBy" | "isGiven" | "isValidSignature">;
   readonly executor: Executor;
   readonly typedDataDomain: TypedDataDomain;
 }
@@ -210,7 +210,8 @@ export class Authentication {
 
   /** Ownership is read from the contract itself. */
   async #byWallet(encoded: string, picked: AccountId | undefined): Promise<Caller> {
-    const wallet = this.#walletOf(encoded);
+    const { wallet, digest, signature, refusal } = this.#signedBy(encoded);
+    if (refusal !== undefined && !(await this.#isSignedByOwner(picked, { wallet, digest, signature }))) throw refusal;
     const account = picked === undefined ? await this.#mainAccountOf(wallet) : await this.#ownedBy(wallet, picked);
     if (account !== undefined) return ownerOf(account.id, { managed: account.managed, retired: false, wallet });
     if (picked === undefined) throw new KeywrightError("account_not_found", `${wallet} owns no account.`);
@@ -233,23 +234,56 @@ export class Authentication {
     return account?.owner === wallet ? account : undefined;
   }
 
-  #walletOf(encoded: string): Address {
+  /** An owner that is a contract signs as ERC-1271 says; it is asked only where it owns the account that is named. */
+  async #isSignedByOwner(
+    picked: AccountId | undefined,
+    { wallet, digest, signature }: Pick<Signed, "wallet" | "digest" | "signature">,
+  ): Promise<boolean> {
+    if (picked === undefined || typeof signature !== "string" || !CONTRACT_SIGNATURE.test(signature)) return false;
+    if ((await this.#ownedBy(wallet, picked)) === undefined) return false;
+    return this.#deps.chain.isValidSignature(wallet, digest, signature);
+  }
+
+  /** Throws `invalid_wallet_auth` for anything but an envelope that only lacks the wallet's signature. */
+  #signedBy(encoded: string): Signed {
     try {
       const { typed_data: typedData, signature } = decodeWalletAuth(encoded);
-      return verifyTypedData(typedData, signature, {
+      const { address: wallet, digest } = claimedTypedData(typedData, {
         primaryType: "BillingAuth",
         domain: this.#deps.typedDataDomain,
         nowSeconds: Date.now() / 1000,
       });
+      return { wallet, digest, signature, refusal: refusalOf(() => requireSignature(digest, signature, wallet)) };
     } catch (error) {
-      const why = error instanceof KeywrightError ? error.detail : "it must be base64 of JSON {typed_data, signature}.";
-      throw new KeywrightError(
-        "invalid_wallet_auth",
-        `X-Wallet-Auth: ${why}`,
-        error instanceof KeywrightError ? { reason: error.code } : {},
-      );
+      throw invalidWalletAuth(error);
     }
   }
+}
+
+/** Who is said to have signed, and why a wallet has not. */
+interface Signed {
+  readonly wallet: Address;
+  readonly digest: string;
+  readonly signature: unknown;
+  readonly refusal: KeywrightError | undefined;
+}
+
+/** Of as many owners as a header has room for; a signature that was stored on chain is empty. */
+const CONTRACT_SIGNATURE = /^0x(?:[0-9a-fA-F]{2}){0,4096}$/;
+
+function refusalOf(check: () => void): KeywrightError | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    return invalidWalletAuth(error);
+  }
+}
+
+function invalidWalletAuth(error: unknown): KeywrightError {
+  const isNamed = error instanceof KeywrightError;
+  const why = isNamed ? error.detail : "it must be base64 of JSON {typed_data, signature}.";
+  return new KeywrightError("invalid_wallet_auth", `X-Wallet-Auth: ${why}`, isNamed ? { reason: error.code } : {});
 }
 
 const unknownKey = (): KeywrightError =>

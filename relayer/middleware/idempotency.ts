@@ -4,6 +4,7 @@
  * the same operation and gets the first one's outcome. Secrets are never stored.
  */
 import { createHash } from "node:crypto";
+import { defined } from "../../protocol/defined";
 import { KeywrightError } from "../../protocol/errors";
 import { routeOf, type RouteName } from "../../protocol/http";
 import { WIRE_LIMITS } from "../../protocol/limits";
@@ -71,7 +72,7 @@ export class Idempotency {
     const act = new Act(begun.attemptId, begun.isRepeated);
     try {
       const answer = await work(act);
-      await this.#store.end(name, { end: "done", status: 200, body: withoutSecrets(route, answer) });
+      await this.#store.end(name, { end: "done", status: 200, body: withoutSecrets(route, answer, act) });
       return answer;
     } catch (thrown) {
       await this.#store.end(name, endOf(act, thrown));
@@ -101,10 +102,11 @@ function known(route: RouteName, name: RequestName, { bodyHash, kept }: Known): 
   return replay(kept);
 }
 
-/** What may be stored of a response: all but its secrets, and of a run only its usage. */
-function withoutSecrets(route: RouteName, answer: unknown): unknown {
+/** What may be stored of a response: all but its secrets, and of a run only its usage and receipt. */
+function withoutSecrets(route: RouteName, answer: unknown, { receipt }: Act): unknown {
   const members = answer as Record<string, unknown>;
-  if (route === "runAction") return { has_error: members["has_error"], usage: members["usage"] };
+  if (route === "runAction")
+    return { has_error: members["has_error"], usage: members["usage"], ...defined({ receipt }) };
   const secrets = routeOf(route).secrets ?? [];
   const kept = Object.fromEntries(Object.entries(members).filter(([name]) => !secrets.includes(name)));
   return secrets.some((name) => name in members) ? { ...kept, secret_returned_before: true } : kept;

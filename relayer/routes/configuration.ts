@@ -1,6 +1,6 @@
 /** The service's configuration: chain, payers, limits and prices. */
 import { VERSION } from "../../protocol/version";
-import { SHARED_LIMITS, TRIGGER_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
+import { SHARED_LIMITS, TRIGGER_LIMITS, WEBHOOK_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
@@ -43,6 +43,7 @@ export function configurationRoutes({
         request: { ...WIRE_LIMITS },
         rate: { ...rateLimits },
         triggers: { ...TRIGGER_LIMITS },
+        webhooks: { ...WEBHOOK_LIMITS },
       };
       return { ...inForce, prices: { ...prices }, private_keys_allowed: privateKeysAllowed };
     },

@@ -20,7 +20,8 @@ export function runRecordRoutes({ credits }: Pick<RouteDeps, "credits">): Handle
         storePageOf(query),
       );
       setTotal(total);
-      return runs.map(runItem);
+      const isReader = ({ keyId: by }: RunView): boolean => caller.isOwner || by === caller.actorId;
+      return runs.map((run) => runItem(run, isReader(run)));
     },
 
     usage: async ({ caller, query, setTotal }) => {
@@ -35,18 +36,9 @@ export function runRecordRoutes({ credits }: Pick<RouteDeps, "credits">): Handle
 
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-function runItem({
-  requestId,
-  keyId,
-  cid,
-  durationMs,
-  costCents,
-  outcome,
-  pkpsUsed,
-  startedAt,
-  receiptSha256,
-  triggerId,
-}: RunView): Answer<"listRuns">[number] {
+/** An error's message may say what the run's parameters said: only the owner and the key that ran read it. */
+function runItem(run: RunView, readsMessage: boolean): Answer<"listRuns">[number] {
+  const { requestId, keyId, cid, durationMs, costCents, outcome, pkpsUsed, startedAt, receiptSha256, triggerId } = run;
   return {
     request_id: requestId,
     api_key_hash: keyId,
@@ -57,7 +49,7 @@ function runItem({
     pkps_used: [...pkpsUsed],
     started_at: Math.floor(startedAt.getTime() / 1000),
     receipt_sha256: receiptSha256,
-    ...defined({ trigger_id: triggerId }),
+    ...defined({ trigger_id: triggerId, error_message: readsMessage ? run.errorMessage : undefined }),
   };
 }
 

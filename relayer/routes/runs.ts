@@ -86,7 +86,11 @@ async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
   throw alreadyRan(
     run === undefined
       ? {}
-      : { has_error: run.outcome !== "succeeded", usage: { duration_ms: run.durationMs, cost_cents: run.costCents } },
+      : {
+          has_error: run.outcome !== "succeeded",
+          usage: { duration_ms: run.durationMs, cost_cents: run.costCents },
+          receipt_sha256: run.receiptSha256,
+        },
   );
 }
 
@@ -115,6 +119,7 @@ async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Ans
   const by = { accountId, keyId: actorId, requestId: call.requestId, startedAt };
   const costCents = await settleRan(deps.credits, reservationId, ran, by);
   call.setHeader(RECEIPT_HEADER, ran.receipt);
+  if (call.act !== undefined) call.act.receipt = ran.receipt;
   return { ...runAnswer(ran, costCents), ...(call.body.receipt === true ? { receipt: ran.receipt } : {}) };
 }
 

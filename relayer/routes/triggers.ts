@@ -4,7 +4,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { defined } from "../../protocol/defined";
 import type { Cid, KeyId } from "../../protocol/ids";
 import { kindOfSettings, type Settings } from "../../protocol/trigger";
-import { NEVER_AND_NO_CAP, usageKeySet } from "../../protocol/updates";
+import { NEVER_AND_NO_CAP, RUNS_ONLY, usageKeySet } from "../../protocol/updates";
 import type { Answer, Call, Caller, HandlersOf } from "../middleware/call";
 import { hookHeadersOf } from "../triggers/book";
 import type { FiringView, TriggerView } from "../triggers/types";
@@ -98,20 +98,10 @@ async function createTrigger(
 
 async function attach(writes: Writes, call: Call<"createTrigger">, keyId: KeyId): Promise<string> {
   const { name, execute_in_groups, expiration, balance } = call.body;
-  const fields = { ...NO_SCOPES, name, description: "trigger", execute_in_groups, expiration, balance };
+  const fields = { ...RUNS_ONLY, name, description: "trigger", execute_in_groups, expiration, balance };
   const set = usageKeySet(call.caller.accountId, keyId, fields, NEVER_AND_NO_CAP);
   return (await writes.send(call, set, { pendingFacts: { api_key_hash: keyId } })).transactionHash;
 }
-
-/** A trigger's key runs its action, and nothing else. */
-const NO_SCOPES = {
-  can_create_groups: false,
-  can_delete_groups: false,
-  can_create_pkps: false,
-  manage_ipfs_ids_in_groups: [],
-  add_pkp_to_groups: [],
-  remove_pkp_from_groups: [],
-} as const;
 
 function settingsOf({ schedule, event, hook }: Call<"createTrigger">["body"]): Settings {
   if (schedule !== undefined) return { schedule };
@@ -120,8 +110,8 @@ function settingsOf({ schedule, event, hook }: Call<"createTrigger">["body"]): S
 
 function withoutSecret(settings: Settings): Settings {
   if (!("hook" in settings)) return settings;
-  const { verification, respond } = settings.hook;
-  return { hook: { verification, respond } };
+  const { secret: _, ...hook } = settings.hook;
+  return { hook };
 }
 
 async function deleteTrigger(

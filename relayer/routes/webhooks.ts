@@ -32,9 +32,10 @@ export function webhookRoutes({ webhooks }: { readonly webhooks: Webhooks }): Ha
 const iso = (date: Date | null): string | undefined => date?.toISOString();
 
 function webhookItem(view: WebhookView): Answer<"listWebhooks">[number] {
-  const { id, url, events, description, state, offReason, createdAt, succeededAt, failingSince } = view;
+  const { id, url, events, description, creditLowCents, state, offReason, createdAt, succeededAt, failingSince } = view;
   return {
-    ...{ id, url, events: [...events], description, state, created_at: createdAt.toISOString() },
+    ...{ id, url, events: [...events], description, credit_low_cents: creditLowCents, state },
+    created_at: createdAt.toISOString(),
     ...defined({
       off_reason: offReason ?? undefined,
       succeeded_at: iso(succeededAt),

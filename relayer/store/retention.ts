@@ -9,7 +9,7 @@ import type { Db } from "./database";
 import { dropExpiredRequests } from "./idempotency";
 
 export interface RetentionOptions {
-  /** Days that the bytes of final writes and closed reservations are kept. */
+  /** Days that the bytes of final writes, closed reservations and messages of failed runs are kept. */
   readonly detailDays: number;
   readonly runRecordsDays: number;
 }
@@ -19,7 +19,7 @@ const IS_FINAL = sql<boolean>`transactions.state in ('confirmed', 'displaced', '
 
 export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionOptions): Promise<void> {
   await dropExpiredRequests(db);
-  await dropOldRuns(db, runRecordsDays);
+  await dropOldRuns(db, runRecordsDays, detailDays);
   await repeatedly(db, () => attemptsOfFinal(detailDays));
   await repeatedly(db, () => bytesOfFinalWrites(detailDays));
   await repeatedly(db, () => closedReservations(detailDays));

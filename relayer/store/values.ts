@@ -7,6 +7,10 @@ export function parseInt8(text: string): number {
   return value;
 }
 
+/** A stranger's text as a column can hold it: bounded, and without U+0000, which PostgreSQL's text has not. */
+export const storable = (text: string, chars: number): string =>
+  text.slice(0, chars).replaceAll("\0", "\ufffd").toWellFormed();
+
 /** PostgreSQL's hex form (`\x…`). */
 export function parseBytea(text: string): Buffer {
   return Buffer.from(text.slice(2), "hex");

@@ -193,16 +193,21 @@ async function timeOf(db: Db, sqlNow: RawBuilder<Date>): Promise<Date> {
 const ATTACHED_AT_A_TIME = 100;
 
 /** Triggers of ChainSecured accounts act once the contract's events show that their owner has set their keys. */
-export async function attachSeen(db: Db, head: { headNumber(): Promise<number | undefined> }): Promise<void> {
-  const { rows } = await sql<{ id: string; kind: string }>`
-    select id, kind from triggers where state = 'unattached' and exists (
+export async function attachSeen(
+  db: Db,
+  search: { headNumber(settings: Settings): Promise<number | undefined> },
+): Promise<void> {
+  const { rows } = await sql<{ id: string; settings: Settings }>`
+    select id, settings from triggers where state = 'unattached' and exists (
       select from chain_events where chain_events.account_id = triggers.account_id and name = 'UsageApiKeySet'
         and not removed and not retracted and args->>'keyId' = triggers.key_id
     ) limit ${sql.lit(ATTACHED_AT_A_TIME)}`.execute(db);
-  if (rows.length === 0) return;
-  const newest = await head.headNumber();
   const book = new TriggerBook(db);
-  for (const { id } of rows) await book.activate(id, ["unattached"], newest);
+  for (const { id, settings } of rows) {
+    const head = await search.headNumber(settings).catch(() => undefined);
+    // Without it nobody knows from which block on its logs count: it waits.
+    if (head !== undefined || !("event" in settings)) await book.activate(id, ["unattached"], head);
+  }
 }
 
 interface TriggerRow {

@@ -88,7 +88,8 @@ export class Engine {
 
   #make(claimed: Claimed, by?: Cause): Promise<Fired | undefined> {
     const made = inScope(claimed.accountId, undefined, async (scope) => {
-      await scope.take(this.#share);
+      // Somebody waits for a run by hand: it is one of the account's own.
+      if (claimed.kind !== "manual") await scope.take(this.#share);
       return fire(this.#options, claimed, by);
     }).catch((error: unknown) => {
       // Its row is found again, and made again if nothing ran.

@@ -11,7 +11,7 @@ import type { Cause } from "../../protocol/trigger";
 import type { Credits } from "../credits";
 import type { AskedRun } from "../executor/askedRun";
 import type { Executor } from "../executor/client";
-import { settleRan } from "../ran";
+import { messageOf, settleRan } from "../ran";
 import { runIdOf, type Firings } from "./firings";
 import type { Claimed, Fired } from "./types";
 
@@ -79,7 +79,7 @@ async function run(parts: FireParts, claimed: Claimed, asked: AskedRun): Promise
   const { accountId, keyId, triggerId, id: requestId } = claimed;
   const costCents = await settleRan(credits, runId, ran, { accountId, keyId, requestId, triggerId, startedAt });
   const { error, usage, receipt, response } = ran;
-  const detail = error?.message.slice(0, 500);
+  const detail = error && messageOf(error);
   return {
     outcome: error?.code ?? "succeeded",
     ...(detail === undefined ? {} : { detail }),

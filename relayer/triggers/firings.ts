@@ -55,6 +55,8 @@ interface ClaimedRow {
 export class Firings {
   /** Claims of this process that have not ended. */
   readonly #active = new Set<string>();
+  /** The account that was served last. */
+  #served = "";
   readonly #options: FiringsOptions;
 
   constructor(options: FiringsOptions) {
@@ -70,8 +72,8 @@ export class Firings {
   }
 
   /**
-   * Claims up to `most` firings, round after round one of each account, the oldest first: an account with thousands
-   * that wait delays nobody else's.
+   * Claims up to `most` firings, round after round one of each account, each account's oldest first, and goes on after
+   * the account that was served last: one with thousands that wait delays nobody else's.
    */
   async claim(most: number, mostEach: number): Promise<readonly Claimed[]> {
     const { db, instanceId } = this.#options;
@@ -79,12 +81,13 @@ export class Firings {
       with waiting as (
         select distinct account_id from trigger_firings where state = 'waiting'
       ), picked as materialized (
-        select mine.id from waiting cross join lateral (
-          select id, due_at, row_number() over (order by due_at, id) as turn from (
+        select mine.id, row_number() over (order by mine.turn, account_id <= ${this.#served}, account_id) as place
+        from waiting cross join lateral (
+          select id, row_number() over (order by due_at, id) as turn from (
             select id, due_at from trigger_firings where state = 'waiting' and account_id = waiting.account_id
               and not_before <= ${this.#now} order by due_at, id limit ${mostEach}
           ) first
-        ) mine order by mine.turn, mine.due_at limit ${most}
+        ) mine order by place limit ${most}
       ), locked as materialized (
         select id from trigger_firings where id = any(array(select id from picked)) and state = 'waiting'
         for update skip locked
@@ -95,10 +98,11 @@ export class Firings {
       )
       select claimed.id, claimed.trigger_id, claimed.account_id, key_id, claimed.kind, cause, due_at, attempt, sealed,
         cid, code
-      from claimed join triggers on triggers.id = claimed.trigger_id
-      order by due_at, claimed.id`.execute(db);
+      from claimed join picked on picked.id = claimed.id join triggers on triggers.id = claimed.trigger_id
+      order by place`.execute(db);
     const claimed = rows.map(claimedOf);
     for (const { id } of claimed) this.#active.add(id);
+    this.#served = claimed.at(-1)?.accountId ?? this.#served;
     return claimed;
   }
 
@@ -149,31 +153,46 @@ export class Firings {
   }
 
   /** The end of a firing, and what it means for its trigger: failures in a row pause it. */
-  async end({ id, attempt, triggerId, accountId }: Claimed, fired: Fired): Promise<void> {
-    const { outcome, detail = null, durationMs = null, costCents = null, receipt = null } = fired;
-    await this.#options.db.transaction().execute(async (trx) => {
-      const { rows } = await sql`update trigger_firings set state = 'ended', instance_id = null, outcome = ${outcome},
-          detail = ${detail}::text, duration_ms = ${durationMs}::float8, cost_cents = ${costCents}::int8,
-          receipt = ${receipt}::text, cause = null, ended_at = now()
-        where id = ${id} and attempt = ${attempt} and state = 'running' returning id`.execute(trx);
-      if (rows.length > 0) await this.#count(trx, { id: triggerId, accountId, outcome });
-    });
-    this.#active.delete(id);
+  async end(claimed: Claimed, fired: Fired): Promise<void> {
+    const { triggerId: id, accountId } = claimed;
+    const { outcome } = fired;
+    if (NO_FAILURE.has(outcome)) await this.#endWell(claimed, fired);
+    else
+      await this.#options.db.transaction().execute(async (trx) => {
+        const { rows } = await sql`${this.#ended(claimed, fired)} returning id`.execute(trx);
+        if (rows.length > 0) await this.#countFailure(trx, { id, accountId, outcome });
+      });
+    this.#active.delete(claimed.id);
   }
 
-  async #count(
+  /** One statement: most firings end so. */
+  async #endWell(claimed: Claimed, fired: Fired): Promise<void> {
+    const { outcome } = fired;
+    const failures = outcome === "succeeded" ? sql`0` : sql`failures`;
+    await sql`with ended as (${this.#ended(claimed, fired)} returning trigger_id)
+      update triggers set failures = ${failures}, last_fired_at = now(), last_outcome = ${outcome}
+      from ended where triggers.id = ended.trigger_id`.execute(this.#options.db);
+  }
+
+  #ended({ id, attempt }: Claimed, fired: Fired) {
+    const { outcome, detail = null, durationMs = null, costCents = null, receipt = null } = fired;
+    return sql`update trigger_firings set state = 'ended', instance_id = null, outcome = ${outcome},
+        detail = ${detail}::text, duration_ms = ${durationMs}::float8, cost_cents = ${costCents}::int8,
+        receipt = ${receipt}::text, cause = null, ended_at = now()
+      where id = ${id} and attempt = ${attempt} and state = 'running'`;
+  }
+
+  async #countFailure(
     trx: Trx,
     { id, accountId, outcome }: { readonly id: string; readonly accountId: AccountId; readonly outcome: string },
   ): Promise<void> {
-    const failed = !NO_FAILURE.has(outcome);
     const most = TRIGGER_LIMITS.failuresBeforePause;
-    const pauses = sql`triggers.state = 'active' and ${failed}::bool and triggers.failures + 1 >= ${most}::int4`;
+    const pauses = sql`triggers.state = 'active' and triggers.failures + 1 >= ${most}::int4`;
     const reason = `${most} firings in a row failed, the last one with ${outcome}.`;
-    const failures = failed ? sql`failures + 1` : outcome === "succeeded" ? sql`0` : sql`failures`;
     const { rows } = await sql<{ paused: boolean }>`
       with before as (select id, state from triggers where id = ${id} for update),
       changed as (
-        update triggers set failures = ${failures}, last_fired_at = now(), last_outcome = ${outcome},
+        update triggers set failures = failures + 1, last_fired_at = now(), last_outcome = ${outcome},
           state = case when ${pauses} then 'paused' else triggers.state end,
           reason = case when ${pauses} then ${reason} else reason end
         from before where triggers.id = before.id returning triggers.state, before.state as earlier

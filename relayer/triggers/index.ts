@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { Credential } from "../../protocol/executor";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
-import { causeKeyOf, type Cause } from "../../protocol/trigger";
+import { causeKeyOf, type Cause, type Settings } from "../../protocol/trigger";
 import type { Executor } from "../executor/client";
 import type { Db } from "../store/database";
 import type { TriggerBook } from "./book";
@@ -17,8 +17,8 @@ export interface TriggersParts {
   readonly executor: Pick<Executor, "call">;
   readonly book: TriggerBook;
   readonly engine: Pick<Engine, "make" | "hurry">;
-  /** The newest block of the chain. */
-  readonly headBlock: () => Promise<number | undefined>;
+  /** The newest block of the chain that these settings are about. */
+  readonly headBlock: (settings: Settings) => Promise<number | undefined>;
 }
 
 export interface HookAnswer {
@@ -39,7 +39,8 @@ export class Triggers {
   }
 
   async activate(id: string, from: "unattached" | "paused"): Promise<void> {
-    const head = await this.#parts.headBlock();
+    const { settings } = await this.book.one(id);
+    const head = await this.#parts.headBlock(settings);
     if (head === undefined) throw new KeywrightError("chain_unavailable", "The chain cannot be read at the moment.");
     await this.book.activate(id, [from], head);
     this.#parts.engine.hurry();

@@ -4,13 +4,14 @@
  * again from the last common block, and a log that has fired does not fire again in its new block.
  */
 import { sql } from "kysely";
-import { parseAddress, type Address } from "../../protocol/ids";
+import { parseAddress, type AccountId, type Address } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
-import { causeKeyOf, topicsMatch, type EventSettings } from "../../protocol/trigger";
+import { causeKeyOf, topicsMatch, type EventSettings, type Settings } from "../../protocol/trigger";
 import type { Block, Header } from "../chain/events/blockReader";
 import type { ChainLog } from "../chain/events/eventRows";
 import type { LogSource } from "../chain/events/logSource";
-import type { Db } from "../store/database";
+import type { Db, Trx } from "../store/database";
+import type { OnPaused } from "./firings";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
 
 interface Watcher {
@@ -25,28 +26,72 @@ interface Position {
   readonly recent: readonly Block[];
 }
 
+const ACCOUNTS_CHAIN = 0;
 const BLOCKS_AT_ONCE = 32;
 const KEPT_BLOCKS = 256;
 
-export class LogSearch {
-  readonly #db: Db;
-  readonly #logs: LogSource;
-  readonly #nowMs: () => number;
+export interface LogSearchOptions {
+  readonly db: Db;
+  /** By chain id; the account's has the id 0 here. */
+  readonly sources: ReadonlyMap<number, LogSource>;
+  readonly onPaused: OnPaused;
+}
 
-  constructor(db: Db, logs: LogSource, nowMs: () => number = () => Date.now()) {
-    this.#db = db;
-    this.#logs = logs;
-    this.#nowMs = nowMs;
+export class LogSearch {
+  readonly #options: LogSearchOptions;
+  readonly #chains: readonly ChainSearch[];
+  readonly #underWay = new Set<ChainSearch>();
+  #failure: Error | undefined;
+
+  constructor(options: LogSearchOptions) {
+    this.#options = options;
+    this.#chains = [...options.sources].map(([chainId, logs]) => new ChainSearch(options, chainId, logs));
   }
 
-  async headNumber(): Promise<number | undefined> {
-    return (await this.#logs.head())?.number;
+  /** Newest block of the chain that these settings are about. */
+  async headNumber(settings: Settings): Promise<number | undefined> {
+    const chainId = "event" in settings ? (settings.event.chain_id ?? ACCOUNTS_CHAIN) : ACCOUNTS_CHAIN;
+    return (await this.#options.sources.get(chainId)?.head())?.number;
+  }
+
+  /** Waits for the account's chain only: one that does not answer delays no other. Its failure is thrown later. */
+  async turn(): Promise<void> {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    await Promise.all(
+      this.#chains.map((chain) => (chain.chainId === ACCOUNTS_CHAIN ? chain.turn() : this.#start(chain))),
+    );
+    if (failure !== undefined) throw failure;
+  }
+
+  #start(chain: ChainSearch): void {
+    if (this.#underWay.has(chain)) return;
+    this.#underWay.add(chain);
+    chain
+      .turn()
+      .catch((error: Error) => (this.#failure = error))
+      .finally(() => this.#underWay.delete(chain));
+  }
+}
+
+class ChainSearch {
+  readonly #db: Db;
+  readonly chainId: number;
+  readonly #logs: LogSource;
+  readonly #onPaused: OnPaused;
+
+  constructor({ db, onPaused }: LogSearchOptions, chainId: number, logs: LogSource) {
+    this.#db = db;
+    this.chainId = chainId;
+    this.#logs = logs;
+    this.#onPaused = onPaused;
   }
 
   async turn(): Promise<void> {
-    const watchers = await this.#watchers();
-    if (watchers.length === 0) return;
+    if ((await this.#watchers()).length === 0) return;
+    // Read again after the head: a block made after a trigger's activation is then never searched without it.
     const head = await this.#logs.head();
+    const watchers = head === undefined ? [] : await this.#watchers();
     if (head === undefined) return;
     const depths = new Set(watchers.map(({ settings }) => settings.event.confirmations));
     for (const confirmations of depths) {
@@ -58,6 +103,7 @@ export class LogSearch {
   async #watchers(): Promise<readonly Watcher[]> {
     const { rows } = await sql<Watcher>`
       select id, account_id, settings, from_block from triggers where state = 'active' and kind = 'event'
+        and coalesce((settings->'event'->>'chain_id')::int8, 0) = ${this.chainId}::int8
       order by id`.execute(this.#db);
     return rows;
   }
@@ -107,7 +153,7 @@ export class LogSearch {
       const logs = await this.#logs.logsOf(block, address);
       if (logs === undefined) return undefined;
       const those = logs.length === 0 ? [] : watching.filter((watcher) => addressOf(watcher) === address);
-      found.push(...those.flatMap((watcher) => firingsOf(watcher, block, logs, new Date(this.#nowMs()))));
+      found.push(...those.flatMap((watcher) => firingsOf(watcher, block, logs, new Date())));
     }
     return found;
   }
@@ -120,31 +166,38 @@ export class LogSearch {
   ): Promise<Position | undefined> {
     const isMoved = await this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql`
-        insert into trigger_scans (confirmations, next_block, recent)
-        values (${confirmations}, ${to.next}, ${JSON.stringify(to.recent)}::jsonb)
-        on conflict (confirmations) do update set next_block = excluded.next_block, recent = excluded.recent
+        insert into trigger_scans (chain_id, confirmations, next_block, recent)
+        values (${this.chainId}, ${confirmations}, ${to.next}, ${JSON.stringify(to.recent)}::jsonb)
+        on conflict (chain_id, confirmations) do update set next_block = excluded.next_block, recent = excluded.recent
           where trigger_scans.next_block <= ${from.next}::int8
         returning confirmations`.execute(trx);
-      if (rows.length > 0) await storeFirings(trx, firings);
+      if (rows.length > 0 && firings.length > 0) {
+        await storeFirings(trx, firings);
+        await this.#pauseCrowded(trx, firings);
+      }
       return rows.length > 0;
     });
-    if (isMoved && firings.length > 0) await this.#pauseCrowded(firings);
     return isMoved ? to : undefined;
   }
 
   /** A contract that logs more than its trigger's runs can follow would fill the store. */
-  async #pauseCrowded(firings: readonly NewFiring[]): Promise<void> {
+  async #pauseCrowded(trx: Trx, firings: readonly NewFiring[]): Promise<void> {
     const ids = JSON.stringify([...new Set(firings.map(({ triggerId }) => triggerId))]);
-    await sql`update triggers set state = 'paused', reason = 'More firings wait than the service keeps for one trigger.'
+    const reason = "More firings wait than the service keeps for one trigger.";
+    const { rows } = await sql<{ id: string; accountId: AccountId }>`
+      update triggers set state = 'paused', reason = ${reason}
       where state = 'active' and id = any(array(select jsonb_array_elements_text(${ids}::jsonb)))
         and (select count(*) from trigger_firings where trigger_id = triggers.id and state = 'waiting')
-          > ${TRIGGER_LIMITS.waitingPerAccount}`.execute(this.#db);
+          > ${TRIGGER_LIMITS.waitingPerAccount}
+      returning id, account_id as "accountId"`.execute(trx);
+    for (const paused of rows) await this.#onPaused(trx, { ...paused, reason });
   }
 
   async #position(confirmations: number): Promise<Position | undefined> {
     const row = await this.#db
       .selectFrom("trigger_scans")
       .selectAll()
+      .where("chain_id", "=", this.chainId)
       .where("confirmations", "=", confirmations)
       .executeTakeFirst();
     return row && { next: row.next_block, recent: row.recent };

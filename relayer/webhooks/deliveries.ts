@@ -8,6 +8,7 @@ import type { AccountId } from "../../protocol/ids";
 import { WEBHOOK_LIMITS, WEBHOOK_RETRY_SECONDS } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { enqueue } from "../store/outbox";
+import { storable } from "../store/values";
 
 /** More than the time that an attempt may take. */
 const LEASE_SECONDS = 20;
@@ -144,7 +145,7 @@ export async function finish(db: Db, claimed: Claimed, attempt: Attempt): Promis
       .set({
         ...{ state, attempts: sql<number>`attempts + 1`, due_at: sql<Date>`now() + ${jittered} * interval '1 second'` },
         ...{ status: attempt.status ?? null, duration_ms: attempt.durationMs ?? null },
-        ...{ answer: storable(attempt.answer), failure: storable(attempt.failure) },
+        ...{ answer: kept(attempt.answer), failure: kept(attempt.failure) },
       })
       .where("webhook_id", "=", webhookId)
       .where("place", "=", place)
@@ -155,9 +156,8 @@ export async function finish(db: Db, claimed: Claimed, attempt: Attempt): Promis
   });
 }
 
-/** PostgreSQL's text has no U+0000. */
-const storable = (text: string | undefined): string | null =>
-  text === undefined ? null : text.slice(0, WEBHOOK_LIMITS.answerBytes).replaceAll("\0", "\ufffd").toWellFormed();
+const kept = (text: string | undefined): string | null =>
+  text === undefined ? null : storable(text, WEBHOOK_LIMITS.answerBytes);
 
 async function markSuccess(trx: Trx, webhookId: string): Promise<void> {
   await sql`update webhooks set succeeded_at = now(), failing_since = null where id = ${webhookId}

@@ -15,6 +15,7 @@ export interface WebhookView {
   readonly url: string | null;
   readonly events: readonly string[];
   readonly description: string;
+  readonly creditLowCents: number;
   readonly state: "on" | "off";
   readonly offReason: WebhooksTable["off_reason"];
   readonly createdAt: Date;
@@ -27,6 +28,7 @@ export interface WebhookValues {
   readonly url?: string | undefined;
   readonly events?: readonly string[] | undefined;
   readonly description?: string | undefined;
+  readonly credit_low_cents?: number | undefined;
   readonly state?: "on" | "off" | undefined;
 }
 
@@ -67,8 +69,8 @@ export interface WebhooksOptions {
   readonly httpsOnly: boolean;
 }
 
-const VIEW = sql`id, url, events, description, state, off_reason as "offReason", created_at as "createdAt",
-  succeeded_at as "succeededAt", failing_since as "failingSince"`;
+const VIEW = sql`id, url, events, description, credit_low_cents as "creditLowCents", state, off_reason as "offReason",
+  created_at as "createdAt", succeeded_at as "succeededAt", failing_since as "failingSince"`;
 
 export class Webhooks {
   readonly #options: WebhooksOptions;
@@ -84,14 +86,16 @@ export class Webhooks {
   }
 
   /** Errors: `invalid_value` for a URL where nothing may be sent, `too_many_webhooks`. */
-  async create(accountId: AccountId, { url, events = ["*"], description = "" }: WebhookValues): Promise<WebhookView> {
+  async create(accountId: AccountId, values: WebhookValues): Promise<WebhookView> {
+    const { url, events = ["*"], description = "", credit_low_cents: lowCents } = values;
     await this.#requireSendable(url);
     const id = `wh_${randomBytes(16).toString("hex")}`;
     return this.#options.db.transaction().execute(async (trx) => {
       await sql`select pg_advisory_xact_lock(hashtext(${`webhooks ${accountId}`}))`.execute(trx);
       const { rows } = await sql<WebhookView>`
-        insert into webhooks (id, account_id, url, events, description)
-        select ${id}, ${accountId}, ${url ?? null}, ${JSON.stringify(events)}::jsonb, ${description}
+        insert into webhooks (id, account_id, url, events, description, credit_low_cents)
+        select ${id}, ${accountId}, ${url ?? null}, ${JSON.stringify(events)}::jsonb, ${description},
+          ${lowCents ?? WEBHOOK_LIMITS.creditLowCents}::int8
         where (select count(*) from webhooks where account_id = ${accountId}) < ${WEBHOOK_LIMITS.perAccount}
         returning ${VIEW}`.execute(trx);
       if (rows[0] === undefined)
@@ -113,6 +117,7 @@ export class Webhooks {
     const offReason = state === "on" ? null : (now.offReason ?? "owner");
     const { rows } = await sql<WebhookView>`
       update webhooks set url = ${url}, events = ${JSON.stringify(events)}::jsonb, description = ${description},
+        credit_low_cents = ${values.credit_low_cents ?? now.creditLowCents}::int8,
         state = ${state}, off_reason = ${offReason},
         failing_since = case when ${state} = 'on' and state = 'off' then null else failing_since end
       where id = ${id} and account_id = ${accountId} returning ${VIEW}`.execute(this.#options.db);

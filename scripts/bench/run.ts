@@ -22,6 +22,7 @@ import {
   type Throughput,
 } from "./run/http";
 import { measureOps } from "./run/ops";
+import { measureSpends, type SpendFigures } from "./run/spends";
 import { median, p99, rounded } from "./statistics";
 
 interface Contender {
@@ -43,6 +44,7 @@ const BARS = {
   p99OverMedian: 2.5,
   runsPerSecond: 150,
   opOverSignMessage: 1.5,
+  spendMs: 0.2,
 };
 
 /** The same signature made by a library inside the sandbox. */
@@ -229,6 +231,17 @@ function opBar(rows: ReturnType<typeof opRows>): Bar {
   };
 }
 
+function spendBar({ signMs, spendAndSignMs }: SpendFigures): Bar {
+  const value = rounded(spendAndSignMs - signMs);
+  const ratio = rounded(spendAndSignMs / signMs);
+  return {
+    what: `ms that a spend within a slice adds to a signature of ${signMs} ms (${ratio}×)`,
+    value,
+    bar: `≤ ${BARS.spendMs}`,
+    holds: value <= BARS.spendMs,
+  };
+}
+
 async function main(): Promise<void> {
   console.log(
     `node ${process.version}, ${availableParallelism()} cores; the stack runs with ${Object.entries(RAISED_LIMITS)
@@ -238,7 +251,11 @@ async function main(): Promise<void> {
   const sandbox = await measureSandbox();
   const ops = opRows(await measureOps(OP_RUNS));
   const bed = await startBed();
-  const measured = async () => ({ stack: await measureStack(bed), cpu: await measureCpu(bed) });
+  const measured = async () => ({
+    stack: await measureStack(bed),
+    cpu: await measureCpu(bed),
+    spends: await measureSpends(bed),
+  });
   const results = { sandbox, ops, ...(await measured().finally(() => bed.close())) };
   const bars = print(results);
   writeFileSync(join("bench", "run.json"), `${JSON.stringify(reportOf(results, bars), null, 2)}\n`);
@@ -250,6 +267,7 @@ interface Results {
   readonly ops: ReturnType<typeof opRows>;
   readonly stack: Awaited<ReturnType<typeof measureStack>>;
   readonly cpu: Awaited<ReturnType<typeof measureCpu>>;
+  readonly spends: SpendFigures;
 }
 
 const contendersOf = ({ sandbox, stack }: Results) => [
@@ -264,7 +282,7 @@ const throughputOf = ({ stack }: Results) =>
   stack.throughput.map(({ latencies, ...row }) => ({ ...row, medianMs: median(latencies), p99Ms: p99(latencies) }));
 
 function print(results: Results): ReturnType<typeof barsOf> {
-  const { stack, ops, cpu } = results;
+  const { stack, ops, cpu, spends } = results;
   printTimes(contendersOf(results), stack.floor);
   printThroughput(throughputOf(results));
   console.log("\nwhere the time of one hello over HTTP goes (medians)");
@@ -273,20 +291,21 @@ function print(results: Results): ReturnType<typeof barsOf> {
   for (const { op, medianMs, overSignMessage } of ops)
     console.log(`${medianMs.toFixed(2).padStart(8)} ms  ${overSignMessage.toFixed(2)}×  ${op}`);
   printCpu(cpu);
-  const bars = [...barsOf(stack), opBar(ops)];
+  const bars = [...barsOf(stack), opBar(ops), spendBar(spends)];
   console.log("");
   for (const { what, value, bar, holds } of bars) console.log(`${holds ? "✓" : "✗"} ${what}: ${value} (bar: ${bar})`);
   return bars;
 }
 
 function reportOf(results: Results, bars: ReturnType<typeof barsOf>): object {
-  const { stack, ops, cpu } = results;
+  const { stack, ops, cpu, spends } = results;
   return {
     node: process.version,
     cpus: availableParallelism(),
     settings: RAISED_LIMITS,
     times: contendersOf(results).map(rowOf),
     ops,
+    spends,
     throughput: throughputOf(results),
     breakdownMs: Object.fromEntries(breakdown(stack)),
     cpuMsPerRun: cpu.map(({ callers, cpuMs }) => ({

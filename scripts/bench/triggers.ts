@@ -26,11 +26,29 @@ async function hooked(baseUrl: string): Promise<Hooked> {
   return { client, id };
 }
 
-async function latenessOf({ client, id }: Hooked): Promise<number[]> {
-  const lateness: number[] = [];
-  for await (const { due_at, started_at } of everyItem((page) => client.listFirings({ id, ...page })))
-    if (started_at !== undefined) lateness.push(Date.parse(started_at) - Date.parse(due_at));
+/** In ms: until it was claimed, and until its end without the time that its code took. */
+interface Late {
+  readonly atMs: number;
+  readonly claimed: number;
+  readonly ended: number;
+}
+
+async function latenessOf({ client, id }: Hooked): Promise<Late[]> {
+  const lateness: Late[] = [];
+  for await (const firing of everyItem((page) => client.listFirings({ id, ...page }))) {
+    const { due_at, started_at, ended_at, duration_ms = 0 } = firing;
+    const [due, started, ended] = [due_at, started_at, ended_at].map((time) => Date.parse(time ?? ""));
+    if (due === undefined || started === undefined || ended === undefined) continue;
+    lateness.push({ atMs: due, claimed: started - due, ended: ended - due - duration_ms });
+  }
   return lateness;
+}
+
+function figuresOf(all: readonly number[]): object {
+  const sorted = [...all].sort((one, other) => one - other);
+  const at = (part: number): number =>
+    Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN);
+  return { p50Ms: at(0.5), p90Ms: at(0.9), p99Ms: at(0.99), mostMs: at(1) };
 }
 
 async function main(): Promise<void> {
@@ -46,9 +64,14 @@ async function main(): Promise<void> {
       void fetch(`${stack.baseUrl}/core/v1/hooks/${id}`, { method: "POST", body });
     }
     await sleep(10_000);
-    const all = (await Promise.all(accounts.map(latenessOf))).flat().sort((one, other) => one - other);
-    const at = (part: number): number => all[Math.min(all.length - 1, Math.floor(all.length * part))] ?? NaN;
-    process.stdout.write(`${JSON.stringify({ fired: all.length, p50Ms: at(0.5), p99Ms: at(0.99), mostMs: at(1) })}\n`);
+    const all = (await Promise.all(accounts.map(latenessOf))).flat();
+    const claimed = figuresOf(all.map((one) => one.claimed));
+    const ended = figuresOf(all.map((one) => one.ended));
+    const latest = [...all].sort((one, other) => other.ended - one.ended).slice(0, 12);
+    const slowest = latest.map(
+      ({ atMs, ended: late }) => `${Math.round(late)} ms at ${Math.round((atMs - start) / 1_000)} s`,
+    );
+    process.stdout.write(`${JSON.stringify({ fired: all.length, claimed, ended, slowest })}\n`);
   } finally {
     await stack.stop();
   }

@@ -191,12 +191,16 @@ export const BY_HAND = [
 
 /** `file`, place and text of the mutant as in the report → why no test can detect it. */
 export const EXPLAINED: Readonly<Record<string, string>> = {
+  "contracts/AccountDecisions.sol AccountDecisions._judge: pkp != address(0) → true":
+    "Costs gas only: without a PKP all groups count as listing it already.",
   "contracts/AccountDecisions.sol AccountDecisions._judge: byName & withPkp == 0 → true":
     "Costs gas only: where a group lists both by name, reading the wildcards too gives the same verdict.",
   "contracts/AccountRules.sol AccountRules._holds: scope == Scope.OwnerOnly → false":
     "Changes nothing: no list is ever stored under OwnerOnly, so that it is empty below.",
   "contracts/GroupMembers.sol GroupMembers._dropActionsBut: continue; → (nothing)":
     "Costs gas only: a page that is not marked is empty, and nothing is dropped from it.",
+  "contracts/libraries/UsageKeys.sol UsageKeys.setLists: !changed → false":
+    "Costs gas only: the same lists are stored again under a new generation, and no event tells of a change.",
   "contracts/libraries/Rows.sol Rows._page: LAST_PAGE → (LAST_PAGE + 1)":
     "Changes nothing: word LAST_PAGE has the page LAST_PAGE on either branch.",
 };

@@ -6,12 +6,12 @@ import { expect } from "chai";
 import { CURVES } from "../../protocol/curves";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Wallet, type JsonRpcProvider } from "ethers";
+import { Wallet, id, type JsonRpcProvider } from "ethers";
 import { defineChain, type Hex } from "viem";
 import { createClient } from "../../client";
 import { permit, withEthers, withViem, withWagmi } from "../../client/examples/accounts";
 import { apiMode } from "../../client/examples/api";
-import { handOver, ownerIsSafe } from "../../client/examples/safe";
+import { asTheSafe, handOver, ownerIsSafe } from "../../client/examples/safe";
 import { convert, halves, ownerWithWallet } from "../../client/examples/wallet";
 import { connect, fundedWallet } from "../support/chain";
 import { NO_RIGHTS, SIGN, expectSigned, makeAccount, refused } from "../support/journey";
@@ -64,10 +64,10 @@ describe("the pages about the SDK", () => {
     const stack = useStack();
     let provider: JsonRpcProvider;
     let safe: TestSafe;
+    const seats = [new Wallet(id("one seat")), new Wallet(id("another seat"))];
 
     before(async () => {
       provider = connect(stack().rpcUrl);
-      const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(provider));
       safe = await deploySafe(await fundedWallet(provider), seats, 2);
     });
     after(() => provider.destroy());
@@ -130,6 +130,8 @@ describe("the pages about the SDK", () => {
       );
       expect(seen).to.include({ ownerAddress: safe.address, wallet_count: 1 });
       await expectSigned(seen.bot, seen.pkp);
+      const delegate = new Wallet(id("a delegate"), provider);
+      expect(await asTheSafe(baseUrl, delegate, safe.address, seats)).to.deep.equal([]);
       await safe.execute([seen.single]);
       expect(await refused(seen.bot.listGroups())).to.equal("401 unknown_key");
     });

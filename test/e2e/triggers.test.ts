@@ -1,12 +1,14 @@
 /** Triggers against a whole stack: made, attached, fired by hand, by hooks and by events, in both modes. */
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { expect } from "chai";
 import { Wallet } from "ethers";
 import { createChainSecuredClient } from "../../client";
+import { verifyReceipt, verifyTriggerStatement } from "../../client/verify";
 import { actionHashOf } from "../../protocol/ids";
 import { cidOfCode } from "../../protocol/cid";
 import { deployEmitter } from "../support/emitter";
 import { codeOf, members, newApiAccount, send, type Api, type HttpAnswer } from "../support/http";
+import { startReceiver } from "../support/webhookReceiver";
 import { useApiAccount, useProvider, useStack } from "../support/stack";
 import { eventually } from "../support/chainBed";
 
@@ -152,6 +154,92 @@ describe("triggers", function () {
     const state = members(await api().get(`/triggers/${String(made["id"])}`));
     expect(state).to.include({ state: "paused", failures: 5, last_outcome: "threw" });
     expect(state["reason"]).to.contain("5 firings in a row failed");
+  });
+
+  it("tells webhooks of its runs and of its pause, charges each run and keeps its receipt", async () => {
+    const own = await newApiAccount(stack().baseUrl);
+    const receiver = await startReceiver();
+    try {
+      const cid_hashes_permitted = [ECHO, FAIL].map(async (code) => actionHashOf(await cidOfCode(code)));
+      await own.api.must("/add_group", {
+        ...{ group_name: "g", group_description: "" },
+        cid_hashes_permitted: await Promise.all(cid_hashes_permitted),
+      });
+      await own.api.must("/webhooks", { url: receiver.url, events: ["run.*", "trigger.*"] });
+      const balance = async (): Promise<number> =>
+        Number(members(await own.api.get("/billing/balance"))["balance_cents"]);
+      const made = await own.api.must("/triggers", { name: "t", code: ECHO, hook: { respond: true } });
+      const before = await balance();
+      const answered = members(await hook(made["id"], {}));
+      const [firing] = (await own.api.get(`/triggers/${String(made["id"])}/firings`)).body as Firing[];
+      expect(firing).to.include({ id: answered["firing_id"], outcome: "succeeded", cost_cents: 1 });
+      expect(await balance()).to.equal(before - 1);
+      const { config } = (await (await fetch(`${stack().baseUrl}/info`)).json()) as { config: Record<string, unknown> };
+      const receipt = String(firing?.["receipt"]);
+      const claims = await verifyReceipt(receipt, config);
+      expect(claims).to.deep.include({ api_key_hash: made["api_key_hash"], account_id: own.id });
+      expect(claims.trigger).to.deep.include({ id: made["id"] });
+      const told = await receiver.next("run.succeeded");
+      expect(told.data).to.include({
+        ...{ trigger_id: made["id"], request_id: firing?.["id"], cost_cents: 1 },
+        receipt_sha256: createHash("sha256").update(receipt).digest("hex"),
+      });
+      const failing = await own.api.must("/triggers", { name: "f", code: FAIL, hook: { respond: true } });
+      for (let count = 1; count <= 5; count += 1) await hook(failing["id"], {});
+      expect((await receiver.next("run.failed")).data).to.include({ trigger_id: failing["id"], outcome: "threw" });
+      const paused = (await receiver.next("trigger.paused")).data;
+      expect(paused["trigger_id"]).to.equal(failing["id"]);
+      expect(paused["reason"]).to.equal(members(await own.api.get(`/triggers/${String(failing["id"])}`))["reason"]);
+    } finally {
+      await receiver.stop();
+    }
+  });
+
+  it("is attached through the relay by a wallet without coin, in one multicall, its statement checked", async () => {
+    const { baseUrl } = stack();
+    const wallet = new Wallet(Wallet.createRandom().privateKey, provider());
+    const owner = await createChainSecuredClient({ baseUrl, signer: wallet, gas: "service" });
+    await owner.createAccount({ account_name: "w", account_description: "" });
+    const cid = await cidOfCode(ECHO);
+    const { group_id } = await owner.addGroup({
+      ...{ group_name: "g", group_description: "" },
+      cid_hashes_permitted: [actionHashOf(cid)],
+    });
+    const fields = { name: "w", code: ECHO, params: { a: 1 }, hook: { verification: "hmac" as const } };
+    const { minted, write } = await owner.prepareTrigger({ ...fields, execute_in_groups: [group_id], balance: 25 });
+    const { config } = (await (await fetch(`${baseUrl}/info`)).json()) as { config: Record<string, unknown> };
+    const asked = { minted, accountId: owner.accountId, actionIpfsCid: cid, fields };
+    await verifyTriggerStatement(asked, config);
+    for (const other of [
+      { fields: { ...fields, params: { a: 2 } } },
+      { fields: { ...fields, hook: { verification: "none" as const } } },
+      { actionIpfsCid: await cidOfCode(FAIL) },
+      { minted: { ...minted, api_key_hash: `0x${"1".repeat(64)}` } },
+      { minted: { ...minted, statement: minted.statement.replace(/.$/, (c) => (c === "A" ? "B" : "A")) } },
+    ]) {
+      const failure = await verifyTriggerStatement({ ...asked, ...other }, config).then(
+        () => undefined,
+        (error: Error) => error.message,
+      );
+      expect(failure, JSON.stringify(other)).to.match(/differs|did not sign|compact/);
+    }
+    const sent = await owner.send(write);
+    const calls = (await provider().getTransactionReceipt(sent.transaction_hash))?.logs.length;
+    expect(calls).to.be.at.least(2);
+    await eventually("attached", async () => (await owner.getTrigger({ id: minted.id })).state === "active");
+    const { items } = await owner.listApiKeys();
+    const key = items.find(({ api_key_hash }) => api_key_hash === minted.api_key_hash);
+    expect(key).to.deep.include({ balance: "25", execute_in_groups: [group_id], can_create_pkps: false });
+    expect([
+      await provider().getBalance(wallet.address),
+      await provider().getTransactionCount(wallet.address),
+    ]).to.deep.equal([0n, 0]);
+    const body = `{"b":2}`;
+    const signature = createHmac("sha256", String(minted.hook_secret)).update(body).digest("hex");
+    expect((await hook(minted.id, Buffer.from(body), { "x-signature": signature })).status).to.equal(200);
+    await eventually("fired", async () =>
+      (await owner.listFirings({ id: minted.id })).items.some(({ outcome }) => outcome === "succeeded"),
+    );
   });
 
   it("acts for a wallet's account once its owner has attached it, and no longer once revoked", async () => {

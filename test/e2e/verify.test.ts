@@ -49,6 +49,7 @@ describe("verifying a development stack", () => {
       chain_id: chain.chain_id,
       key_namespace: chain.key_namespace,
     });
+    expect(info.config).to.have.nested.property("budgets.lease_confirmations", 1);
     expect(info.config).to.have.nested.property("rpc.max_head_age_seconds");
     expect(info.config).to.have.nested.property("sandbox.level", info.sandbox.level);
   });

@@ -79,6 +79,11 @@ describe("the executor's configuration", () => {
       /EXECUTOR_SOCKET_GROUP=61201 lies in the children's range/,
     ],
     "one user for two processes": [{ FETCHER_UID: "61198" }, /FETCHER_UID, KEY_SET_FETCHER_UID must differ/],
+    "a chain of events with too few endpoints": [
+      { RPC_QUORUM: "2", RPC_URLS: "http://127.0.0.1:1,http://127.0.0.1:2", EVENT_RPC_URLS: "10=http://127.0.0.1:3" },
+      /EVENT_RPC_URLS needs RPC_QUORUM=2 different endpoints of chain 10/,
+    ],
+    "a chain of events without an id": [{ EVENT_RPC_URLS: "http://127.0.0.1:3" }, /EVENT_RPC_URLS must be <chain id>=/],
     "a quorum of zero": [{ RPC_QUORUM: "0" }, /RPC_QUORUM must be between 1 and 16/],
     "a contract that is no address": [{ CONTRACT_ADDRESS: "0x12" }, /CONTRACT_ADDRESS must be an address/],
     "a chain id in hex": [{ CHAIN_ID: "0x7a69" }, /CHAIN_ID must be a whole number/],

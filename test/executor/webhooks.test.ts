@@ -1,5 +1,6 @@
 /** Messages to webhooks as the executor signs and sends them: what is signed, and what receivers can do to it. */
 import { createPublicKey, verify } from "node:crypto";
+import { createSocket } from "node:dgram";
 import { expect } from "chai";
 import { statementBytes } from "../../protocol/publicKeys";
 import type { WebhookMessage } from "../../protocol/webhookCalls";
@@ -16,6 +17,23 @@ const MESSAGE: WebhookMessage = {
   data: { name: 'nul\u0000 \ud800 "quoted" 💥' },
 };
 const never = new AbortController().signal;
+
+/** Answers every question for an address with the present ones. */
+async function startNameServer(present: () => readonly string[]): Promise<{ address: string; stop(): void }> {
+  const socket = createSocket("udp4");
+  socket.on("message", (question, { port, address }) => {
+    // Of the question only the name, up to its empty label, and its type and class.
+    const end = question.indexOf(0, 12) + 5;
+    const isForIpv4 = question.readUInt16BE(end - 4) === 1;
+    const answers = (isForIpv4 ? present() : []).map((ip) =>
+      Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...ip.split(".").map(Number)]),
+    );
+    const header = Buffer.from([question[0] ?? 0, question[1] ?? 0, 0x81, 0x80, 0, 1, 0, answers.length, 0, 0, 0, 0]);
+    socket.send(Buffer.concat([header, question.subarray(12, end), ...answers]), port, address);
+  });
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  return { address: `127.0.0.1:${socket.address().port}`, stop: () => void socket.close() };
+}
 
 describe("messages to webhooks", function () {
   this.timeout(60_000);
@@ -93,6 +111,27 @@ describe("messages to webhooks", function () {
     } finally {
       await receiver.stop();
       await strict.stop();
+    }
+  });
+
+  it("go to no name that has become one of this machine since it was checked", async () => {
+    const receiver = await startReceiver();
+    const { port } = new URL(receiver.url);
+    const addresses = ["93.184.215.14"];
+    const names = await startNameServer(() => addresses);
+    const strict = await startWebhookBed([], { dnsServers: [names.address], ports: [Number(port)] });
+    try {
+      const url = `http://receiver.test:${port}/hook`;
+      expect(await strict.webhooks.check(url)).to.deep.equal({});
+      for (const now of [["127.0.0.1"], ["93.184.215.14", "127.0.0.1"], ["169.254.169.254"]]) {
+        addresses.splice(0, addresses.length, ...now);
+        expect((await strict.webhooks.send(url, MESSAGE, never)).failure).to.contain("not a public address");
+      }
+      expect(receiver.received).to.deep.equal([]);
+    } finally {
+      await strict.stop();
+      await receiver.stop();
+      names.stop();
     }
   });
 

@@ -130,6 +130,7 @@ export function configDocument(): ConfigDocument {
     rpcUrls: ["https://user:secret@rpc.example/v2/api-key?token=secret"],
     rpcQuorum: 1,
     maxHeadAgeSeconds: 60,
+    leaseConfirmations: 3,
     identityIssuers: [{ issuer: "https://id.example", jwksUrl: "https://id.example/jwks", audience: "keys" }],
     limits: RUN_LIMITS,
     prices: PRICES,

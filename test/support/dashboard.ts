@@ -14,6 +14,7 @@ export const SCREENS = [
   "Policies",
   "Usage keys",
   "Runner",
+  "Triggers",
   "Budgets",
   "Activity",
   "Credit",

@@ -77,6 +77,11 @@ export class Machine {
     await Promise.all(ended);
   }
 
+  /** Leaves the executor to whoever takes its socket. */
+  async stopRelayer(): Promise<void> {
+    await this.#relayer?.stop();
+  }
+
   async stop(): Promise<void> {
     await this.#relayer?.stop();
     await this.#executor?.stop();

@@ -27,6 +27,8 @@ export interface TestSafe {
   readonly address: string;
   /** Signed by exactly as many owners as the threshold requires; rejects when the inner call reverts. */
   execute(calls: readonly SafeCall[]): Promise<TransactionReceipt>;
+  /** What its `isValidSignature` accepts for this digest, by so many of its owners; default: its threshold. */
+  sign(digest: string, owners?: number): Promise<string>;
 }
 
 /** Any signer of typed data: a wallet, or a PKP. */
@@ -55,6 +57,8 @@ async function deploy(source: string, deployer: Signer): Promise<Contract> {
  * execution; it need not be an owner.
  */
 export async function deploySafe(deployer: Signer, owners: readonly Owner[], threshold: number): Promise<TestSafe> {
+  // What Safe's own services set: with it a Safe answers ERC-1271.
+  const handler = await deploy("handler/CompatibilityFallbackHandler.sol", deployer);
   const singleton = await deploy("Safe.sol", deployer);
   const factory = await deploy("proxies/SafeProxyFactory.sol", deployer);
   const multiSend = await deploy("libraries/MultiSendCallOnly.sol", deployer);
@@ -64,7 +68,7 @@ export async function deploySafe(deployer: Signer, owners: readonly Owner[], thr
     threshold,
     ZeroAddress,
     "0x",
-    ZeroAddress,
+    await handler.getAddress(),
     ZeroAddress,
     0,
     ZeroAddress,
@@ -76,6 +80,7 @@ export async function deploySafe(deployer: Signer, owners: readonly Owner[], thr
   const multiSendAddress = await multiSend.getAddress();
   return {
     address,
+    sign: (digest, count = threshold) => signMessage(safe, owners.slice(0, count), digest),
     execute: async (calls) =>
       executeSigned(safe, owners.slice(0, threshold), inner(calls, multiSend, multiSendAddress)),
   };
@@ -113,9 +118,19 @@ const SAFE_TX = [
   ["nonce", "uint256"],
 ].map(([name = "", type = ""]) => ({ name, type }));
 
+/** One after the other, ordered by address, as a Safe wants them. */
+async function signedByAll(safe: Contract, signers: readonly Owner[], types: Types, message: object): Promise<string> {
+  const chainId = (await safe.runner?.provider?.getNetwork())?.chainId;
+  const domain = { chainId, verifyingContract: await safe.getAddress() };
+  const sorted = [...signers].sort((a, b) => (BigInt(a.address) < BigInt(b.address) ? -1 : 1));
+  return concat(await Promise.all(sorted.map((owner) => owner.signTypedData(domain, types, { ...message }))));
+}
+type Types = Record<string, { name: string; type: string }[]>;
+
+const signMessage = (safe: Contract, signers: readonly Owner[], digest: string): Promise<string> =>
+  signedByAll(safe, signers, { SafeMessage: [{ name: "message", type: "bytes" }] }, { message: digest });
+
 async function executeSigned(safe: Contract, signers: readonly Owner[], call: InnerCall): Promise<TransactionReceipt> {
-  const provider = safe.runner?.provider;
-  const chainId = (await provider?.getNetwork())?.chainId;
   const nonce = (await safe.getFunction("nonce").staticCall()) as bigint;
   const message = {
     ...call,
@@ -126,15 +141,11 @@ async function executeSigned(safe: Contract, signers: readonly Owner[], call: In
     refundReceiver: ZeroAddress,
     nonce,
   };
-  const sorted = [...signers].sort((a, b) => (BigInt(a.address) < BigInt(b.address) ? -1 : 1));
-  const domain = { chainId, verifyingContract: await safe.getAddress() };
-  const signatures = await Promise.all(
-    sorted.map((owner) => owner.signTypedData(domain, { SafeTx: SAFE_TX }, message)),
-  );
+  const signatures = await signedByAll(safe, signers, { SafeTx: SAFE_TX }, message);
   const { to, value, data, operation } = call;
   const sent = await safe
     .getFunction("execTransaction")
-    .send(to, value, data, operation, 0, 0, 0, ZeroAddress, ZeroAddress, concat(signatures));
+    .send(to, value, data, operation, 0, 0, 0, ZeroAddress, ZeroAddress, signatures);
   const receipt = await sent.wait();
   if (receipt === null) throw new Error("the execution has no receipt");
   return receipt as TransactionReceipt;

@@ -43,6 +43,7 @@ export interface RunOptions {
   limits?: Partial<RunLimits>;
   ops?: (call: OpCall) => Promise<OpAnswer> | OpAnswer;
   account?: string;
+  share?: string;
   key?: string;
   cid?: string;
   permitted?: () => Promise<unknown>;
@@ -66,6 +67,7 @@ export function jobOf(
     limits = {},
     ops = noOps,
     account = "account",
+    share,
     key = "key",
     cid = "QmTest",
     permitted,
@@ -81,6 +83,7 @@ export function jobOf(
     params: JSON.stringify(params),
     limits: { ...TEST_LIMITS, ...limits },
     ops: async (call) => ops(call),
+    ...(share !== undefined && { share }),
     ...(permitted && { permitted }),
     ...(signal && { signal }),
     ...(onStarted && { onStarted }),

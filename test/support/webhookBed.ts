@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { ExecutorCall } from "../../protocol/executor";
 import type { AccountId } from "../../protocol/ids";
-import { createFetcher, type StartedFetcher } from "../../executor/fetcher/client";
+import { createFetcher, type FetcherOptions, type StartedFetcher } from "../../executor/fetcher/client";
 import { Keyring } from "../../executor/keys/keyring";
 import { StatementKey } from "../../executor/keys/statementKey";
 import { Webhooks } from "../../executor/webhooks";
@@ -20,8 +20,11 @@ export interface WebhookBed {
 
 type Input = { url: string; message: never; messages: never[] };
 
-export async function startWebhookBed(allowHosts: readonly string[] = ["127.0.0.1"]): Promise<WebhookBed> {
-  const fetcher: StartedFetcher = await createFetcher({ logger: silent, webhookAllowHosts: allowHosts });
+export async function startWebhookBed(
+  allowHosts: readonly string[] = ["127.0.0.1"],
+  options: Pick<FetcherOptions, "dnsServers" | "ports"> = {},
+): Promise<WebhookBed> {
+  const fetcher: StartedFetcher = await createFetcher({ logger: silent, webhookAllowHosts: allowHosts, ...options });
   const statementKey = new StatementKey(new Keyring(Buffer.alloc(32, 9), `0x${"01".repeat(32)}` as never));
   const webhooks = new Webhooks(statementKey, fetcher);
   const calls: Partial<Record<ExecutorCall, (input: Input, signal: AbortSignal) => unknown>> = {
@@ -42,14 +45,14 @@ export async function startWebhookBed(allowHosts: readonly string[] = ["127.0.0.
 export async function insertWebhook(
   db: Db,
   accountId: AccountId,
-  { url = "https://example.com", events = ["*"], state = "on" as "on" | "off" } = {},
+  { url = "https://example.com", events = ["*"], state = "on" as "on" | "off", creditLowCents = 100 } = {},
 ): Promise<string> {
   const id = `wh_${randomBytes(16).toString("hex")}`;
   const off_reason = state === "off" ? ("owner" as const) : null;
   const values = { id, account_id: accountId, url, events: JSON.stringify(events), description: "", state, off_reason };
   await db
     .insertInto("webhooks")
-    .values({ ...values, succeeded_at: null, failing_since: null })
+    .values({ ...values, credit_low_cents: creditLowCents, succeeded_at: null, failing_since: null })
     .execute();
   return id;
 }

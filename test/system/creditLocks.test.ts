@@ -99,7 +99,7 @@ describe("statements that move credit", function () {
     },
     "record runs": (db) => recordEnds(db),
     "drop old rows": async (db) => {
-      await dropOldRuns(db, 1);
+      await dropOldRuns(db, 1, 0);
       await dropOld(db, { detailDays: 0, runRecordsDays: 1 });
     },
   };

@@ -15,7 +15,13 @@ const FOLDERS = readdirSync(EXAMPLES, { withFileTypes: true })
   .map(({ name }) => name);
 const OTHER_CHAIN_ID = 31_338n;
 /** What the READMEs tell readers to install. */
-const PACKAGES = ["ethers", "@safe-global/safe-smart-account", "@modelcontextprotocol/sdk"];
+const PACKAGES = [
+  "ethers",
+  "@safe-global/safe-smart-account",
+  "@modelcontextprotocol/sdk",
+  "solc",
+  "@openzeppelin/contracts",
+];
 
 describe("the examples", function () {
   this.timeout(90_000);

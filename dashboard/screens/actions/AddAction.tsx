@@ -1,11 +1,9 @@
 import { useState, type ReactNode } from "react";
-import { keepCode } from "./codes";
+import { CID, keepCode } from "./codes";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addAction } from "../../changes/operations";
 import { FormDialog } from "../../parts/Dialog";
 import { StringsFields, TextField, type Strings } from "../../parts/Field";
-
-const CID = /^(Qm[1-9A-HJ-NP-Za-km-z]{44}|b[a-z2-7]{20,})$/;
 
 interface Props {
   readonly onClose: () => void;

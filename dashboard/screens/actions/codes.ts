@@ -4,6 +4,8 @@
  */
 import { EXAMPLES } from "../runner/examples";
 
+export const CID = /^(Qm[1-9A-HJ-NP-Za-km-z]{44}|b[a-z2-7]{20,})$/;
+
 /** The CID of code, computed in this browser: it decides which code may use a PKP. */
 export const cidOf = async (code: string): Promise<string> => (await import("../../../client/cid")).cidOfCode(code);
 

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { Tabs } from "radix-ui";
 import type { ReactNode } from "react";
 import { Notice, PageHead } from "../../parts/elements";
@@ -17,7 +18,11 @@ export function Activity(): ReactNode {
           "Every run, and every change of the account that is on the chain. Parameters, logs and responses of runs " +
           "are not stored."
         }
-      />
+      >
+        <Link className="button" to="/why">
+          Why was it refused?
+        </Link>
+      </PageHead>
       {isReadable && <Export />}
       {isReadable ? (
         <Tabs.Root defaultValue="runs" className="stack">

@@ -26,7 +26,7 @@ export function Export(): ReactNode {
   return (
     <details className="card">
       <summary>Export</summary>
-      <div className="filters">
+      <div className="export">
         <Select label="What" value={kind} options={KINDS} onChange={(next) => setKind(next as typeof kind)} />
         <Button onPress={() => save("csv")}>Save as CSV</Button>
         <Button onPress={() => save("jsonl")}>Save as JSON Lines</Button>

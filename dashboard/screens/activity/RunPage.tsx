@@ -3,10 +3,9 @@ import { Link, useParams } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { useSigned } from "../../app/queries";
-import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner, When } from "../../parts/elements";
+import { Badge, CodeBlock, Empty, Facts, Id, Notice, PageHead, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { dollars, duration, short } from "../../parts/text";
-import { toldOf } from "../runner/told";
 import { useNames } from "./names";
 import { OUTCOME_MEANINGS, outcomeText, outcomeWord } from "./outcomes";
 import { Why } from "./Why";
@@ -42,18 +41,22 @@ export function RunPage(): ReactNode {
 
 type Run = Awaited<ReturnType<Parameters<Parameters<typeof useSigned>[1]>[0]["listRuns"]>>["items"][number];
 
+/** The PKP that a refused operation was about: the message ends with its address. */
+const deniedPkp = ({ outcome, error_message: message = "" }: Run): string | undefined =>
+  outcome === "permission_denied" ? /0x[0-9a-fA-F]{40}$/.exec(message)?.[0] : undefined;
+
 function Details({ run }: { readonly run: Run }): ReactNode {
   const names = useNames();
-  const told = toldOf(run.request_id);
   const isGood = run.outcome === "succeeded";
   return (
     <>
       <section className="card stack" aria-label="Details">
         {!isGood && (
           <Notice kind="bad">
-            <strong>{outcomeText(run.outcome)}.</strong> {told ?? OUTCOME_MEANINGS[run.outcome] ?? ""}
+            <strong>{outcomeText(run.outcome)}.</strong> {OUTCOME_MEANINGS[run.outcome] ?? ""}
           </Notice>
         )}
+        {run.error_message !== undefined && <CodeBlock what="Message" text={run.error_message} />}
         <Facts
           items={[
             [
@@ -94,13 +97,13 @@ function Details({ run }: { readonly run: Run }): ReactNode {
           ]}
         />
         <p className="soft small">
-          Parameters, logs and responses are not stored. A run’s answer has them, with the message of an error that its
-          code threw.
+          Parameters, logs and responses are not stored: only the run’s answer has them. The message of a failed run is
+          kept for a few days, and shown to the owner and to the key that ran.
         </p>
       </section>
       {!isGood && (
         <Why
-          question={{ keyId: run.api_key_hash, cid: run.action_ipfs_cid, pkp: run.pkps_used[0] }}
+          question={{ keyId: run.api_key_hash, cid: run.action_ipfs_cid, pkp: deniedPkp(run) ?? run.pkps_used[0] }}
           ran={run.outcome !== "permission_denied"}
         />
       )}

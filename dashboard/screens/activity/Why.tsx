@@ -59,9 +59,11 @@ interface WhyProps {
   readonly question: Question;
   /** It ran, and ended otherwise than by a missing permission. */
   readonly ran?: boolean;
+  /** Beside a question that can be changed. */
+  readonly isPage?: boolean;
 }
 
-export function Why({ question, ran = false }: WhyProps): ReactNode {
+export function Why({ question, ran = false, isPage = false }: WhyProps): ReactNode {
   const session = useSession();
   const { data, error } = useQuery({
     queryKey: ["why", question],
@@ -70,7 +72,10 @@ export function Why({ question, ran = false }: WhyProps): ReactNode {
   return (
     <section className="card stack" aria-label="Why?">
       <div className="stack-s">
-        <h2>Why?</h2>
+        <div className="row-between">
+          <h2>Why?</h2>
+          {!isPage && <LinkToWhy question={question} />}
+        </div>
         <Asked question={question} />
       </div>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
@@ -91,6 +96,13 @@ export function Why({ question, ran = false }: WhyProps): ReactNode {
     </section>
   );
 }
+
+/** The page of a refused run, which leaves no record: its address asks the same again. */
+const LinkToWhy = ({ question: { keyId, cid, pkp } }: Pick<WhyProps, "question">): ReactNode => (
+  <Link to="/why" search={{ key: keyId, action: cid, ...(pkp === undefined ? {} : { pkp }) }}>
+    Open as a page
+  </Link>
+);
 
 function Asked({ question: { keyId, cid, pkp } }: Pick<WhyProps, "question">): ReactNode {
   const names = useNames();

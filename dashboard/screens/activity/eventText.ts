@@ -89,13 +89,18 @@ export function argumentText(
 /** Shown elsewhere on the screen, or meaningless to a reader. */
 const HIDDEN = new Set(["id", "actor", "derivationPath"]);
 
+const nameFirst = ([one]: [string, unknown], [other]: [string, unknown]): number =>
+  Number(other === "name") - Number(one === "name");
+
 export function eventDetails({ args }: ContractEvent, names: Names): string {
-  const told = Object.entries(args).flatMap(([argument, value]) => {
+  const told = new Map<string, string>();
+  for (const [argument, value] of Object.entries(args).sort(nameFirst)) {
     const text = String(value);
-    if (HIDDEN.has(argument) || text === "") return [];
+    if (HIDDEN.has(argument) || text === "") continue;
     const [label, show] = ARGUMENTS[argument] ?? [argument, short];
     const said = show(text, names);
-    return said === "" ? [] : [`${label}: ${said}`];
-  });
-  return told.join(" · ");
+    // A new PKP's name is also the name behind its address.
+    if (said !== "" && !told.has(said)) told.set(said, argument === "name" ? `“${said}”` : `${label}: ${said}`);
+  }
+  return [...told.values()].join(" · ");
 }

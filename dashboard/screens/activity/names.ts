@@ -18,12 +18,13 @@ export interface Names {
   group(id: string): string;
 }
 
-export function useNames(): Names {
+/** `isBrief`: of PKPs and groups, which may be thousands, the names that are loaded already. */
+export function useNames(isBrief = false): Names {
   const { account } = useSession();
   const keys = useUsageKeys().items;
   const actions = useActions().items;
-  const pkps = usePkps().items;
-  const groups = useGroups().items;
+  const pkps = usePkps({ enabled: !isBrief }).items;
+  const groups = useGroups({ enabled: !isBrief }).items;
   return useMemo(() => {
     const byHash = new Map([
       [account.id, account.managed ? "Account key" : "The owner"],

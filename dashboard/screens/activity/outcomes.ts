@@ -17,7 +17,6 @@ export const outcomeWord = (outcome: string): string => outcome.replaceAll("_", 
 export const OUTCOMES = ["succeeded", ...RUN_ERROR_CODES] as const;
 
 export const OUTCOME_MEANINGS: Readonly<Record<string, string>> = {
-  threw: "The code threw an error. Its message is in the run’s answer.",
   timed_out: "The code took longer than its time limit.",
   out_of_memory: "The code needed more memory than a run may have.",
   response_too_large: "The response was larger than a run may return.",

@@ -94,11 +94,11 @@ const COLUMNS: readonly Column<Budget>[] = [
   },
   {
     title: "Used",
-    width: "minmax(12rem, 2fr)",
+    width: "minmax(14rem, 3fr)",
     cell: (budget) => <Used budget={budget} />,
     by: share,
   },
-  { title: "In each", width: "6rem", cell: ({ window }) => window, by: ({ window }) => window },
+  { title: "In each", width: "5rem", cell: ({ window }) => window, by: ({ window }) => window },
   {
     title: "Starts again",
     width: "9rem",
@@ -110,18 +110,22 @@ const COLUMNS: readonly Column<Budget>[] = [
 function Used({ budget }: { readonly budget: Budget }): ReactNode {
   const { used, limit, name } = budget;
   const isSpent = BigInt(used) >= BigInt(limit);
+  const part = Math.min(share(budget), 1_000);
   return (
-    <div className="stack-s">
+    <div className="used">
       <span className="number">
         {grouped(used)} <span className="soft">of {grouped(limit)}</span>
       </span>
-      <meter
+      <span
         className={`share ${isSpent ? "bad" : ""}`}
+        role="meter"
         aria-label={`Used of ${name}`}
-        min={0}
-        max={1_000}
-        value={Math.min(share(budget), 1_000)}
-      />
+        aria-valuemin={0}
+        aria-valuemax={1_000}
+        aria-valuenow={part}
+      >
+        <span style={{ width: `${part / 10}%` }} />
+      </span>
     </div>
   );
 }

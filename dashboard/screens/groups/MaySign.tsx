@@ -2,7 +2,7 @@ import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Members } from "../../app/queries";
-import { short } from "../../parts/text";
+import { quoted, short } from "../../parts/text";
 import { codeOf } from "../actions/codes";
 import { ANY_ACTION } from "../pkps/uses";
 
@@ -36,7 +36,7 @@ export function MaySign({ members }: { readonly members: Members }): ReactNode {
 const unknown = (description: string): string =>
   description === ""
     ? "Whatever its code decides. Open it to read the code."
-    : `Its owner says: ${description} Open it to read the code.`;
+    : `${quoted(description, "")}, says its description. Open it to read the code.`;
 
 /** In this tab's knowledge of code only; null where that does not reach. */
 async function rulesOf(cid: string | undefined): Promise<string | null> {

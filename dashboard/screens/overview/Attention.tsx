@@ -1,10 +1,13 @@
 /** Items that need the owner's attention, most urgent first; empty when there are none. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { useAccount, useFirstListing, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
+import { readerOf, useAccount, useFirstListing, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
 import type { Page } from "../../../client";
 import { Notice } from "../../parts/elements";
 import { day, dollars, listed, plural, quoted } from "../../parts/text";
+import { useSession } from "../../session/context";
+import { stopped, type Trigger } from "../triggers/sentences";
 import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
 
 const SOON_SECONDS = 7 * 86_400;
@@ -21,7 +24,7 @@ const FROZEN: Point = {
   kind: "bad",
   text: "The account is frozen: no key can run anything.",
   to: "/account",
-  link: "Look at it",
+  link: "Unfreeze it",
 };
 
 export function Attention({ balanceCents }: { readonly balanceCents: number | undefined }): ReactNode {
@@ -32,6 +35,7 @@ export function Attention({ balanceCents }: { readonly balanceCents: number | un
   const points = [
     ...(account.frozen ? [FROZEN] : []),
     ...aboutCredit(balanceCents),
+    ...aboutTriggers(useStoppedTriggers()),
     ...aboutKeys(keys),
     ...aboutGroups(anyPkp, "any PKP"),
     ...aboutGroups(anyCode, "any code"),
@@ -57,10 +61,33 @@ export function Attention({ balanceCents }: { readonly balanceCents: number | un
   );
 }
 
+/** A wallet would have to sign for the question. */
+function useStoppedTriggers(): readonly Trigger[] {
+  const session = useSession();
+  const { data } = useQuery({
+    queryKey: ["signed", "triggers"],
+    queryFn: () => readerOf(session).listTriggers({ page_size: 1_000 }),
+    enabled: session.kind === "key",
+  });
+  return stopped(data?.items ?? []);
+}
+
+function aboutTriggers(triggers: readonly Trigger[]): Point[] {
+  if (triggers.length === 0) return [];
+  const were = triggers.length === 1 ? "was" : "were";
+  const text = `${named(triggers, "a trigger without a name")} ${were} paused: failing.`;
+  return [{ kind: "bad", text, to: "/triggers", link: "Look at why" }];
+}
+
 function aboutNoGroup(groups: number, pkps: number): Point[] {
   if (groups > 0 || pkps === 0) return [];
   return [
-    { kind: "warn", text: "There is no group yet, so nothing can use your PKPs.", to: "/groups", link: "Make a group" },
+    {
+      kind: "warn",
+      text: "There is no group yet, so nothing can use your PKPs.",
+      to: "/groups",
+      link: "Create a group",
+    },
   ];
 }
 
@@ -87,7 +114,7 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
               `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)}` +
               `${soon.length > 1 ? " or soon after" : ""}.`,
             to: "/usage-keys",
-            link: "Look at the keys",
+            link: "Renew it",
           } as const,
         ]),
     ...(expired.length === 0
@@ -95,17 +122,16 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
       : [
           {
             kind: "warn",
-            text: `${named(expired)} can no longer be used: expired.`,
+            text: `${named(expired)} expired and can no longer be used.`,
             to: "/usage-keys",
-            link: "Clear them up",
+            link: "Review usage keys",
           } as const,
         ]),
   ];
 }
 
-const named = (keys: readonly UsageKey[]): string =>
-  listed(keys.slice(0, 3).map(({ name }) => quoted(name, "a key without a name"))) +
-  (keys.length > 3 ? " and others" : "");
+const named = (all: readonly { readonly name: string }[], nameless = "a key without a name"): string =>
+  listed(all.slice(0, 3).map(({ name }) => quoted(name, nameless))) + (all.length > 3 ? " and others" : "");
 
 function aboutGroups({ items, total }: Page<Group>, what: string): Point[] {
   const [first] = items;
@@ -114,5 +140,7 @@ function aboutGroups({ items, total }: Page<Group>, what: string): Point[] {
   const all = total > names.length ? [...names, plural(total - names.length, "more group")] : names;
   const who = total === 1 ? `The group ${names.join("")} lists` : `${listed(all)} list`;
   const to = total === 1 ? `/groups/${first.id}` : "/groups";
-  return [{ kind: "warn", text: `${who} anything: ${what}.`, to, link: "Narrow it" }];
+  return [
+    { kind: "warn", text: `${who} anything: ${what}.`, to, link: total === 1 ? "Review the group" : "Review groups" },
+  ];
 }

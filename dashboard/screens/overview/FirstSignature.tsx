@@ -1,5 +1,5 @@
 /** Guides a new account to its first signature by a PKP, each step in place. */
-import { useState, type ComponentProps, type ReactNode } from "react";
+import { lazy, Suspense, useState, type ComponentProps, type ReactNode } from "react";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
@@ -7,15 +7,16 @@ import { Id, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { Icon } from "../../parts/icons";
 import { useSession } from "../../session/context";
-import { AddAction } from "../actions/AddAction";
 import { cidOf } from "../actions/codes";
-import { GroupForm } from "../groups/GroupForm";
-import { CreatePkp } from "../pkps/CreatePkp";
 import { SIGN_EXAMPLE } from "../runner/examples";
 import { OtherClients } from "../runner/OtherClients";
 import { Receipt } from "../runner/Receipt";
 import { runOnce, useRunKeys } from "../runner/run";
-import { UsageKeyForm } from "../usageKeys/UsageKeyForm";
+
+const CreatePkp = lazy(async () => ({ default: (await import("../pkps/CreatePkp")).CreatePkp }));
+const AddAction = lazy(async () => ({ default: (await import("../actions/AddAction")).AddAction }));
+const GroupForm = lazy(async () => ({ default: (await import("../groups/GroupForm")).GroupForm }));
+const UsageKeyForm = lazy(async () => ({ default: (await import("../usageKeys/UsageKeyForm")).UsageKeyForm }));
 
 const MESSAGE = "My first signature";
 
@@ -81,7 +82,7 @@ export function FirstSignature({
       signer: verifyMessage(MESSAGE, signature),
       receipt: answer.receipt,
       // Never the account's own key, which may do everything.
-      snippet: { code, params, key: key.hash === account.id ? undefined : key.key },
+      snippet: { code, params, apiKey: key.hash === account.id ? undefined : key.key },
     });
   };
   const close = (): void => setOpen(undefined);
@@ -95,48 +96,61 @@ export function FirstSignature({
       </div>
       <ol className="steps">
         {STEPS.map(([title, about, button, target], at) => (
-          <li
-            key={title}
-            className={done[at] ? "done" : at === current ? "current" : ""}
-            aria-current={at === current ? "step" : undefined}
-          >
-            <span className="mark" aria-hidden="true">
-              {done[at] ? <Icon name="done" /> : at + 1}
-            </span>
-            <div className="grow">
-              <div className="name">
-                {title}
-                {done[at] && <span className="hidden-visually"> (done)</span>}
-              </div>
-              <div className="soft small">{about}</div>
-            </div>
-            {at === current && (
-              <Button look="primary" onPress={target === undefined ? run : () => setOpen(target)}>
-                {button}
-              </Button>
-            )}
-          </li>
+          <Step key={title} title={title} about={about} at={at} isDone={done[at] === true} isCurrent={at === current}>
+            <Button look="primary" onPress={target === undefined ? run : () => setOpen(target)}>
+              {button}
+            </Button>
+          </Step>
         ))}
       </ol>
       {signed !== undefined && <SignedNotice signed={signed} expected={pkp?.wallet_address ?? ""} />}
-      {open === "pkp" && <CreatePkp onClose={close} />}
-      {open === "action" && (
-        <AddAction
-          onClose={close}
-          onMade={(_cid, added) => setCode(added)}
-          code={SIGN_EXAMPLE.code}
-          name={SIGN_EXAMPLE.name}
-        />
-      )}
-      {open === "group" && (
-        <GroupForm
-          onClose={close}
-          pkps={pkp === undefined ? [] : [pkp.wallet_address]}
-          actions={action === undefined ? [] : [action.hashed_cid]}
-        />
-      )}
-      {open === "key" && <UsageKeyForm onClose={close} groups={groups[0] === undefined ? [] : [groups[0].id]} />}
+      <Suspense fallback={null}>
+        {open === "pkp" && <CreatePkp onClose={close} />}
+        {open === "action" && (
+          <AddAction
+            onClose={close}
+            onMade={(_cid, added) => setCode(added)}
+            code={SIGN_EXAMPLE.code}
+            name={SIGN_EXAMPLE.name}
+          />
+        )}
+        {open === "group" && (
+          <GroupForm
+            onClose={close}
+            pkps={pkp === undefined ? [] : [pkp.wallet_address]}
+            actions={action === undefined ? [] : [action.hashed_cid]}
+          />
+        )}
+        {open === "key" && <UsageKeyForm onClose={close} groups={groups[0] === undefined ? [] : [groups[0].id]} />}
+      </Suspense>
     </section>
+  );
+}
+
+interface StepProps {
+  readonly title: string;
+  readonly about: string;
+  readonly at: number;
+  readonly isDone: boolean;
+  readonly isCurrent: boolean;
+  readonly children: ReactNode;
+}
+
+function Step({ title, about, at, isDone, isCurrent, children }: StepProps): ReactNode {
+  return (
+    <li className={isDone ? "done" : isCurrent ? "current" : ""} aria-current={isCurrent ? "step" : undefined}>
+      <span className="mark" aria-hidden="true">
+        {isDone ? <Icon name="done" /> : at + 1}
+      </span>
+      <div className="grow">
+        <div className="name">
+          {title}
+          {isDone && <span className="hidden-visually"> (done)</span>}
+        </div>
+        <div className="soft small">{about}</div>
+      </div>
+      {isCurrent && children}
+    </li>
   );
 }
 

@@ -16,7 +16,7 @@ export function Recent(): ReactNode {
 }
 
 function RecentOfKey(): ReactNode {
-  const names = useNames();
+  const names = useNames(true);
   const runs = useSigned("recent-runs", (client) => client.listRuns({ page_size: SHOWN })).data?.items ?? [];
   const { data } = useSigned("recent-events", (client) => client.events({ order: "newest", limit: SHOWN }));
   const events = data?.events ?? [];
@@ -28,7 +28,7 @@ function RecentOfKey(): ReactNode {
         <Link to="/activity">All activity</Link>
       </div>
       <div className="two">
-        <ul className="lines" aria-label="Newest runs">
+        <ul className="lines single" aria-label="Newest runs">
           {runs.length === 0 && <li className="soft">No runs yet</li>}
           {runs.map((run) => (
             <li key={run.request_id}>
@@ -42,7 +42,7 @@ function RecentOfKey(): ReactNode {
             </li>
           ))}
         </ul>
-        <ul className="lines" aria-label="Newest changes">
+        <ul className="lines single" aria-label="Newest changes">
           {events.map((event) => (
             <li key={event.cursor}>
               <span>{eventName(event.name)}</span>

@@ -2,7 +2,6 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Button } from "../../parts/Button";
 import { saveFile } from "../../parts/saveFile";
-import { requestOf } from "./told";
 
 /** The signed statement of what ran, which the service does not keep. */
 export function Receipt({ receipt }: { readonly receipt: string }): ReactNode {
@@ -20,4 +19,15 @@ export function Receipt({ receipt }: { readonly receipt: string }): ReactNode {
       <span className="soft small">The receipt proves to others which code ran. The service keeps its hash only.</span>
     </div>
   );
+}
+
+/** What a receipt says, not checked here. */
+function requestOf(receipt: string): { readonly request_id: string; readonly started_at_ms: number } | undefined {
+  const [, payload = ""] = receipt.split(".") ?? [];
+  try {
+    const bytes = Uint8Array.from(atob(payload.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes)) as { request_id: string; started_at_ms: number };
+  } catch {
+    return undefined;
+  }
 }

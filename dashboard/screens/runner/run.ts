@@ -3,7 +3,6 @@ import { attemptKey, endAttempt } from "../../session/attempts";
 import { useSession, useSessions } from "../../session/context";
 import type { KnownKey } from "../../session/types";
 import { cidOf, keepCode } from "../actions/codes";
-import { tell } from "./told";
 import { ORIGIN } from "../../session/origin";
 
 export type RunAnswer = Answer<"runAction">;
@@ -57,7 +56,6 @@ export async function runOnce(key: string, code: string, paramsText: string): Pr
       { idempotencyKey: attemptKey(attempt) },
     );
     endAttempt(attempt);
-    tell(answer.receipt, answer.error?.message);
     return { answer, cid, code, params, keyId: keyHashOf(key.trim()) };
   } catch (error) {
     if (!(error instanceof ClientError) || !error.retryable) endAttempt(attempt);

@@ -6,13 +6,13 @@ export interface Snippet {
   readonly code: string;
   readonly params: unknown;
   /** Written into the text; otherwise the text reads a variable KEY. */
-  readonly key?: string | undefined;
+  readonly apiKey?: string | undefined;
 }
 
 const indented = (text: string): string => text.replaceAll("\n", "\n  ");
 const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-export function curlOf({ origin, code, params, key }: Snippet): string {
+export function curlOf({ origin, code, params, apiKey: key }: Snippet): string {
   const body = JSON.stringify({ code, js_params: params }, null, 2);
   const header = key === undefined ? `"X-Api-Key: $KEY"` : inShell(`X-Api-Key: ${key}`);
   return [
@@ -22,7 +22,7 @@ export function curlOf({ origin, code, params, key }: Snippet): string {
   ].join("\n");
 }
 
-export function sdkOf({ origin, code, params, key }: Snippet): string {
+export function sdkOf({ origin, code, params, apiKey: key }: Snippet): string {
   const text = code.replaceAll("\\", "\\\\").replaceAll("`", "\\`").replaceAll("${", "\\${");
   return [
     `// npm install ${origin}/packages/keywright-${VERSION}.tgz`,
@@ -41,7 +41,7 @@ export function sdkOf({ origin, code, params, key }: Snippet): string {
 }
 
 /** JSON's text is read as JSON: true, false and null are other words in Python. */
-export function pythonOf({ origin, code, params, key }: Snippet): string {
+export function pythonOf({ origin, code, params, apiKey: key }: Snippet): string {
   const text = (value: unknown): string => JSON.stringify(JSON.stringify(value));
   return [
     `import json, os, urllib.request`,

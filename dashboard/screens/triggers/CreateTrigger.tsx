@@ -44,10 +44,13 @@ const EMPTY: Draft = {
 function fieldsOf(draft: Draft): Fields {
   const { name, cid, kind, cron, timeZone, missed, address, topic, confirmations, verification, cap } = draft;
   const params = JSON.parse(draft.params) as Record<string, unknown>;
+  const dropped = missed === "skip" ? { missed } : {};
   const cause = {
     schedule: { schedule: { cron, time_zone: timeZone, missed } },
-    event: { event: { address, topics: topic === "" ? [] : [topic], confirmations: Number(confirmations) } },
-    hook: { hook: { verification } },
+    event: {
+      event: { address, topics: topic === "" ? [] : [topic], confirmations: Number(confirmations), ...dropped },
+    },
+    hook: { hook: { verification, ...dropped } },
   }[kind];
   const balance = cap === "" ? {} : { balance: String(Math.round(Number(cap) * 100)) };
   return { name, action_ipfs_cid: cid, params, ...balance, ...cause };
@@ -106,9 +109,10 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
           ["event", "on an event of a contract"],
           ["hook", "when a URL is called"],
         ]}
-        onChange={(kind) => set({ kind })}
+        onChange={(kind) => set({ kind, missed: kind === "schedule" ? "skip" : "once" })}
       />
       <Cause draft={draft} set={set} />
+      <AfterOutage draft={draft} set={set} />
       <TextField
         label="Spending cap in dollars"
         value={draft.cap}
@@ -218,18 +222,24 @@ function ScheduleFields({ draft, set }: Part): ReactNode {
         />
       )}
       <TextField label="Time zone" required value={timeZone} onChange={(zone) => set({ timeZone: zone })} />
-      <Select
-        label="After an outage"
-        value={draft.missed}
-        options={[
-          ["skip", "skip what was missed"],
-          ["once", "make the last missed firing late"],
-        ]}
-        onChange={(missed) => set({ missed: missed as Draft["missed"] })}
-      />
       <p className="small" role="status">
         {problem ?? `${scheduleSentence(cron, timeZone)}. Next: ${due.map(moment).join(" · ")}`}
       </p>
     </>
+  );
+}
+
+function AfterOutage({ draft: { kind, missed }, set }: Part): ReactNode {
+  const isSchedule = kind === "schedule";
+  return (
+    <Select
+      label="After an outage"
+      value={missed}
+      options={[
+        ["skip", isSchedule ? "skip what was missed" : "drop what waited when the TEE restarted"],
+        ["once", isSchedule ? "make the last missed firing late" : "fire for what waited"],
+      ]}
+      onChange={(chosen) => set({ missed: chosen as Draft["missed"] })}
+    />
   );
 }

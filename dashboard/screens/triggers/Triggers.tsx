@@ -14,7 +14,7 @@ import { useMay } from "../../session/may";
 import { CreateTrigger } from "./CreateTrigger";
 import { Firings } from "./Firings";
 import { deleteTrigger } from "./changes";
-import { sentenceOf, type Trigger } from "./sentences";
+import { sentenceOf, stopped, type Trigger } from "./sentences";
 
 const PAGE = 1_000;
 type Open = { readonly what: "delete" | "firings"; readonly trigger: Trigger } | "create" | undefined;
@@ -39,6 +39,7 @@ export function Triggers(): ReactNode {
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}
+      <Stopped triggers={data?.items} />
       {data?.total === 0 && (
         <Empty title="No triggers yet">
           <p>
@@ -64,26 +65,32 @@ export function Triggers(): ReactNode {
   );
 }
 
+/** Those that the service paused, each with the reason. */
+function Stopped({ triggers = [] }: { readonly triggers: readonly Trigger[] | undefined }): ReactNode {
+  return stopped(triggers).map(({ id, name, reason }) => (
+    <Notice kind="bad" key={id}>
+      {`${quoted(name, short(id))} is paused: ${reason ?? ""} Look at its firings, then resume it.`}
+    </Notice>
+  ));
+}
+
 const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Column<Trigger>[] => [
   {
     title: "Name",
-    width: "minmax(8rem, 1fr)",
-    cell: ({ name, id }) => (
-      <div>
-        <span className="name">{name || "Without a name"}</span>
-        <div className="small soft code" title={id}>
-          {short(id)}
+    width: "minmax(14rem, 1fr)",
+    cell: (trigger) => (
+      <div title={trigger.id}>
+        <div className="cut">
+          <span className="name">{trigger.name || "Without a name"}</span>
+        </div>
+        <div className="small soft cut" title={sentenceOf(trigger)}>
+          {sentenceOf(trigger)}
         </div>
       </div>
     ),
     by: ({ name }) => name,
   },
-  {
-    title: "Fires",
-    width: "minmax(8rem, 2fr)",
-    cell: (trigger) => <span className="small">{sentenceOf(trigger)}</span>,
-  },
-  { title: "State", width: "8rem", cell: (trigger) => <State trigger={trigger} /> },
+  { title: "State", width: "6.5rem", cell: (trigger) => <State trigger={trigger} /> },
   {
     title: "Next",
     width: "9rem",

@@ -6,6 +6,10 @@ import { plural, short } from "../../parts/text";
 
 export type Trigger = Answer<"listTriggers">[number];
 
+/** Paused by the service, not by the owner. */
+export const stopped = (triggers: readonly Trigger[]): readonly Trigger[] =>
+  triggers.filter(({ state, reason }) => state === "paused" && reason !== undefined);
+
 /** `Europe/Berlin` → `Berlin`. */
 const placeOf = (timeZone: string): string => timeZone.split("/").at(-1)?.replaceAll("_", " ") ?? timeZone;
 
@@ -20,8 +24,10 @@ export function scheduleSentence(cron: string, timeZone: string): string {
 
 export function sentenceOf({ schedule, event, hook }: Pick<Trigger, "schedule" | "event" | "hook">): string {
   if (schedule !== undefined) return scheduleSentence(schedule.cron, schedule.time_zone);
-  if (event !== undefined)
-    return `When ${short(event.address)} logs an event, after ${plural(event.confirmations, "confirmation")}`;
+  if (event !== undefined) {
+    const where = event.chain_id === undefined ? "" : ` on chain ${event.chain_id}`;
+    return `When ${short(event.address)} logs an event${where}, after ${plural(event.confirmations, "confirmation")}`;
+  }
   const checks = { none: "anybody with its URL", hmac: "a signed request", standard_webhooks: "a signed webhook" };
   return `By ${checks[(hook?.verification ?? "none") as keyof typeof checks]}`;
 }

@@ -7,6 +7,7 @@ import { DataTable, type Column } from "../../parts/DataTable";
 import { Dialog } from "../../parts/Dialog";
 import { Badge, CodeBlock, Empty, Facts, Id, Notice, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
+import { RowMenu } from "../../parts/RowMenu";
 import { duration, plural } from "../../parts/text";
 import { useSession } from "../../session/context";
 import type { Webhook } from "./WebhookForm";
@@ -99,17 +100,18 @@ const columnsOf = (
   { title: "Answer", width: "minmax(0, 1.4fr)", cell: answerOf, by: answerOf },
   {
     title: "",
-    width: "minmax(9rem, auto)",
+    width: "8rem",
     end: true,
     cell: (delivery) => (
-      <span className="row">
-        <Button size="small" look="quiet" onPress={() => show(delivery)}>
+      <div className="actions">
+        <Button size="small" onPress={() => show(delivery)}>
           Details
         </Button>
-        <Button size="small" onPress={() => replay(delivery)}>
-          Replay
-        </Button>
-      </span>
+        <RowMenu
+          of={`${delivery.type} ${delivery.message_id}`}
+          items={[{ name: "Replay", onChoose: () => replay(delivery) }]}
+        />
+      </div>
     ),
   },
 ];

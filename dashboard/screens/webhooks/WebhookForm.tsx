@@ -3,6 +3,7 @@ import type { Answer } from "../../../client";
 import { readerOf } from "../../app/queries";
 import { FormDialog } from "../../parts/Dialog";
 import { TextField } from "../../parts/Field";
+import { centsIn } from "../../parts/text";
 import { useSession } from "../../session/context";
 
 export type Webhook = Answer<"listWebhooks">[number];
@@ -17,6 +18,8 @@ export function WebhookForm({ onClose, onMade }: Props): ReactNode {
   const [url, setUrl] = useState("");
   const [events, setEvents] = useState("*");
   const [description, setDescription] = useState("");
+  const [low, setLow] = useState("1.00");
+  const lowCents = centsIn(low);
   const wanted = events
     .split(/[\s,]+/)
     .map((type) => type.trim())
@@ -28,8 +31,11 @@ export function WebhookForm({ onClose, onMade }: Props): ReactNode {
       title="Add a webhook"
       about="Messages are signed by the service's statement key. verifyWebhook of the SDK checks them."
       submit="Add webhook"
-      ready={url.trim() !== "" && wanted.length > 0}
-      onSubmit={async () => onMade(await client.createWebhook({ url: url.trim(), events: wanted, description }))}
+      ready={url.trim() !== "" && wanted.length > 0 && lowCents !== undefined && lowCents > 0}
+      onSubmit={async () => {
+        const values = { url: url.trim(), events: wanted, description, credit_low_cents: lowCents ?? 0 };
+        onMade(await client.createWebhook(values));
+      }}
     >
       <TextField
         label="URL"
@@ -46,6 +52,13 @@ export function WebhookForm({ onClose, onMade }: Props): ReactNode {
         value={events}
         onChange={setEvents}
         hint="* for everything, families such as run.* and account.*, or types such as credit.low, separated by commas."
+      />
+      <TextField
+        label="Low credit, in dollars"
+        value={low}
+        onChange={setLow}
+        inputMode="decimal"
+        hint="credit.low is sent when the balance falls below this."
       />
       <TextField label="Description" value={description} onChange={setDescription} />
     </FormDialog>

@@ -6,6 +6,7 @@ import { DataTable, type Column } from "../../parts/DataTable";
 import { FormDialog } from "../../parts/Dialog";
 import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
+import { RowMenu } from "../../parts/RowMenu";
 import { useSession } from "../../session/context";
 import { Deliveries } from "./Deliveries";
 import { WebhookForm, type Webhook } from "./WebhookForm";
@@ -18,8 +19,8 @@ export function Webhooks(): ReactNode {
     <>
       <PageHead title="Webhooks" about={ABOUT} />
       <Notice>
-        Only the account's owner manages webhooks, with the account key, an identity or its own wallet: no usage key,
-        and no multisig, which cannot sign in here.
+        Only the account's owner manages webhooks, with the account key, an identity or its own wallet, and no usage
+        key. A multisig does so from the SDK, with a signature of its own.
       </Notice>
     </>
   );
@@ -116,31 +117,37 @@ const columnsOf = ({ show, remove, turn }: Acts): readonly Column<Webhook>[] => 
     title: "URL",
     width: "minmax(0, 2fr)",
     cell: ({ url, description }) => (
-      <div className="stack-s">
-        <span className="code">{url ?? "fetched by a client"}</span>
-        {description !== "" && <span className="soft small">{description}</span>}
+      <div title={url ?? undefined}>
+        <div className="code cut">{url ?? "fetched by a client"}</div>
+        {description !== "" && <div className="soft small cut">{description}</div>}
       </div>
     ),
     by: ({ url }) => url ?? "",
   },
   { title: "Messages", width: "minmax(0, 1.2fr)", cell: ({ events }) => events.join(", ") },
-  { title: "State", width: "minmax(0, 1fr)", cell: (webhook) => <State webhook={webhook} />, by: ({ state }) => state },
+  {
+    title: "State",
+    width: "minmax(0, 1.2fr)",
+    cell: (webhook) => <State webhook={webhook} />,
+    by: ({ state }) => state,
+  },
   {
     title: "",
-    width: "minmax(13rem, auto)",
+    width: "9rem",
     end: true,
     cell: (webhook) => (
-      <span className="row">
+      <div className="actions">
         <Button size="small" onPress={() => show(webhook)}>
           Deliveries
         </Button>
-        <Button size="small" onPress={() => turn(webhook)}>
-          {webhook.state === "on" ? "Turn off" : "Turn on"}
-        </Button>
-        <Button size="small" look="danger" onPress={() => remove(webhook)}>
-          Delete
-        </Button>
-      </span>
+        <RowMenu
+          of={webhook.url ?? "this webhook"}
+          items={[
+            { name: webhook.state === "on" ? "Turn off" : "Turn on", onChoose: () => turn(webhook) },
+            { name: "Delete", danger: true, onChoose: () => remove(webhook) },
+          ]}
+        />
+      </div>
     ),
   },
 ];
@@ -148,18 +155,22 @@ const columnsOf = ({ show, remove, turn }: Acts): readonly Column<Webhook>[] => 
 function State({ webhook: { state, off_reason: reason, failing_since: failing } }: { webhook: Webhook }): ReactNode {
   if (state === "off")
     return (
-      <div className="stack-s">
+      <div>
         <Badge kind="warn">off</Badge>
-        {reason !== undefined && <span className="soft small">{REASONS[reason]}</span>}
+        {reason !== undefined && (
+          <div className="soft small cut" title={REASONS[reason]}>
+            {REASONS[reason]}
+          </div>
+        )}
       </div>
     );
   if (failing === undefined) return <Badge kind="good">on</Badge>;
   return (
-    <div className="stack-s">
+    <div>
       <Badge kind="bad">failing</Badge>
-      <span className="soft small">
+      <div className="soft small">
         since <When at={failing} />
-      </span>
+      </div>
     </div>
   );
 }

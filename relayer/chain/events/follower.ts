@@ -56,12 +56,16 @@ export class Follower {
     }
   }
 
-  /** The oldest block kept, if it is final: any endpoint of our chain has it. */
+  /**
+   * The oldest block kept, if it is final: any endpoint of our chain has it. Not the first of all: development nodes
+   * make that one again when they load a stored chain.
+   */
   async finalBlock(): Promise<KnownBlock | undefined> {
     const { db, finalityDepth } = this.#options;
     return db
       .selectFrom("followed_blocks")
       .selectAll()
+      .where("number", ">", 0)
       .where("number", "<=", (blocks) =>
         blocks.selectFrom("followed_blocks").select(sql<number>`max(number) - ${finalityDepth}::int8`.as("final")),
       )

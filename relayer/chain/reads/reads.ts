@@ -16,12 +16,16 @@ import type {
 } from "../../../typechain-types/contracts/AccountManager";
 import { keyAnswer, keyQuestion, type KeyState } from "../../../protocol/keyState";
 import type { RpcCall } from "../../../protocol/rpc/endpoint";
+import { isAboutTheCall, RpcError } from "../../../protocol/rpc/errors";
+import { isValidSignatureCall, saysValid } from "../abi/contractSignatures";
 import { namedError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
 import type { AccountView, ActionView, Chain, GroupView, Page, PageRequest, PkpView, UsageKeyView } from "../types";
 import { decodeResult, encodeView, type ViewArgument } from "../abi/views";
 
 const USAGE_KEYS_PER_CALL = 200;
+/** Enough for a Safe of many owners. The called contract is anybody's. */
+const SIGNATURE_GAS = 1_000_000;
 /** Nodes limit how many calls an exchange may hold. */
 const BUDGETS_PER_EXCHANGE = 40;
 
@@ -57,6 +61,7 @@ type ReadMethods = Pick<
   | "adminApiPayer"
   | "forwarder"
   | "forwarderNonce"
+  | "isValidSignature"
 >;
 
 export class Reads implements ReadMethods {
@@ -173,6 +178,18 @@ export class Reads implements ReadMethods {
     const call = { to: await this.forwarder(), data: noncesCall(signer) };
     const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_call", params: [call, block] }]);
     return BigInt(values[0] as string);
+  }
+
+  async isValidSignature(contract: Address, digest: string, signature: string): Promise<boolean> {
+    const { rpc, minBlock } = this.#options;
+    const call = { to: contract, data: isValidSignatureCall(digest, signature), gas: toBeHex(SIGNATURE_GAS) };
+    const callsAt = (block: string): RpcCall[] => [{ method: "eth_call", params: [call, block] }];
+    try {
+      return saysValid((await rpc.callAt(await minBlock(), callsAt)).values[0]);
+    } catch (error) {
+      if (error instanceof RpcError && isAboutTheCall(error.failure)) return false;
+      throw error;
+    }
   }
 
   async #page<T>(

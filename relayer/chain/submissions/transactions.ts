@@ -149,8 +149,7 @@ export class Transactions {
     const ended = carrier.writes.some(({ billed }) => billed)
       ? await this.#db.transaction().execute(async (trx) => {
           const writes = await storeEnd(trx, carrier.transaction.id, fate, outcomes);
-          await this.#notifyCredits(trx, writes ?? []);
-          return writes;
+          return writes === undefined ? undefined : this.#settled(trx, writes, outcomes);
         })
       : await storeEnd(this.#db, carrier.transaction.id, fate, outcomes);
     if (ended === undefined) return this.#overtaken(carrier);
@@ -189,9 +188,9 @@ export class Transactions {
       const [transaction] = rows;
       if (transaction === undefined) throw new LostTransaction();
       const failed = { state: "failed", error, charged: false } as const;
-      const ended = await endWrites(trx, "carried", id, new Map(writes.map((write) => [write.id, failed])));
-      await this.#notifyCredits(trx, ended);
-      return { transaction, writes: ended };
+      const outcomes = new Map(writes.map((write) => [write.id, failed]));
+      const ended = await endWrites(trx, "carried", id, outcomes);
+      return { transaction, writes: await this.#settled(trx, ended, outcomes) };
     });
   }
 
@@ -206,18 +205,21 @@ export class Transactions {
    * write that was answered as failed is not sent again.
    */
   async releaseWrites(): Promise<void> {
-    await sql`
-      with released as (
-        update writes set updated_at = now(), error = before -> 'error',
-          state = case when before -> 'error' is null then 'waiting' else 'failed' end
-        from transactions where transactions.id = writes.transaction_id and writes.state = 'carried'
-          and (transactions.state in ('confirmed', 'displaced')
-            or (transactions.state = 'mined' and writes.signer is not null))
-        returning transaction_id
-      )
-      update transactions set abandon = true from released where transactions.id = released.transaction_id`.execute(
-      this.#db,
-    );
+    await this.#db.transaction().execute(async (trx) => {
+      const { rows } = await sql<WriteRow>`
+        with released as (
+          update writes set updated_at = now(), error = before -> 'error',
+            state = case when before -> 'error' is null then 'waiting' else 'failed' end
+          from transactions where transactions.id = writes.transaction_id and writes.state = 'carried'
+            and (transactions.state in ('confirmed', 'displaced')
+              or (transactions.state = 'mined' and writes.signer is not null))
+          returning writes.*
+        ), abandoned as (
+          update transactions set abandon = true from released where transactions.id = released.transaction_id
+        )
+        select * from released where state = 'failed'`.execute(trx);
+      await this.#settled(trx, rows, new Map());
+    });
   }
 
   /** Writes that wait for a transaction, oldest first. */
@@ -230,8 +232,7 @@ export class Transactions {
   async failWaiting(write: CarriedWrite, error: SubmissionFailure): Promise<CarriedWrite | undefined> {
     const failed = new Map([[write.id, { state: "failed", error, charged: false } as const]]);
     return this.#db.transaction().execute(async (trx) => {
-      const [ended] = await endWrites(trx, "waiting", write.transaction_id, failed);
-      await this.#notifyCredits(trx, ended === undefined ? [] : [ended]);
+      const [ended] = await this.#settled(trx, await endWrites(trx, "waiting", write.transaction_id, failed), failed);
       return ended === undefined ? undefined : { ...ended, transaction: write.transaction };
     });
   }
@@ -336,14 +337,27 @@ export class Transactions {
     return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
   }
 
-  /** Writes that had no outcome before. */
-  async #notifyCredits(trx: Trx, writes: readonly WriteRow[]): Promise<void> {
-    const outcomes = writes
-      .filter(({ billed, before }) => billed && before === null)
-      .map(({ id, account_id, kind, charged }) => {
-        return { submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged };
-      });
+  /** Notifies credits of first outcomes, and of writes that were charged before a reorg and are not executed now. */
+  async #settled(trx: Trx, ended: readonly WriteRow[], by: ReadonlyMap<string, Outcome>): Promise<WriteRow[]> {
+    const isUndone = ({ id, charged }: WriteRow): boolean => charged && by.get(id)?.charged !== true;
+    const writes = ended.map((write) => (isUndone(write) ? uncharged(write) : write));
+    for (const { id, error } of writes.filter((_, index) => isUndone(ended[index] as WriteRow)))
+      await trx
+        .updateTable("writes")
+        .set({ charged: false, error: error === null ? null : JSON.stringify(error) })
+        .where("id", "=", id)
+        .execute();
+    const outcomes = ended
+      .filter((write) => write.billed && (write.before === null || isUndone(write)))
+      .map((write) => ({
+        submissionId: write.id as SubmissionId,
+        accountId: write.account_id as AccountId,
+        kind: write.kind,
+        charged: write.charged && !isUndone(write),
+        ...(isUndone(write) ? { isUndone: true } : {}),
+      }));
     if (outcomes.length > 0) await this.#hooks.onOutcome(outcomes, trx);
+    return writes;
   }
 }
 
@@ -363,6 +377,11 @@ export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
     .where(TRANSACTION_IS_OPEN)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
+}
+
+function uncharged({ error, ...write }: WriteRow): WriteRow {
+  const { charged: _, ...facts } = error?.facts ?? {};
+  return { ...write, charged: false, error: error === null ? null : { ...error, facts } };
 }
 
 const fated = (transaction: TransactionRow, fate: Fate): TransactionRow => ({

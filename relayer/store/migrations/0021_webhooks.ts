@@ -1,4 +1,4 @@
-import { sql, type Kysely } from "kysely";
+import { sql, type Kysely, type RawBuilder } from "kysely";
 
 /**
  * Webhooks, and the outbox of what they are told. Triggers fill it, in the transaction that stores the outcome itself
@@ -145,12 +145,7 @@ async function contractEvents(db: Kysely<unknown>): Promise<void> {
   await sql`create index key_expiries_to_come on key_expiries (expires_at) where not noticed`.execute(db);
   await sql`create function keep_key_expiries() returns trigger language plpgsql as $$
     begin
-      insert into key_expiries (key_id, expires_at, account_id)
-      select key_id, expires_at::int8, account_id from (
-        select substring(args::text from '"keyId":"(0x[0-9a-f]{64})"') as key_id,
-          substring(args::text from '"expiration":"([1-9][0-9]{0,11})"') as expires_at, account_id
-        from added where name = 'UsageApiKeySet' and not removed
-      ) as set where key_id is not null and expires_at is not null and account_id is not null
+      ${keepExpiries("added where name = 'UsageApiKeySet' and not removed")}
       order by key_id, expires_at on conflict do nothing;
       return null;
     end $$`.execute(db);
@@ -173,12 +168,14 @@ async function contractEvents(db: Kysely<unknown>): Promise<void> {
     end $$`.execute(db);
   await sql`create trigger webhook_events_of_chain after insert on chain_events
     referencing new table as added for each statement execute function webhook_events_of_chain()`.execute(db);
-  await sql`
-    insert into key_expiries (key_id, expires_at, account_id)
-    select key_id, expires_at::int8, account_id from (
-      select substring(args::text from '"keyId":"(0x[0-9a-f]{64})"') as key_id,
-        substring(args::text from '"expiration":"([1-9][0-9]{0,11})"') as expires_at, account_id
-      from chain_events where name = 'UsageApiKeySet' and not removed and not retracted
-    ) as set where key_id is not null and account_id is not null and expires_at::int8 > extract(epoch from now())
-    on conflict do nothing`.execute(db);
+  await sql`${keepExpiries("chain_events where name = 'UsageApiKeySet' and not removed and not retracted")}
+    and expires_at::int8 > extract(epoch from now()) on conflict do nothing`.execute(db);
 }
+
+const keepExpiries = (events: string): RawBuilder<unknown> =>
+  sql.raw(`insert into key_expiries (key_id, expires_at, account_id)
+      select key_id, expires_at::int8, account_id from (
+        select substring(args::text from '"keyId":"(0x[0-9a-f]{64})"') as key_id,
+          substring(args::text from '"expiration":"([1-9][0-9]{0,11})"') as expires_at, account_id
+        from ${events}
+      ) as set where key_id is not null and expires_at is not null and account_id is not null`);

@@ -7,6 +7,10 @@ import * as triggers from "./0023_triggers";
 import * as budgets from "./0024_budgets";
 import * as writesByAccount from "./0025_writes_by_account";
 import * as keyLimits from "./0026_key_limits";
+import * as creditLow from "./0027_credit_low";
+import * as runMessages from "./0028_run_messages";
+import * as runsOfTriggers from "./0029_runs_of_triggers";
+import * as chainsOfTriggers from "./0030_chains_of_triggers";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -16,4 +20,8 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0024_budgets": budgets,
   "0025_writes_by_account": writesByAccount,
   "0026_key_limits": keyLimits,
+  "0027_credit_low": creditLow,
+  "0028_run_messages": runMessages,
+  "0029_runs_of_triggers": runsOfTriggers,
+  "0030_chains_of_triggers": chainsOfTriggers,
 };

@@ -21,6 +21,8 @@ export interface RunRecordsTable {
   receipt_sha256: string;
   /** The trigger that made the run. */
   trigger_id: string | null;
+  /** Of a failed run, for as long as details are kept. */
+  error_message: string | null;
 }
 
 /** Number of records per combination of filters; the empty text stands for "any". */

@@ -61,6 +61,8 @@ export interface TriggerFiringsTable {
 
 /** Up to where blocks were searched for logs that fire triggers with this many confirmations. */
 export interface TriggerScansTable {
+  /** 0: the account's. */
+  chain_id: Int8;
   confirmations: number;
   next_block: Int8;
   /** The newest blocks searched, so that a reorganisation is noticed. */

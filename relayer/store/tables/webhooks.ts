@@ -9,6 +9,8 @@ export interface WebhooksTable {
   /** Types, families (`run.*`) or `*`. */
   events: Json<string[]>;
   description: string;
+  /** `credit.low` tells of a balance that falls below this. */
+  credit_low_cents: Generated<Int8>;
   state: Generated<"on" | "off">;
   off_reason: "owner" | "owner_changed" | "unreachable" | "gone" | "too_many" | null;
   succeeded_at: Timestamp | null;

@@ -68,6 +68,24 @@ describe("Forged senders", () => {
     expect((await manager.getAccount(packedId(address))).adminWalletAddress).to.equal(address);
   });
 
+  it("the owner of an API account who converts it to itself by signature converts it", async () => {
+    const { world } = await staged(twoAccounts);
+    const { manager, cast } = world;
+    const { address } = cast.alice;
+    const convert = manager.interface.encodeFunctionData("convertToChainSecuredAccount", [ALICE_ID, address]);
+    await expect(forward(world, cast.alice, convert)).to.emit(manager, "AccountConvertedToChainSecured");
+  });
+
+  it("a payer who asks through the forwarder is no payer", async () => {
+    const { world } = await staged(twoAccounts);
+    const { manager, forwarder, cast } = world;
+    const ask = manager.interface.encodeFunctionData("accountExistsAndIsMutable", [ALICE_ID]);
+    const [from, to] = [await forwarder.getAddress(), await manager.getAddress()];
+    const answer = await ethers.provider.call({ from, to, data: ethers.concat([ask, cast.payer.address]) });
+    expect(BigInt(answer)).to.equal(0n);
+    expect(await manager.connect(cast.payer).accountExistsAndIsMutable(ALICE_ID)).to.equal(true);
+  });
+
   it("a refusal names the signer, not the forwarder", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { manager, forwarder, cast } = world;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ALICE_ID, ALICE_PKP, BOB_PKP } from "../support/stages";
+import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, BOB_PKP, fullKey } from "../support/stages";
 import { ANY_PKP } from "../support/state";
 import { cid, walletOf } from "../support/world";
 import { describeFunction } from "../support/tree";
@@ -18,6 +18,10 @@ describeFunction("addGroup", {
     );
     const group = await world.manager.getGroup(ALICE_ID, 2);
     expect([group.actionCount, group.pkpCount]).to.deep.equal([3n, 2n]);
+  },
+  "by a usage key: each event names the key": async ({ world, ends }) => {
+    await world.do(world.cast.payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL));
+    await ends("payer", "addGroup", [ALICE_KEY, "", "", [cid(1), cid(5)], [ALICE_PKP]], "ok");
   },
   "an action new to the account: becomes one of its actions": async ({ world, ends }) => {
     await ends("payer", "addGroup", [ALICE_ID, "", "", [cid(5)], []], "ok");

@@ -1,4 +1,4 @@
-import { ALICE_ID, ALICE_PKP, BOB_PKP } from "../support/stages";
+import { ALICE_ID, ALICE_KEY, ALICE_PKP, BOB_PKP, fullKey } from "../support/stages";
 import { ANY_PKP } from "../support/state";
 import { cid, pathFor, walletOf } from "../support/world";
 import { describeFunction } from "../support/tree";
@@ -17,6 +17,11 @@ describeFunction("changeGroupMembers", {
   "all four lists at once: one event for each member": async ({ world, ends }) => {
     await world.do(world.cast.payer, "registerWalletDerivation", ALICE_ID, NEW, pathFor(ALICE_ID, "new"), "", "");
     await ends("payer", "changeGroupMembers", args([cid(2), 0n], [cid(1)], [NEW, ANY_PKP], [ALICE_PKP]), "ok");
+  },
+  "by a usage key: each event names the key": async ({ world, ends }) => {
+    await world.do(world.cast.payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [1n]));
+    const changes = [1n, [cid(2)], [cid(1)], [], [ALICE_PKP]];
+    await ends("payer", "changeGroupMembers", [ALICE_KEY, ...changes], "ok");
   },
   "present members added, and empty lists: no effect": async ({ ends }) => {
     await ends("payer", "changeGroupMembers", args([cid(1)], [], [ALICE_PKP], []), "silent");

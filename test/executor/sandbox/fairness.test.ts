@@ -28,6 +28,7 @@ describe("a pool under load", function () {
     );
 
   const LOOP = "async function main() { for (;;); }";
+  const LOOP_FOR_A_WHILE = "async function main() { for (const end = Date.now() + 300; Date.now() < end; ); }";
   const timed = async (work: Promise<unknown>): Promise<number> => {
     const startedAt = performance.now();
     await work;
@@ -40,6 +41,20 @@ describe("a pool under load", function () {
     const ends = await Promise.all(flood);
     expect(ends.filter((end) => end === "Crowded")).to.have.lengthOf.at.least(20 - 3 - 8);
     expect(ends.filter((end) => end === "done")).to.have.lengthOf.at.least(8);
+  });
+
+  it("an account's own run begins before its triggers' firings that wait", async () => {
+    const begun: string[] = [];
+    const run = (name: string, share?: string) =>
+      pool.run(
+        jobOf(LOOP_FOR_A_WHILE, { account: "a", ...(share && { share }), onStarted: () => void begun.push(name) }),
+      );
+    const firings = ["1", "2", "3", "4", "5"].map((name) => run(name, "a triggers"));
+    while (begun.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await run("own");
+    expect(begun.indexOf("own"), begun.join()).to.be.at.most(2);
+    await Promise.all(firings);
+    expect(begun).to.have.length(6);
   });
 
   it("two accounts with a hundred runs each refuse no one else, and wait longest", async () => {

@@ -203,6 +203,7 @@ describe("the config document", () => {
     expect(document).to.include({ chain_id: CHAIN_ID, contract_address: CONTRACT });
     expect(document.key_namespace).to.match(/^0x[0-9a-f]{64}$/);
     expect(document.rpc).to.include({ quorum: 1, max_head_age_seconds: 60 });
+    expect(document.budgets).to.deep.equal({ lease_confirmations: 3 });
     expect(document.sandbox).to.deep.equal({ level: "full", missing: [] });
   });
 });

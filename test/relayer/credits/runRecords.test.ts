@@ -178,13 +178,26 @@ describe("records of runs", () => {
     const old = new Date(Date.now() - 91 * 24 * 3600 * 1000);
     for (let index = 0; index < 3; index++) await ran(accountId, { startedAt: old, keyId: freshKey() });
     await ran(accountId);
-    await dropOldRuns(bench.db, 90);
+    await dropOldRuns(bench.db, 90, 7);
     expect(await totalOf(accountId)).to.equal(1);
     expect((await bench.credits.runs.usage(accountId, ALWAYS, FIRST)).total).to.equal(1);
     const { rows } = await sql<{
       n: number;
     }>`select count(*) as n from run_counts where account_id = ${accountId}`.execute(bench.db);
     expect(rows[0]?.n, "one row for each combination of filters that finds something").to.equal(8);
+  });
+
+  it("keep the message of a failed run for a while, and the record longer", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const failed = { outcome: "threw", errorMessage: "Error: no such pair" } as const;
+    await ran(accountId, { ...failed, startedAt: new Date(Date.now() - 8 * 24 * 3600 * 1000) });
+    await ran(accountId, failed);
+    const messages = async (): Promise<unknown[]> =>
+      (await bench.credits.runs.list(accountId, {}, FIRST)).runs.map(({ errorMessage }) => errorMessage);
+    expect(await messages()).to.deep.equal([failed.errorMessage, failed.errorMessage]);
+    await dropOldRuns(bench.db, 90, 7);
+    expect(await messages()).to.deep.equal([failed.errorMessage, undefined]);
   });
 
   it("read a page from an index, for every filter", async () => {

@@ -128,7 +128,7 @@ describe("Idempotency-Key", function () {
     expect(theirs["api_key_hash"], "a key of their own").to.be.a("string").and.not.equal(first["api_key_hash"]);
   });
 
-  it("a run is executed once: the second answer has its cost, and not its result", async () => {
+  it("a run is executed once: the second answer has its cost and receipt, and not its result", async () => {
     const cid = (await account().api.post("/get_lit_action_ipfs_id", CODE)).body;
     await account().api.must("/add_action_to_group", { group_id: 1, action_ipfs_cid: cid });
     const key = randomUUID();
@@ -138,6 +138,9 @@ describe("Idempotency-Key", function () {
     const second = await post("/run_action", { code: CODE }, key);
     expect([second.status, codeOf(second)]).to.deep.equal([409, "already_ran"]);
     expect(members(second)["usage"]).to.deep.equal(members(first)["usage"]);
+    const receipt = first.headers["keywright-receipt"];
+    expect(receipt).to.be.a("string");
+    expect([second.headers["keywright-receipt"], members(second)["receipt"]]).to.deep.equal([receipt, receipt]);
     expect(second.text).to.not.include('answer"').and.not.include("ran\\n");
     expect(await balance()).to.equal(credit);
   });

@@ -4,7 +4,8 @@ import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount, type H
 import { useStack } from "../../support/stack";
 
 const SIGN = "async function main({ pkpId }) { return Actions.signMessage({ pkpId, message: 'secret words' }); }";
-const THROW = "async function main() { console.log('secret words'); throw new Error('secret words'); }";
+const THROW = "async function main() { console.log('secret words'); throw new Error('no such pair'); }";
+const ODD = "async function main() { throw new Error('\\0\\ud800' + 'x'.repeat(9000)); }";
 
 describe("records of runs over HTTP", function () {
   this.timeout(60_000);
@@ -20,7 +21,7 @@ describe("records of runs over HTTP", function () {
     pkp = String((await account.api.must("/create_wallet", {}))["wallet_address"]);
     await account.api.must("/add_group", { group_name: "g", group_description: "", pkp_ids_permitted: [1] });
     const cids = await Promise.all(
-      [SIGN, THROW].map(async (code) => (await account.api.post("/get_lit_action_ipfs_id", code)).body),
+      [SIGN, THROW, ODD].map(async (code) => (await account.api.post("/get_lit_action_ipfs_id", code)).body),
     );
     await account.api.must("/groups/1/actions", { add: cids });
     usageKey = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, execute_in_groups: [1] });
@@ -92,5 +93,22 @@ describe("records of runs over HTTP", function () {
     expect(rows(await other.api.get(`/list_runs?api_key_hash=${account.id}`))).to.deep.equal([]);
     expect(rows(await other.api.get("/usage"))).to.deep.equal([]);
     expect((await account.api.with(undefined).get("/list_runs")).status).to.equal(401);
+  });
+
+  it("have the message of a failed run, for the owner and the key that ran", async () => {
+    const key = account.api.with(String(usageKey["usage_api_key"]));
+    const messages = async (reader: typeof key): Promise<unknown[]> =>
+      rows(await reader.get("/list_runs?outcome=threw")).map((run) => run["error_message"]);
+    expect(await messages(account.api)).to.deep.equal(["no such pair"]);
+    expect(await messages(key), "another key's message").to.deep.equal([undefined]);
+    expect(members(await key.post("/run_action", { code: THROW }))["has_error"]).to.equal(true);
+    expect(await messages(key)).to.deep.equal(["no such pair", undefined]);
+  });
+
+  it("bound a message, and store one that no column could hold as it is", async () => {
+    expect(members(await account.api.post("/run_action", { code: ODD }))["has_error"]).to.equal(true);
+    const [run] = rows(await account.api.get("/list_runs"));
+    expect(run).to.include({ outcome: "threw", cost_cents: 1 });
+    expect(run?.["error_message"]).to.equal(`\ufffd\ufffd${"x".repeat(498)}`);
   });
 });

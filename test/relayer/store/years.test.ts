@@ -123,7 +123,8 @@ describe("a store with years of data", function () {
       cid: "c",
       actionHash: account,
       durationMs: 1,
-      outcome: "succeeded",
+      outcome: "threw",
+      errorMessage: "no",
       pkpsUsed: [],
       receiptSha256: "3c".repeat(32),
     };

@@ -149,9 +149,11 @@ describe("histories of triggers", function () {
         statementKey: new StatementKey(keyring),
         paramsBytes: 65_536,
         chain: {} as never,
+        logs: {} as never,
         callers: {} as never,
         chainId: 31337n,
         nowMs: () => this.nowMs,
+        startedAtMs: START,
       });
     }
 

@@ -130,6 +130,29 @@ describe("the outbox of webhooks", () => {
     expect(messages[1]?.data).to.deep.equal({ balance_cents: 99, threshold_cents: 100 });
   });
 
+  it("tells each webhook of low credit at its own level, and those with the same one in one message", async () => {
+    const account = freshAccount();
+    await fund(db, account, 1_000);
+    const at = (creditLowCents: number, state: "on" | "off" = "on"): Promise<string> =>
+      insertWebhook(db, account, { events: ["credit.low"], creditLowCents, state });
+    const [high, alsoHigh, low, off] = [await at(800), await at(800), await at(300), await at(800, "off")];
+    const levels = async (id: string): Promise<unknown[]> => (await sent(db, id)).map(({ data }) => data);
+    const spend = async (cents: number): Promise<void> => {
+      const { reservationId } = await bench.credits.reservations.reserveRun({ accountId: account, limitMs: 1e6 });
+      await bench.credits.reservations.settleRun(reservationId, cents * 1_000);
+    };
+    await spend(200);
+    expect(await levels(high), "800 is not below 800").to.deep.equal([]);
+    await spend(100);
+    expect(await levels(high)).to.deep.equal([{ balance_cents: 700, threshold_cents: 800 }]);
+    expect((await sent(db, alsoHigh))[0]?.id).to.equal((await sent(db, high))[0]?.id);
+    expect(await levels(low)).to.deep.equal([]);
+    await spend(600);
+    expect(await levels(low)).to.deep.equal([{ balance_cents: 100, threshold_cents: 300 }]);
+    expect(await levels(high)).to.have.length(1);
+    expect(await levels(off)).to.deep.equal([]);
+  });
+
   async function happen(accountId: AccountId, name: string, args: object, removed = false): Promise<void> {
     await db
       .insertInto("chain_events")

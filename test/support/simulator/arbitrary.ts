@@ -46,7 +46,10 @@ const endpoint = fc.record({
 });
 const reorg = fc.record({
   do: fc.constant("reorg" as const),
-  depth: fc.integer({ min: 1, max: FINALITY_DEPTH - 1 }),
+  depth: fc.oneof(
+    { weight: 9, arbitrary: fc.integer({ min: 1, max: FINALITY_DEPTH - 1 }) },
+    { weight: 1, arbitrary: fc.integer({ min: FINALITY_DEPTH, max: 2 * FINALITY_DEPTH }) },
+  ),
   keep: fc.boolean(),
 });
 const ofChain: fc.Arbitrary<Step> = fc.oneof(

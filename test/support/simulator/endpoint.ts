@@ -37,11 +37,14 @@ export class Node {
   readonly #chain: SimulatedChain;
   readonly #other: () => SimulatedChain;
   readonly #payers: number;
+  readonly #payersAnswer: string;
 
   constructor(chain: SimulatedChain, other: () => SimulatedChain, payers: number) {
     this.#chain = chain;
     this.#other = other;
     this.#payers = payers;
+    const addresses = Array.from({ length: payers }, (_, index) => payerAddress(index + 1));
+    this.#payersAnswer = CONTRACT.encodeFunctionResult("apiPayers", [addresses]);
   }
 
   /** How long each way of an exchange takes, at most. */
@@ -134,10 +137,7 @@ export class Node {
     if (this.#block(tag) === undefined) notFound();
     if (this.fault === "other chain") return "0x";
     if (override !== undefined) return this.#probe(data);
-    if (data === CONTRACT.encodeFunctionData("apiPayers"))
-      return CONTRACT.encodeFunctionResult("apiPayers", [
-        Array.from({ length: this.#payers }, (_, index) => payerAddress(index + 1)),
-      ]);
+    if (data === ASKS_PAYERS) return this.#payersAnswer;
     if (this.#chain.calls.get(data)?.nature === "reverts")
       refuse({ code: 3, message: "execution reverted", data: REFUSAL });
     return "0x";
@@ -192,6 +192,7 @@ export class Node {
 }
 
 const LAG = 3;
+const ASKS_PAYERS = CONTRACT.encodeFunctionData("apiPayers");
 
 function refuse(refusal: Refusal): never {
   throw refusal;

@@ -3,21 +3,21 @@
  * clients repeat what they have no final answer to, and the invariants must hold.
  */
 import { keccak256, toUtf8Bytes } from "ethers";
-import { sql, type PostgresPool } from "kysely";
+import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import { encodeWrite } from "../../../relayer/chain/abi/contract";
+import { rewind } from "../../../relayer/chain/events/reorg";
 import { wantPayers } from "../../../relayer/chain/payers/wanted";
 import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN } from "../../../relayer/chain/submissions/states";
-import type { Store } from "../../../relayer/store/index";
 import { dropOld } from "../../../relayer/store/retention";
 import { seeded } from "../counts";
 import { SimulatedChain } from "./chain";
 import { Node } from "./endpoint";
 import { violations } from "./invariants";
-import { BLOCK_MS, PAYERS, SimulatedRelayer, type World } from "./relayer";
+import { BLOCK_MS, FINALITY_DEPTH, PAYERS, SimulatedRelayer, type World } from "./relayer";
 import type { History, Step, Wish } from "./steps";
+import type { SimulatedStore } from "./stores";
 import { SimulatedTime } from "./time";
-import { openTestStore } from "../testStore";
 
 const CHAIN_ID = 31_337;
 const OTHER_CHAIN_ID = 8_453;
@@ -26,56 +26,19 @@ const OTHER_HEAD = 300;
 const DETAIL_DAYS = 40 / 86_400;
 /** After the faults have ended, everything has to be settled within this time. */
 const QUIET_MS = 180_000;
-const TABLES = [
-  "writes",
-  "attempts",
-  "transactions",
-  "lanes",
-  "account_turns",
-  "chain_events",
-  "followed_blocks",
-  "chain_settings",
-  "instances",
-  "idempotent_requests",
-  "ledger_entries",
-  "credit_reservations",
-  "key_spending",
-  "credit_accounts",
-];
-const VACUUM_EVERY = 100;
-
-/** One store and one clock for many histories, one after the other. */
+/** One store for many histories, one after the other, each with a clock of its own. */
 export class Simulator {
-  #ran = 0;
-  readonly #store: Store;
-  readonly #pool: PostgresPool;
+  readonly #store: SimulatedStore;
 
-  private constructor(store: Store, pool: PostgresPool) {
+  constructor(store: SimulatedStore) {
     this.#store = store;
-    this.#pool = pool;
-  }
-
-  static async open(): Promise<Simulator> {
-    let pool: PostgresPool | undefined;
-    const store = await openTestStore({ around: (opened) => (pool = opened) });
-    return new Simulator(store, pool as PostgresPool);
-  }
-
-  async close(): Promise<void> {
-    await this.#store.close();
   }
 
   /** What the history ends with that must not be; nothing if all is well. */
   async run(history: History): Promise<readonly string[]> {
-    const { db } = this.#store;
+    await this.#store.reset();
     const time = new SimulatedTime();
-    // The ledger refuses deletions by a trigger.
-    await sql`set session_replication_role = replica`.execute(db);
-    for (const table of TABLES) await sql`delete from ${sql.table(table)}`.execute(db);
-    await sql`set session_replication_role = origin`.execute(db);
-    await sql`update chain_duties set instance_id = null`.execute(db);
-    if (++this.#ran % VACUUM_EVERY === 0) await sql`vacuum`.execute(db);
-    return time.during(() => new Run(history, time, this.#store, this.#pool).run());
+    return time.during(() => new Run(history, time, this.#store).run());
   }
 }
 
@@ -86,20 +49,28 @@ class Run {
   relayers: SimulatedRelayer[] = [];
   #mines = true;
   #isOver = false;
+  /** The newest block that a reorg deeper than finality left. */
+  #fork: number | undefined;
   #asking = 0;
   readonly #world: World;
 
   constructor(
     readonly history: History,
     readonly time: SimulatedTime,
-    readonly store: Store,
-    pool: PostgresPool,
+    readonly store: SimulatedStore,
   ) {
     const nodes = Array.from(
       { length: history.endpoints },
       () => new Node(this.chain, () => this.#otherChain(), PAYERS),
     );
-    this.#world = { time, pool, nodes, chainId: CHAIN_ID, random: seeded(history.seed), executorIsDown: false };
+    this.#world = {
+      time,
+      pool: store.pool,
+      nodes,
+      chainId: CHAIN_ID,
+      random: seeded(history.seed),
+      executorIsDown: false,
+    };
   }
 
   async run(): Promise<readonly string[]> {
@@ -188,7 +159,7 @@ class Run {
   #change(step: Extract<Step, { do: "reorg" | "drop pool" | "revive" | "use nonce" }>): void {
     switch (step.do) {
       case "reorg":
-        return this.chain.reorg(step.depth, step.keep);
+        return this.#reorg(step);
       case "drop pool":
         return this.chain.dropPool();
       case "revive":
@@ -196,6 +167,26 @@ class Run {
       case "use nonce":
         return this.chain.useNonce(step.payer);
     }
+  }
+
+  #reorg({ depth, keep }: Extract<Step, { do: "reorg" }>): void {
+    const fork = Math.max(0, this.chain.head.number - depth);
+    if (depth >= FINALITY_DEPTH) this.#fork = Math.min(fork, this.#fork ?? fork);
+    this.chain.reorg(depth, keep);
+  }
+
+  /** What the operator does whose chain has dropped final blocks, once `/ready` says so. */
+  async #rewindIfStopped(fork: number): Promise<void> {
+    let problems: readonly string[] = [];
+    void this.live.chain?.ready().then(
+      (now) => (problems = now.problems),
+      () => undefined,
+    );
+    await this.time.pass(1_000);
+    const block = this.chain.block(fork);
+    if (block === undefined || !problems.some((problem) => problem.includes("an operator rewinds"))) return;
+    await rewind(this.store.db, { number: block.number, hash: block.hash });
+    this.#fork = undefined;
   }
 
   #dropOld(): void {
@@ -269,6 +260,7 @@ class Run {
     const end = this.time.now + QUIET_MS;
     while (this.time.now < end) {
       await this.time.pass(4_000);
+      if (this.#fork !== undefined) await this.#rewindIfStopped(this.#fork);
       for (const relayer of this.relayers) void relayer.tidy().catch(() => undefined);
       for (const wish of this.wishes.filter(({ answer }) => answer === "open")) void this.#ask(wish, this.live);
       await this.time.pass(2_000);

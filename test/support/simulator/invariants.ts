@@ -2,15 +2,15 @@
 import { sql } from "kysely";
 import { CONTRACT } from "../../../relayer/chain/abi/contract";
 import { hasOutcome, TRANSACTION_IS_OPEN, type WriteState } from "../../../relayer/chain/submissions/states";
-import type { Store } from "../../../relayer/store/index";
 import type { SimulatedChain } from "./chain";
 import { FINALITY_DEPTH, SIGNUP_CENTS } from "./relayer";
 import type { Wish } from "./steps";
+import type { SimulatedStore } from "./stores";
 
 /** What a history left. */
 interface Run {
   readonly chain: SimulatedChain;
-  readonly store: Store;
+  readonly store: SimulatedStore;
   readonly wishes: readonly Wish[];
 }
 
@@ -135,7 +135,8 @@ async function ofBooks(run: Run, kept: readonly Kept[]): Promise<readonly string
     const mined = writes.reduce((sum, { name }) => sum + (executed.get(name) ?? 0), 0);
     // A write that reverts in a transaction of its own has cost gas, and is charged.
     const reverted = kept.filter(
-      (row) => row.account_id === account_id && row.state === "failed" && row.charged,
+      ({ account_id: of, state, charged, hash }) =>
+        of === account_id && state === "failed" && charged && hash !== null && run.chain.receipt(hash, Infinity),
     ).length;
     const charged = SIGNUP_CENTS - Number(balance_cents);
     return [

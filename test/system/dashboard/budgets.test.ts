@@ -41,7 +41,9 @@ describe("the dashboard's budgets and limits", function () {
     const daily = dashboard.row(/usdc-daily/);
     await daily.getByText("125,000").waitFor();
     await daily.getByText("of 1,000,000").waitFor();
-    expect(await daily.getByRole("meter", { name: "Used of usdc-daily" }).getAttribute("value")).to.equal("125");
+    expect(await daily.getByRole("meter", { name: "Used of usdc-daily" }).getAttribute("aria-valuenow")).to.equal(
+      "125",
+    );
     await dashboard.row(/fees/).getByText("hour", { exact: true }).waitFor();
     dashboard.expectCalm();
   });

@@ -120,6 +120,9 @@ describe("the dashboard of a ChainSecured owner", function () {
         .getByRole("listitem", { name: `Call ${at + 1}: addGroup` })
         .getByText(name)
         .waitFor();
+    const changes = dashboard.dialog().getByRole("region", { name: "What changes" });
+    await changes.getByRole("row", { name: /Second/ }).waitFor();
+    await changes.getByRole("columnheader", { name: "Afterwards" }).waitFor();
     await dashboard.confirm("Sign and send");
     await dashboard.row(/First/).waitFor();
     await dashboard.row(/Second/).waitFor();

@@ -49,12 +49,42 @@ describe("the dashboard when things go wrong", function () {
     await dashboard.page.clock.install();
     await dashboard.page.reload();
     await dashboard.signIn(account.key);
+    await dashboard.go("Groups");
+    await dashboard.says("No groups yet");
     await dashboard.page.route("**/core/v1/**", (route) => route.abort());
     await dashboard.page.clock.fastForward(LOOKS_AGAIN_MS);
     await dashboard.says("The service cannot be reached. What you see may be old.");
+    await account.api.must("/add_group", { group_name: "Meanwhile", group_description: "" });
     await dashboard.page.unroute("**/core/v1/**");
     await dashboard.press("Try again");
     await dashboard.page.getByText("What you see may be old.").waitFor({ state: "hidden" });
+    await dashboard.row(/Meanwhile/).waitFor();
+  });
+
+  it("says in words that a change takes long, and that nothing is done twice", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.go("Groups");
+    let answer = (): void => undefined;
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    await dashboard.page.route("**/add_group", (route) => held.then(() => route.continue()));
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Late");
+    await dashboard.page.clock.install();
+    await dashboard.confirm("Create group");
+    await dashboard.page.clock.fastForward(LOOKS_AGAIN_MS);
+    await dashboard.dialog().getByText("This takes longer than usual: the service waits for the chain.").waitFor();
+    await dashboard.looksRight("a change that takes long", "[role=dialog]");
+    answer();
+    await dashboard.row(/Late/).waitFor();
+    // Its message is over no button that is pressed next.
+    await dashboard.says("Done: Create the group “Late”.");
+    const isInTheWay = await dashboard.page.evaluate(`(() => {
+      const message = document.querySelector(".message");
+      const { left, top, width, height } = message.getBoundingClientRect();
+      const at = document.elementFromPoint(left + width / 2, top + height / 2);
+      return at === message || at.closest("button") !== null;
+    })()`);
+    expect(isInTheWay).to.equal(false);
   });
 
   it("creates nothing twice when an answer is lost", async () => {
@@ -126,7 +156,7 @@ describe("the dashboard when things go wrong", function () {
     ).to.not.include(account.key);
   });
 
-  it("reads everything again with Refresh and Try again, and says when it was read", async () => {
+  it("reads everything again with Refresh, and says when it was read", async () => {
     await dashboard.signIn(account.key);
     await dashboard.go("Groups");
     await account.api.must("/add_group", { group_name: "Elsewhere", group_description: "" });

@@ -95,7 +95,8 @@ describe("journeys in the dashboard", function () {
     await dashboard.says("Done: Add the action “Small payouts”.");
     await dashboard.dialog().waitFor({ state: "hidden" });
     await dashboard.page.keyboard.press("Control+k");
-    await dashboard.page.getByRole("combobox", { name: /^Search screens/ }).fill("small");
+    await dashboard.page.getByRole("combobox", { name: /^Search screens/ }).waitFor();
+    await dashboard.page.keyboard.type("small");
     await dashboard.page.getByRole("option", { name: /Small payouts/ }).waitFor();
     await dashboard.looksRight("the search", "[role=dialog]");
     await dashboard.page.keyboard.press("Enter");

@@ -89,6 +89,8 @@ describe("the dashboard by the keyboard alone", function () {
     await dashboard.says("no PKP listed");
     await go("Usage keys");
     await keyboard.press(dashboard.row(/My first key/).getByRole("button", { name: /^More for/ }), "Enter");
+    await dashboard.page.getByRole("menuitem", { name: "Revoke" }).waitFor();
+    await dashboard.page.keyboard.press("End");
     await dashboard.page.keyboard.press("Enter");
     await keyboard.press(inDialog("Revoke"), "Enter");
     await dashboard.says("No usage keys yet");

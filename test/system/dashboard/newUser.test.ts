@@ -1,17 +1,46 @@
-/** A new user goes from the open page to a signature by a PKP with only what the screen shows. */
-import { readFile } from "node:fs/promises";
+/** A new user goes from the open page to a signature by a PKP and to their own programs, with what the screen shows. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
+import { bash, surroundings } from "../../support/bash";
 import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
+import { needs } from "../../support/needs";
 import { useStack } from "../../support/stack";
 
 describe("a new user", function () {
   this.timeout(60_000);
   const stack = useStack();
   const browser = useBrowser();
+  let dashboard: Dashboard;
 
-  it("creates an account, a PKP, an action, a group and a key, and sees the PKP sign", async () => {
-    const dashboard = await Dashboard.open(browser(), stack().baseUrl, {
+  /** The curl command and the Python program as they are shown, with the new key in them: each signs the same. */
+  const runShownCode = async (usageKey: string): Promise<void> => {
+    const finish = dashboard.page.getByRole("region", { name: "Your first signature" });
+    await finish.getByRole("button", { name: "Download receipt" }).waitFor();
+    await finish.getByRole("button", { name: "Copy signature" }).click();
+    const signature = String(await dashboard.page.evaluate("navigator.clipboard.readText()"));
+    const folder = await mkdtemp(join(tmpdir(), "keywright-shown-"));
+    for (const [choice, shown, script] of [
+      ["curl", "curl command", (code: string) => code],
+      ["Python", "Python code", (code: string) => `python3 - <<'END'\n${code}\nEND`],
+    ] as const) {
+      await finish.getByRole("radio", { name: choice }).check({ force: true });
+      const code = await finish.getByRole("region", { name: shown }).innerText();
+      expect(code, code).to.include(usageKey).and.include("// mine");
+      const ran = await bash(script(code), folder, surroundings(folder, {}));
+      expect(ran.text, shown).to.include(signature);
+      expect(ran.code, shown).to.equal(0);
+    }
+    await finish.getByRole("radio", { name: "TypeScript" }).check({ force: true });
+    expect(await finish.getByRole("region", { name: "SDK code" }).innerText()).to.include(usageKey);
+    await rm(folder, { recursive: true });
+  };
+
+  it("makes account, PKP, action, group and key, sees the PKP sign, runs the code shown", async function () {
+    await needs(this, "curl", "python3");
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {
       acceptDownloads: true,
       permissions: ["clipboard-read", "clipboard-write"],
     });
@@ -32,6 +61,9 @@ describe("a new user", function () {
 
     await dashboard.createPkp("My first PKP");
     await dashboard.press("Add action");
+    // Whatever code is added is the code that the last step runs and shows.
+    await dashboard.field("Code").press("Control+End");
+    await dashboard.field("Code").pressSequentially("\n// mine");
     await dashboard.confirm("Add action");
     await dashboard.press("Create group");
     await dashboard.fill("Name", "My first group");
@@ -43,6 +75,7 @@ describe("a new user", function () {
     await dashboard.press("Run");
     await dashboard.says("Your PKP signed.");
     dashboard.expectCalm();
+    await runShownCode(usageKey);
 
     const stored = await dashboard.page.evaluate(
       "JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href])",

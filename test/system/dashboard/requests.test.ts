@@ -1,69 +1,94 @@
 /** One request for one screen: how many a screen makes does not grow with the account. */
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
-import { Dashboard } from "../../support/dashboard";
+import { count } from "../../support/counts";
+import { Dashboard, SCREENS } from "../../support/dashboard";
 import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
-const MANY = 24;
+const PKPS = count(30, 1_300);
+const GROUPS = count(24, 600);
+const AT_ONCE = 25;
 const MOST_PER_SCREEN = 12;
 const MOST_PER_RENAME = 4;
 const ANY_ACTION = `0x${"0".repeat(64)}`;
+const CODE = "async function main() { return 1; }";
 
 describe("requests of the dashboard", function () {
-  this.timeout(90_000);
+  this.timeout(count(120_000, 900_000));
   const stack = useStack();
   const browser = useBrowser();
   let dashboard: Dashboard;
   let account: ApiAccount;
   const asked: string[] = [];
+  const figures: Record<string, number> = {};
+
+  const inBatches = async (many: number, make: (at: number) => Promise<unknown>): Promise<void> => {
+    for (let from = 0; from < many; from += AT_ONCE)
+      await Promise.all(Array.from({ length: Math.min(AT_ONCE, many - from) }, (_, at) => make(from + at)));
+  };
 
   before(async () => {
     account = await newApiAccount(stack().baseUrl);
-    const pkp = (await account.api.must("/create_wallet", { name: "Treasury" }))["wallet_address"];
-    const groups = Array.from({ length: MANY }, (_, at) =>
-      account.api.must("/add_group", {
+    const { api } = account;
+    const pkp = (await api.must("/create_wallet", { name: "Treasury" }))["wallet_address"];
+    const cid = (await api.post("/get_lit_action_ipfs_id", CODE)).body;
+    await api.must("/add_action", { action_ipfs_cid: cid, name: "One", description: "" });
+    await inBatches(PKPS - 1, (at) => api.must("/create_wallet", { name: `PKP number ${at}` }));
+    await inBatches(GROUPS, (at) =>
+      api.must("/add_group", {
         group_name: `Group number ${at}`,
         group_description: "",
         pkp_ids_permitted: [pkp],
-        cid_hashes_permitted: at === MANY - 1 ? [ANY_ACTION] : [`0x${"12".repeat(32)}`],
+        cid_hashes_permitted: at === GROUPS - 1 ? [ANY_ACTION] : [`0x${"12".repeat(32)}`],
       }),
     );
-    await Promise.all(groups);
-    await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "Bot", execute_in_groups: ["0"] });
+    await api.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "Bot", execute_in_groups: ["0"] });
+    await api.must("/run_action", { code: CODE });
     dashboard = await Dashboard.open(browser(), stack().baseUrl);
     dashboard.page.on("request", (request) => {
-      if (request.url().includes("/core/v1/")) asked.push(`${request.method()} ${request.url()}`);
+      if (/\/(core\/v1\/|ready|info|attestation)/.test(request.url()))
+        asked.push(`${request.method()} ${request.url()}`);
     });
   });
   after(() => dashboard.close());
 
-  const during = async (act: () => Promise<void>): Promise<string[]> => {
+  const during = async (what: string, most: number, act: () => Promise<void>): Promise<void> => {
     asked.length = 0;
     await act();
     await dashboard.page.waitForLoadState("networkidle");
-    return [...asked];
+    figures[what] = asked.length;
+    expect(asked.length, `${what}:\n${asked.join("\n")}`).to.be.at.most(most);
   };
+  const opened = (what: string, act: () => Promise<void>): Promise<void> => during(what, MOST_PER_SCREEN, act);
+  const link = (name: string | RegExp) => dashboard.page.getByRole("link", { name, exact: true }).first();
 
   it("are few on every screen, with members of all groups shown, and few after a rename", async () => {
-    const first = await during(async () => {
+    await opened("Signing in, and Overview", async () => {
       await dashboard.signIn(account.key);
       await dashboard.says(/lists anything: any code/);
     });
-    expect(first.length, first.join("\n")).to.be.at.most(MOST_PER_SCREEN);
-    const pkp = await during(async () => {
-      await dashboard.go("PKPs");
-      await dashboard.page.getByRole("link", { name: "Treasury" }).click();
-      await dashboard.page.getByRole("row", { name: new RegExp(`Group number ${MANY - 2}.*Bot`) }).waitFor();
+    for (const screen of SCREENS) await opened(screen, () => dashboard.go(screen));
+    await dashboard.go("PKPs");
+    await opened("A PKP", async () => {
+      await link("Treasury").click();
+      await dashboard.page.getByRole("row", { name: new RegExp(`Group number ${GROUPS - 2}.*Bot`) }).waitFor();
     });
-    expect(pkp.length, pkp.join("\n")).to.be.at.most(MOST_PER_SCREEN);
-    const rename = await during(async () => {
+    await during("A rename", MOST_PER_RENAME, async () => {
       await dashboard.press("Rename");
       await dashboard.fill("Name", "Vault");
       await dashboard.confirm("Save");
       await dashboard.page.getByRole("heading", { level: 1, name: "Vault" }).waitFor();
     });
-    expect(rename.length, rename.join("\n")).to.be.at.most(MOST_PER_RENAME);
+    await dashboard.go("Groups");
+    await opened("A group", () => link("Group number 0").click());
+    await dashboard.go("Actions");
+    await opened("An action", () => link("One").click());
+    await dashboard.go("Activity");
+    await opened("A run", () => dashboard.page.getByRole("row", { name: /One/ }).getByRole("link").first().click());
+    await dashboard.go("Activity");
+    await opened("Why?", () => link("Why was it refused?").click());
     dashboard.expectCalm();
+    console.log(`      requests at ${PKPS} PKPs and ${GROUPS} groups: ${JSON.stringify(figures)}`);
   });
 });

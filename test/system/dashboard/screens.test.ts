@@ -1,6 +1,8 @@
 /** The screens of an account in use: its days, its runs, its spending, and warnings. */
 import { expect } from "chai";
+import { setTimeout as sleep } from "node:timers/promises";
 import { startStack, type Stack } from "../../../scripts/dev/stack";
+import { connect } from "../../support/chain";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
 import { Dashboard } from "../../support/dashboard";
@@ -58,6 +60,51 @@ describe("the dashboard's screens", function () {
     await days.getByRole("img", { name: "Spending by day over the last 30 days: $0.55 in all" }).waitFor();
     const counts = await dashboard.page.getByRole("region", { name: "At a glance" }).innerText();
     expect(counts.replaceAll(/\s+/g, " ")).to.match(/PKPs 0 Groups 1 Actions 0 Usage keys 1/);
+    const recent = dashboard.page.getByRole("region", { name: "Recent activity" });
+    expect(await recent.getByRole("list", { name: "Newest runs" }).getByRole("listitem").count()).to.equal(5);
+    await recent.getByRole("list", { name: "Newest changes" }).getByText("Group added").waitFor();
+    for (const { name, path } of [
+      { name: "Docs", path: "/docs" },
+      { name: "API reference", path: "/core/v1/swagger-ui" },
+      { name: "Package", path: "/packages/" },
+    ]) {
+      const link = dashboard.page
+        .getByRole("list", { name: "Reference" })
+        .getByRole("link", { name: new RegExp(`^${name}`) });
+      const href = (await link.getAttribute("href")) ?? "";
+      expect(href).to.include(path);
+      expect((await fetch(stack().baseUrl + href)).status, href).to.equal(200);
+    }
+    await dashboard.page.getByRole("link", { name: "1 Usage key" }).click();
+    await dashboard.row(new RegExp(`Counter.*${new Date().toLocaleString("en-US", { month: "short" })}`)).waitFor();
+    dashboard.expectCalm();
+  });
+
+  it("Activity: runs of a span of days, found by searching all of them; events with the newest first", async () => {
+    await open();
+    await dashboard.go("Activity");
+    const runs = dashboard.page.getByRole("region", { name: "Runs", exact: true });
+    await runs.getByText(`${RUNS} runs`, { exact: true }).waitFor();
+    await dashboard.page.getByRole("searchbox", { name: "Search Runs" }).fill("counter");
+    await runs.getByText(`${RUNS} runs`, { exact: true }).waitFor();
+    await dashboard.page.getByRole("searchbox", { name: "Search Runs" }).fill("nobody");
+    await runs.getByText(`0 of ${RUNS} runs`).waitFor();
+    await dashboard.page.getByRole("searchbox", { name: "Search Runs" }).fill("");
+    await dashboard.page.getByLabel("From").fill("2001-01-01");
+    await dashboard.page.getByLabel("Until").fill("2001-01-02");
+    await dashboard.says("No such runs");
+    await dashboard.page.getByLabel("Until").fill("2999-01-02");
+    await runs.getByText(`${RUNS} runs`, { exact: true }).waitFor();
+    await dashboard.page.getByRole("tab", { name: "Events" }).click();
+    const events = dashboard.page.getByRole("table", { name: "Events" }).getByRole("row");
+    await events
+      .nth(1)
+      .getByText(/^Usage key/)
+      .waitFor();
+    await events
+      .last()
+      .getByText(/Account created/)
+      .waitFor();
     dashboard.expectCalm();
   });
 
@@ -123,6 +170,28 @@ describe("the dashboard's screens", function () {
     await dashboard.says("This wallet owns no account here yet.");
     expect(wallets.map(({ asked }) => asked.length > 0)).to.deep.equal([false, true]);
     dashboard.expectCalm();
+  });
+
+  it("say in words that changes may wait, while the service has no gas, and what to do", async () => {
+    const others = await startStack();
+    try {
+      const { key } = await newApiAccount(others.baseUrl);
+      const chain = connect(others.rpcUrl);
+      const read = async (path: string) => (await fetch(`${others.baseUrl}/core/v1/${path}`)).json();
+      const admin = (await read("get_admin_api_payer")) as string;
+      const payers = (await read("get_api_payers")) as string[];
+      // The admin's first: it would fill up the others again.
+      for (const payer of [admin, ...payers]) await chain.send("anvil_setBalance", [payer, "0x0"]);
+      while ((await fetch(`${others.baseUrl}/ready`)).status === 200) await sleep(250);
+      dashboard = await Dashboard.open(browser(), others.baseUrl);
+      await dashboard.signIn(key);
+      await dashboard.says(/The service is not ready: .* gas/);
+      await dashboard.says(/Changes and runs may be refused or wait; nothing is done twice when you try again/);
+      await dashboard.looksRight("a service that is not ready");
+      chain.destroy();
+    } finally {
+      await others.stop();
+    }
   });
 
   describe("of an account without credit", () => {

@@ -109,6 +109,18 @@ describe("once-only secrets in the dashboard", function () {
     expect(asked).to.have.length(1);
   });
 
+  it("shows an account's key although Escape and Cancel are pressed while the account is made", async () => {
+    const release = await hold("**/new_account");
+    await dashboard.press("Create account");
+    await dashboard.fill("Name", "Patient");
+    await dashboard.confirm("Create account");
+    await dashboard.page.keyboard.press("Escape");
+    await dashboard.dialog().getByRole("button", { name: "Cancel" }).click({ force: true });
+    release();
+    await works(await dashboard.keepSecret());
+    await dashboard.signedIn();
+  });
+
   it("shows an account's key although the reads that follow fail, and makes one account", async () => {
     const created: string[] = [];
     dashboard.page.on("request", (request) => {

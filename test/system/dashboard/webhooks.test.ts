@@ -43,10 +43,12 @@ describe("the dashboard's webhooks", function () {
     await dashboard.says("no room left");
     await dashboard.press("Close");
     receiver.answer((response) => response.writeHead(204).end());
-    await dashboard.press("Replay");
+    await dashboard.choose(dashboard.row(/webhook\.test/), "Replay");
     await dashboard.says("delivered");
     expect(new Set(receiver.received.map(({ id }) => id)).size).to.equal(1);
-    await dashboard.press("Delete");
+    await dashboard.choose(dashboard.row(new RegExp(receiver.url)), "Turn off");
+    await dashboard.says("switched off by the owner");
+    await dashboard.choose(dashboard.row(new RegExp(receiver.url)), "Delete");
     await dashboard.confirm("Delete webhook");
     await dashboard.says("No webhooks yet");
   });

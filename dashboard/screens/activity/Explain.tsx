@@ -1,0 +1,81 @@
+/** Whether a key may run an action, asked of the contract: also for a run that was refused and left no record. */
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState, type ReactNode } from "react";
+import { useActions, usePkps } from "../../app/queries";
+import { Notice, PageHead } from "../../parts/elements";
+import { Select, TextField } from "../../parts/Field";
+import { short } from "../../parts/text";
+import { CID } from "../actions/codes";
+import { useNames } from "./names";
+import { Why } from "./Why";
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+
+export function Explain(): ReactNode {
+  const search = useSearch({ from: "/why" });
+  const navigate = useNavigate({ from: "/why" });
+  const [asked, setAsked] = useState(search);
+  const { key = "", action = "", pkp = "" } = asked;
+  const names = useNames();
+  const actions = useActions().items;
+  const pkps = usePkps().items;
+  const change = (part: typeof search): void => {
+    setAsked({ ...asked, ...part });
+    void navigate({ search: { ...asked, ...part }, replace: true });
+  };
+  const keyOptions = withCurrent(names.keyOptions, key);
+  const pkpOptions = pkps.map(({ wallet_address: address, name }) => [address, name || short(address)] as const);
+  const cid = action.trim();
+  const isAsked = key !== "" && cid !== "";
+  return (
+    <>
+      <PageHead
+        title="Why was it refused?"
+        about="May this key run this action, with this PKP? The contract answers. Nothing runs, and nothing is charged."
+      />
+      <section className="card stack" aria-label="Question">
+        <div className="two">
+          <Select
+            label="Key"
+            value={key}
+            options={[["", "Choose a key"], ...keyOptions]}
+            onChange={(next) => change({ key: next })}
+          />
+          <Select
+            label="PKP"
+            value={pkp}
+            options={[["", "None: the key and the action alone"], ...withCurrent(pkpOptions, pkp)]}
+            onChange={(next) => change({ pkp: next })}
+          />
+        </div>
+        <TextField
+          label="Action"
+          code
+          list="actions-by-cid"
+          placeholder="The CID of the code"
+          value={action}
+          onChange={(next) => change({ action: next })}
+        />
+        <datalist id="actions-by-cid">
+          {actions.map(
+            ({ action_ipfs_cid: one, name }) => one !== undefined && <option key={one} value={one} label={name} />,
+          )}
+        </datalist>
+      </section>
+      {isAsked && !CID.test(cid) && <Notice>This is no CID: one begins with Qm and has 46 characters.</Notice>}
+      {isAsked && CID.test(cid) && (
+        <Why
+          key={`${key} ${cid} ${pkp}`}
+          question={{ keyId: key, cid, ...(ADDRESS.test(pkp) ? { pkp } : {}) }}
+          isPage
+        />
+      )}
+    </>
+  );
+}
+
+type Options = readonly (readonly [value: string, label: string])[];
+
+/** What a link asked about can be chosen although the account does not list it. */
+const withCurrent = (options: Options, value: string): Options =>
+  value === "" || options.some(([one]) => one === value) ? options : [...options, [value, short(value)]];

@@ -1,0 +1,38 @@
+/** What a spend within a slice adds to a signature: runs with and without, in turn. */
+import { createAccount } from "../../../client";
+import { median, rounded } from "../statistics";
+import type { Bed } from "./http";
+
+const SIGNATURES = 40;
+const ROUNDS = 100;
+const LEAD_IN = 10;
+const CODE = `async function main({ pkpId, spends }) {
+  for (let i = 0; i < ${SIGNATURES}; i++) {
+    if (spends) await Actions.spend({ budget: "bench", amount: "1", limit: "1000000000", window: "day" });
+    await Actions.signMessage({ pkpId, message: "m" });
+  }
+}`;
+
+export interface SpendFigures {
+  /** Medians of one signature, without and with a spend before it. */
+  readonly signMs: number;
+  readonly spendAndSignMs: number;
+}
+
+export async function measureSpends({ baseUrl }: Pick<Bed, "baseUrl">): Promise<SpendFigures> {
+  const { client } = await createAccount({ baseUrl }, { account_name: "spends", account_description: "" });
+  const { wallet_address: pkpId } = await client.createWallet({});
+  const cid = await client.getActionIpfsId(CODE);
+  const group = { group_name: "spends", group_description: "", pkp_ids_permitted: [pkpId] };
+  const { group_id } = await client.addGroup(group);
+  await client.addActionToGroup({ group_id, action_ipfs_cid: cid });
+  const samples: Record<"true" | "false", number[]> = { true: [], false: [] };
+  for (let round = 0; round < ROUNDS + LEAD_IN; round++) {
+    for (const spends of [false, true]) {
+      const { error, usage } = await client.runAction({ code: CODE, js_params: { pkpId, spends } });
+      if (error !== undefined) throw new Error(`a run failed: ${error.message}`);
+      if (round >= LEAD_IN) samples[`${spends}`].push(usage.duration_ms / SIGNATURES);
+    }
+  }
+  return { signMs: rounded(median(samples.false)), spendAndSignMs: rounded(median(samples.true)) };
+}

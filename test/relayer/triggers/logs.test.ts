@@ -1,0 +1,275 @@
+/**
+ * Random histories of a chain and of two relayers that search its logs for triggers: blocks, reorganisations of any
+ * depth, endpoints that do not answer, statements that fail before or after they took effect, triggers that join.
+ * However it went, each log that stayed fires once, and none before it had its confirmations.
+ */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import fc from "fast-check";
+import { Kysely, PostgresDialect, type PostgresPool } from "kysely";
+import type { AccountId, Address, KeyId } from "../../../protocol/ids";
+import type { Block, Header } from "../../../relayer/chain/events/blockReader";
+import type { ChainLog } from "../../../relayer/chain/events/eventRows";
+import type { LogSource } from "../../../relayer/chain/events/logSource";
+import { openStore, type Store } from "../../../relayer/store";
+import type { Database } from "../../../relayer/store/database";
+import { TRIGGER_LIMITS } from "../../../protocol/limits";
+import { TriggerBook } from "../../../relayer/triggers/book";
+import { LogSearch } from "../../../relayer/triggers/logs";
+import { SEED, count } from "../../support/counts";
+import { StatementFaults, failingPool } from "../../support/statementFaults";
+
+const hash = (): string => `0x${randomBytes(32).toString("hex")}`;
+const ADDRESSES = [1, 2].map((n) => `0x${String(n).repeat(40)}` as Address);
+const TOPICS = [1, 2].map((n) => `0x${String(n).repeat(64)}`);
+
+/** A transaction's logs: the same in whichever block it is. */
+interface Transaction {
+  readonly hash: string;
+  readonly logs: readonly { readonly address: Address; readonly topic: string }[];
+}
+type MinedBlock = Header & { readonly transactions: readonly Transaction[] };
+
+class ModelChain implements LogSource {
+  blocks: MinedBlock[] = [
+    { ...{ number: 0, hash: hash(), parentHash: hash() }, logsBloom: undefined, transactions: [] },
+  ];
+  isSilent = false;
+  /** Called after each change. */
+  onChange: () => void = () => undefined;
+
+  get top(): MinedBlock {
+    return this.blocks.at(-1) as MinedBlock;
+  }
+
+  mine(...blocks: (readonly Transaction[])[]): void {
+    for (const transactions of blocks) {
+      const { number, hash: parentHash } = this.top;
+      this.blocks.push({ number: number + 1, hash: hash(), parentHash, logsBloom: undefined, transactions });
+      this.onChange();
+    }
+  }
+
+  /** Other blocks take the place of the last ones, one more than before; of their transactions some are in them. */
+  reorganise(depth: number, keep: boolean): void {
+    const gone = this.blocks.splice(Math.max(1, this.blocks.length - depth));
+    const kept = keep ? gone.flatMap(({ transactions }) => transactions) : [];
+    this.mine(kept, ...gone.map(() => []));
+  }
+
+  async head(): Promise<Block | undefined> {
+    return this.isSilent ? undefined : this.top;
+  }
+
+  async block(number: number): Promise<Header | undefined> {
+    return this.isSilent ? undefined : this.blocks[number];
+  }
+
+  async logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
+    const mined = this.blocks.find((one) => one.hash === block.hash);
+    if (this.isSilent || mined === undefined) return undefined;
+    return logsOf(mined).filter((log) => log.address === address);
+  }
+}
+
+const logsOf = ({ number, hash: blockHash, transactions }: MinedBlock): ChainLog[] =>
+  transactions
+    .flatMap((transaction) => transaction.logs.map((log) => ({ ...log, transactionHash: transaction.hash })))
+    .map(({ address, topic, transactionHash }, index) => ({
+      ...{ address, blockHash, transactionHash, topics: [topic], data: "0x" },
+      ...{ blockNumber: `0x${number.toString(16)}`, logIndex: `0x${index.toString(16)}` },
+    }));
+
+interface Watch {
+  readonly id: string;
+  readonly address: Address;
+  readonly topic: string | undefined;
+  readonly confirmations: number;
+  readonly from: number;
+  /** Every cause that was ever deep enough. */
+  readonly allowed: Set<string>;
+}
+
+function causesIn(chain: ModelChain, { address, topic, confirmations, from }: Watch): string[] {
+  const deep = chain.blocks.filter(({ number }) => number >= from && number <= chain.top.number - confirmations + 1);
+  return deep.flatMap(({ transactions }) =>
+    transactions.flatMap((transaction) =>
+      transaction.logs
+        .filter((log) => log.address === address && (topic === undefined || log.topic === topic))
+        .map((_, place) => `log:${transaction.hash}:${place}`),
+    ),
+  );
+}
+
+type Step =
+  | { readonly do: "mine"; readonly logs: readonly (readonly [number, number])[] }
+  | { readonly do: "reorg"; readonly depth: number; readonly keep: boolean }
+  | { readonly do: "watch"; readonly address: number; readonly topic: number; readonly confirmations: number }
+  | { readonly do: "turn"; readonly relayer: number; readonly fault: number; readonly after: boolean }
+  | { readonly do: "both" }
+  | { readonly do: "silence"; readonly on: boolean };
+
+const kind = <Do extends string>(name: Do) => fc.constant(name);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: kind("mine"), logs: fc.array(fc.tuple(fc.nat(1), fc.nat(1)), { maxLength: 3 }) }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: kind("reorg"), depth: fc.integer({ min: 1, max: 6 }), keep: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      ...{ do: kind("watch"), address: fc.nat(1), topic: fc.nat(2) },
+      confirmations: fc.constantFrom(1, 2, 4),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      ...{ do: kind("turn"), relayer: fc.nat(1), after: fc.boolean() },
+      fault: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 25 })),
+    }),
+  },
+  { weight: 2, arbitrary: fc.constant({ do: "both" as const }) },
+  { weight: 1, arbitrary: fc.record({ do: kind("silence"), on: fc.boolean() }) },
+);
+
+describe("histories of event triggers", function () {
+  this.timeout(300_000);
+  let store: Store;
+  let pool: PostgresPool;
+  before(async () => {
+    store = await openStore({ around: (inner) => (pool = inner) });
+  });
+  after(() => store?.close());
+
+  class World {
+    readonly chain = new ModelChain();
+    readonly watches: Watch[] = [];
+    /** Told of as paused. */
+    readonly paused: string[] = [];
+    readonly #account = hash() as AccountId;
+    readonly #faults = [new StatementFaults(), new StatementFaults()];
+    readonly #searches = this.#faults.map((faults) => {
+      const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: failingPool(pool, faults) }) });
+      const onPaused = async (_: unknown, { id }: { id: string }): Promise<void> => void this.paused.push(id);
+      return new LogSearch({ db, sources: new Map([[0, this.chain]]), onPaused });
+    });
+
+    constructor() {
+      this.chain.onChange = () => {
+        for (const watch of this.watches) for (const cause of causesIn(this.chain, watch)) watch.allowed.add(cause);
+      };
+    }
+
+    async watch(address: number, topic: number, confirmations: number): Promise<void> {
+      const event = { address: ADDRESSES[address] as string, topics: TOPICS.slice(topic, topic + 1), confirmations };
+      const id = randomBytes(16).toString("hex");
+      const book = new TriggerBook(store.db);
+      await book.add({
+        ...{ id, accountId: this.#account, keyId: hash() as KeyId, name: "t", kind: "event", settings: { event } },
+        ...{ cid: "Qm" as never, paramsSha256: "", code: undefined, sealed: "" },
+      });
+      await book.activate(id, ["unattached"], this.chain.top.number);
+      this.watches.push({
+        ...{ id, address: event.address as Address, topic: event.topics[0], confirmations },
+        ...{ from: this.chain.top.number + 1, allowed: new Set() },
+      });
+    }
+
+    async turn(relayer: number, fault = 0, after = false): Promise<void> {
+      const faults = this.#faults[relayer] as StatementFaults;
+      if (fault > 0) faults.arm(fault, after ? "after" : "before");
+      await this.#searches[relayer]?.turn().catch((error: unknown) => {
+        if (fault === 0) throw error;
+      });
+      faults.disarm();
+    }
+
+    async take(one: Step): Promise<void> {
+      if (one.do === "mine")
+        this.chain.mine([
+          {
+            hash: hash(),
+            logs: one.logs.map(([a, t]) => ({ address: ADDRESSES[a] as Address, topic: String(TOPICS[t]) })),
+          },
+        ]);
+      else if (one.do === "reorg") this.chain.reorganise(one.depth, one.keep);
+      else if (one.do === "watch") await this.watch(one.address, one.topic, one.confirmations);
+      else if (one.do === "silence") this.chain.isSilent = one.on;
+      else if (one.do === "both") await Promise.all([this.turn(0), this.turn(1)]);
+      else await this.turn(one.relayer, one.fault, one.after);
+    }
+
+    async check(): Promise<void> {
+      this.chain.isSilent = false;
+      this.chain.mine([], [], [], []);
+      for (let turn = 0; turn < 8; turn += 1) await this.turn(turn % 2);
+      const rows = await store.db
+        .selectFrom("trigger_firings")
+        .selectAll()
+        .where("account_id", "=", this.#account)
+        .execute();
+      for (const watch of this.watches) {
+        const fired = rows.filter(({ trigger_id }) => trigger_id === watch.id).map(({ cause_key }) => cause_key);
+        expect(new Set(fired).size, "a log fired twice").to.equal(fired.length);
+        expect(fired, "a log was forgotten").to.include.members(causesIn(this.chain, watch));
+        for (const cause of fired) expect(watch.allowed.has(cause), "fired before its confirmations").to.equal(true);
+      }
+    }
+
+    async stop(): Promise<void> {
+      await store.db.deleteFrom("triggers").where("account_id", "=", this.#account).execute();
+      await store.db.deleteFrom("trigger_scans").execute();
+    }
+  }
+
+  async function play(steps: readonly Step[]): Promise<void> {
+    const world = new World();
+    try {
+      await world.watch(0, 0, 1);
+      await world.watch(0, 2, 2);
+      for (const one of steps) await world.take(one);
+      await world.check();
+    } finally {
+      await world.stop();
+    }
+  }
+
+  it("fire each log that stays once, and none early", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) => play(steps)),
+      { numRuns: count(25, 1_000), seed: SEED },
+    );
+  });
+
+  it("pause a trigger whose contract logs more than its runs can follow, and tell so once", async () => {
+    const world = new World();
+    await world.watch(0, 0, 1);
+    const logs = Array.from({ length: TRIGGER_LIMITS.waitingPerAccount + 1 }, () => [0, 0] as const);
+    await world.take({ do: "mine", logs });
+    await world.turn(0);
+    await world.take({ do: "mine", logs: [[0, 0]] });
+    await world.turn(1);
+    const [watch] = world.watches;
+    expect(world.paused).to.deep.equal([watch?.id]);
+    const { state, reason } = await new TriggerBook(store.db).one(String(watch?.id));
+    expect(state).to.equal("paused");
+    expect(reason).to.contain("More firings wait");
+    await world.stop();
+  });
+
+  it("hold where a block goes whose log has fired, and comes back with it", async () => {
+    const logs = [[0, 0]] as const;
+    const turn = { do: "turn", relayer: 0, fault: 0, after: false } as const;
+    await play([{ do: "mine", logs }, turn, { do: "reorg", depth: 1, keep: true }, turn, { do: "mine", logs }, turn]);
+    await play([
+      { do: "mine", logs },
+      turn,
+      { do: "reorg", depth: 1, keep: false },
+      turn,
+      { do: "mine", logs: [] },
+      turn,
+    ]);
+  });
+});

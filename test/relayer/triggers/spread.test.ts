@@ -1,0 +1,115 @@
+/** A minute in which ten thousand triggers are due: shared fairly between accounts, and never with all places. */
+import { randomBytes, randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { sql } from "kysely";
+import { silent } from "../../support/sandbox";
+import { unavailable } from "../../../relayer/executor/errors";
+import type { AskedRun } from "../../../relayer/executor/askedRun";
+import { openStore, type Store } from "../../../relayer/store";
+import { scheduleDue } from "../../../relayer/triggers/due";
+import { Engine } from "../../../relayer/triggers/engine";
+import { Firings } from "../../../relayer/triggers/firings";
+import type { Claimed } from "../../../relayer/triggers/types";
+
+const SMALL_ACCOUNTS = 99;
+const EACH = 50;
+const LARGEST = 10_000 - SMALL_ACCOUNTS * EACH;
+const SCHEDULE = { schedule: { cron: "* * * * *", time_zone: "UTC", missed: "once" } };
+const nameOf = (account: number): string => `0x${account.toString(16).padStart(64, "0")}`;
+
+describe("a minute with ten thousand due triggers", function () {
+  this.timeout(120_000);
+  let store: Store;
+  let instanceId: string;
+  beforeEach(async () => {
+    store = await openStore({});
+    instanceId = randomUUID();
+    await sql`insert into instances (id) values (${instanceId})`.execute(store.db);
+  });
+  afterEach(() => store?.close());
+
+  /** The largest account's are the first of the table. */
+  async function add(accounts: readonly (readonly [name: string, triggers: number])[]): Promise<void> {
+    for (const [name, triggers] of accounts)
+      await sql`insert into triggers (id, account_id, key_id, name, kind, settings, cid, params_sha256, sealed, state,
+          next_due)
+        select ${name} || i, ${name}, ${name} || i, 't', 'schedule', ${JSON.stringify(SCHEDULE)}::jsonb, 'Qm', '', '',
+          'active', date_trunc('minute', now()) from generate_series(1, ${triggers}::int4) as i`.execute(store.db);
+  }
+  const firingsOf = (instance = instanceId): Firings =>
+    new Firings({ db: store.db, instanceId: instance, onPaused: async () => undefined });
+  const end = (claimed: readonly Claimed[]): Promise<unknown> =>
+    sql`update trigger_firings set state = 'ended' where id = any(array(
+      select jsonb_array_elements_text(${JSON.stringify(claimed.map(({ id }) => id))}::jsonb)))`.execute(store.db);
+
+  it("serves accounts in turn, whoever has most and however many relayers there are", async () => {
+    const small = Array.from({ length: SMALL_ACCOUNTS }, (_, i) => [nameOf(i + 1), EACH] as const);
+    await add([[nameOf(0), LARGEST], ...small]);
+    let turns = 0;
+    for (let due = 1; due > 0; turns += 1) due = await scheduleDue(store.db);
+    const { rows } = await sql<{ count: number }>`select count(*)::int4 as count from trigger_firings`.execute(
+      store.db,
+    );
+    expect(rows).to.deep.equal([{ count: 10_000 }]);
+    expect(turns, "all at once would keep requests waiting").to.be.at.least(50);
+    const relayers = [firingsOf(), firingsOf(randomUUID())];
+    const served = new Map<string, number>();
+    for (let claim = 0; claim < 100; claim += 1) {
+      const claimed = (await relayers[claim % 2]?.claim(8, 4)) ?? [];
+      for (const { accountId } of claimed) served.set(accountId, (served.get(accountId) ?? 0) + 1);
+      await end(claimed);
+    }
+    // 800 firings, 100 accounts, each relayer its own turn: eight each, one more or less for each relayer.
+    expect(served.size).to.equal(SMALL_ACCOUNTS + 1);
+    expect(Math.max(...served.values())).to.be.at.most(10);
+    expect(Math.min(...served.values())).to.be.at.least(6);
+  });
+
+  it("takes no more places than its own, and makes a run by hand at once", async () => {
+    await add([
+      [nameOf(1), 40],
+      [nameOf(2), 40],
+    ]);
+    let isOpen = false;
+    const asked: string[] = [];
+    const begun = { now: 0, most: 0 };
+    /** An executor whose runs end when the gate is open; the contract then refuses them. */
+    const askRun = (question: { readonly credential: object }): AskedRun => {
+      const cause = (question.credential as { readonly cause: { readonly type: string } }).cause;
+      asked.push(cause.type);
+      begun.most = Math.max(begun.most, (begun.now += 1));
+      const permission = (async () => {
+        while (!isOpen) await sleep(5);
+        begun.now -= 1;
+        throw unavailable("closed", undefined);
+      })();
+      permission.catch(() => undefined);
+      const none = { abandon: () => undefined, leave: () => undefined };
+      return { permission, ...none, mayHaveRun: false, start: () => Promise.reject(new Error("no")) };
+    };
+    const engine = new Engine({
+      ...{ db: store.db, firings: firingsOf(), credits: {} as never, executor: { askRun } as never, log: silent },
+      ...{ search: { turn: async () => undefined } as never, leases: { claim: async () => false }, places: 3 },
+      ...{ lastWrite: async () => 0, limitMs: async () => 1_000, nowMs: () => Date.now(), turnMs: 5 },
+      ...{ onRan: () => undefined, onBegun: () => undefined },
+    });
+    engine.start();
+    try {
+      // One of the three places is kept for an account that is not here yet.
+      while (asked.length < 2) await sleep(5);
+      const id = randomBytes(16).toString("hex");
+      const cause = { type: "manual", id, by: { type: "key", key: "" } } as const;
+      const known = { id, triggerId: `${nameOf(1)}1`, accountId: nameOf(1), causeKey: `run:${id}` };
+      const byHand = engine.make({ ...known, cause: undefined, kind: "manual", dueAt: new Date() }, cause);
+      while (!asked.includes("manual")) await sleep(5);
+      expect(begun.now).to.be.at.most(4);
+      isOpen = true;
+      expect((await byHand)?.outcome).to.equal("executor_unavailable");
+    } finally {
+      isOpen = true;
+      await engine.stop();
+    }
+    expect(begun.most).to.be.at.most(4);
+  });
+});

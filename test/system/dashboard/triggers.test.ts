@@ -1,0 +1,167 @@
+/** The dashboard's Triggers screen: made in plain sentences, fired by hand, paused, looked into and deleted. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { actionHashOf } from "../../../protocol/ids";
+import { cidOfCode } from "../../../protocol/cid";
+import { useBrowser } from "../../support/browser";
+import { Dashboard, type Screen } from "../../support/dashboard";
+import { newApiAccount, NO_PERMISSIONS, send, type ApiAccount } from "../../support/http";
+import { useStack } from "../../support/stack";
+
+const CODE = `async function main({ fails }) { if (fails) throw new Error("no"); return 1; }`;
+/** Where the screens are kept to be looked at, if that is wanted. */
+const PICTURES = process.env.KEYWRIGHT_PICTURES;
+
+describe("the dashboard's triggers", function () {
+  this.timeout(90_000);
+  const stack = useStack();
+  const browser = useBrowser();
+  let dashboard: Dashboard;
+  let account: ApiAccount;
+  let cid: string;
+
+  beforeEach(async () => {
+    account = await newApiAccount(stack().baseUrl);
+    cid = await cidOfCode(CODE);
+    const cid_hashes_permitted = [actionHashOf(cid as never)];
+    await account.api.must("/add_group", { group_name: "g", group_description: "", cid_hashes_permitted });
+    await account.api.must("/add_action", { action_ipfs_cid: cid, name: "Report", description: "" });
+    // The service keeps code that has run.
+    await account.api.must("/run_action", { code: CODE });
+  });
+  afterEach(() => dashboard?.close());
+
+  const open = async (key = account.key, options: object = {}): Promise<void> => {
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, options);
+    await dashboard.page.getByLabel("API key", { exact: true }).fill(key);
+    await dashboard.press("Sign in");
+    await dashboard.page.getByRole("region", { name: "At a glance" }).waitFor();
+    await go("Triggers");
+  };
+  const go = async (screen: Screen): Promise<void> => {
+    const menu = dashboard.button("Menu");
+    if (await menu.isVisible()) await menu.click();
+    await dashboard.go(screen);
+  };
+  const select = (label: string, option: string): Promise<unknown> =>
+    dashboard.dialog().getByLabel(label, { exact: true }).selectOption({ label: option });
+  const picture = async (name: string): Promise<void> => {
+    if (PICTURES === undefined) return;
+    mkdirSync(PICTURES, { recursive: true });
+    await dashboard.page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+  };
+
+  it("makes a schedule from a plain sentence, shows when it fires next, fires it, pauses and deletes it", async () => {
+    await open();
+    await dashboard.says("No triggers yet");
+    await dashboard.press("Create trigger");
+    await dashboard.fill("Name", "Morning report");
+    await select("Action", "Report");
+    await select("When", "every weekday at 9:00");
+    await dashboard.fill("Time zone", "Mars/Olympus");
+    await dashboard.says(/must be an IANA time zone/);
+    await dashboard.fill("Time zone", "Europe/Berlin");
+    await dashboard.says(/Every weekday at 09:00 in Berlin. Next: /);
+    await picture("create");
+    await dashboard.confirm("Create trigger");
+    const row = dashboard.row(/Morning report/);
+    await row.getByText("Every weekday at 09:00 in Berlin").waitFor();
+    await row.getByText("never").waitFor();
+    const [made] = (await account.api.get("/triggers")).body as Record<string, unknown>[];
+    expect(made).to.deep.include({
+      schedule: { cron: "0 9 * * 1-5", time_zone: "Europe/Berlin", missed: "skip" },
+      state: "active",
+    });
+    await dashboard.press("Run now");
+    await row.getByText("succeeded").waitFor();
+    await dashboard.press("Pause");
+    await row.getByText("paused").waitFor();
+    await dashboard.press("Resume");
+    await row.getByText("active").waitFor();
+    await dashboard.choose(row, "Firings");
+    await dashboard
+      .dialog()
+      .getByRole("row", { name: /hand.*succeeded.*\$0\.01/ })
+      .waitFor();
+    await picture("firings");
+    await dashboard.press("Close");
+    await dashboard.choose(row, "Delete");
+    await dashboard.confirm("Delete trigger");
+    await dashboard.says("No triggers yet");
+    dashboard.expectCalm();
+  });
+
+  it("makes an event trigger and a hook, whose secret it shows once", async () => {
+    await open();
+    await dashboard.press("Create trigger");
+    await dashboard.fill("Name", "Invoices");
+    await select("Action", "Report");
+    await dashboard.page.getByRole("radio", { name: "on an event of a contract" }).check({ force: true });
+    await dashboard.fill("Contract", `0x${"a1".repeat(20)}`);
+    await dashboard.fill("Confirmations", "3");
+    await select("After an outage", "drop what waited when the TEE restarted");
+    await dashboard.confirm("Create trigger");
+    await dashboard
+      .row(/Invoices/)
+      .getByText(/logs an event, after 3 confirmations/)
+      .waitFor();
+    const [event] = (await account.api.get("/triggers")).body as Record<string, unknown>[];
+    expect(event?.["event"]).to.deep.include({ confirmations: 3, missed: "skip" });
+    await dashboard.press("Create trigger");
+    await dashboard.fill("Name", "Releases");
+    await select("Action", "Report");
+    await dashboard.page.getByRole("radio", { name: "when a URL is called" }).check({ force: true });
+    await dashboard.confirm("Create trigger");
+    await dashboard.says("The hook's secret");
+    expect(await dashboard.keepSecret()).to.match(/^[0-9a-f]{64}$/);
+    await dashboard
+      .row(/Releases/)
+      .getByText("By a signed request")
+      .waitFor();
+  });
+
+  it("says on Overview and Triggers why the service paused one", async () => {
+    const made = await account.api.must("/triggers", {
+      ...{ name: "Broken", code: CODE, params: { fails: true }, hook: { respond: true } },
+    });
+    for (let count = 0; count < 5; count += 1)
+      await send(`${stack().baseUrl}/core/v1/hooks/${String(made["id"])}`, { method: "POST", body: {} });
+    for (const [name, schedule] of [
+      ["Nightly", { cron: "30 2 * * *", time_zone: "America/New_York" }],
+      ["Keeper of the northern branch's treasury, for working days", { cron: "*/5 * * * *" }],
+    ] as const)
+      await account.api.must("/triggers", { name, code: CODE, schedule });
+    await account.api.must("/triggers", { name: "Invoices", code: CODE, event: { address: `0x${"a1".repeat(20)}` } });
+    for (const [name, options] of [
+      ["light", { colorScheme: "light" }],
+      ["dark", { colorScheme: "dark" }],
+      ["phone", { colorScheme: "light", viewport: { width: 390, height: 844 } }],
+    ] as const) {
+      await dashboard?.close();
+      await open(account.key, options);
+      await dashboard.says(/“?Broken”? is paused: 5 firings in a row failed, the last one with threw\./);
+      await dashboard.looksRight(`Triggers, ${name}`);
+      await picture(`triggers-${name}`);
+      await dashboard.press("Create trigger");
+      await dashboard.looksRight(`Create trigger, ${name}`);
+      await picture(`create-${name}`);
+      await dashboard.confirm("Cancel");
+      await go("Overview");
+      await dashboard.says(/Broken”? was paused: failing/);
+      await picture(`overview-${name}`);
+    }
+    dashboard.expectCalm();
+  });
+
+  it("lets a usage key look and run, but neither make nor pause one", async () => {
+    await account.api.must("/triggers", { name: "Nightly", code: CODE, schedule: { cron: "30 2 * * *" } });
+    const key = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, execute_in_groups: ["0"] });
+    await open(String(key["usage_api_key"]));
+    const row = dashboard.row(/Nightly/);
+    await dashboard.press("Run now");
+    await row.getByText("succeeded").waitFor();
+    expect(await dashboard.button("Create trigger").count()).to.equal(0);
+    expect(await dashboard.button("Pause").count()).to.equal(0);
+  });
+});
