@@ -193,8 +193,8 @@ export class Authentication {
     if (former === undefined)
       throw new KeywrightError(
         "account_not_found",
-        "This identity has no account of its own yet: create one with POST /new_account and the token, or name one that " +
-          "was handed over to it in X-Account.",
+        "This identity has no account of its own yet: create one with POST /new_account and the token, or name " +
+          "one that was handed over to it in X-Account.",
       );
     return ownerOf(former.id, { managed: former.managed, retired: true, credential });
   }

@@ -51,7 +51,8 @@ async function accountToMintFor(chain: Chain, signer: Address): Promise<AccountI
   if (main === undefined && given.includes(packed))
     throw new KeywrightError(
       "invalid_value",
-      `body.api_key_hash: ${packed} was handed back to ${signer} by others, who may hold keys of it; name it to mint for it.`,
+      `body.api_key_hash: ${packed} was handed back to ${signer} by others, who may hold keys of it; ` +
+        "name it to mint for it.",
     );
   if (own.length > 1)
     throw new KeywrightError(
