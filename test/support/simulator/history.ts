@@ -83,7 +83,7 @@ class Run {
       await this.time.pass(10);
     }
     const isSettled = await this.#rest();
-    const found = await violations(this, isSettled);
+    const found = [...(await this.#askAgain()), ...(await violations(this, isSettled))];
     this.#isOver = true;
     for (const relayer of this.relayers) relayer.kill();
     return found;
@@ -267,6 +267,19 @@ class Run {
       if (this.wishes.every(({ answer }) => answer !== "open") && (await this.#isQuiet())) return true;
     }
     return false;
+  }
+
+  /** A key asked again answers the write that it made; what the write made a second time is seen afterwards. */
+  async #askAgain(): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const { answer, account, name, submission } of this.wishes)
+      if (answer === "done")
+        void this.live.addGroup(account, name, name).then(
+          ({ submissionId }) => submissionId === submission || found.push(`${name} asked again is another write`),
+          (error: unknown) => found.push(`${name} asked again: ${String(error)}`),
+        );
+    await this.time.pass(5_000);
+    return found;
   }
 
   async #isQuiet(): Promise<boolean> {
