@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId, KeyId } from "../../protocol/ids";
+import { setKeyLimits } from "../../relayer/credits/keyLimits";
 import { post } from "../../relayer/credits/ledger";
 import { closeWrites, hold, holdWrites, settleLate, close } from "../../relayer/credits/holds";
 import { dropOldRuns, recordEnds } from "../../relayer/credits/runRecords";
@@ -37,6 +38,9 @@ describe("statements that move credit", function () {
     stores = [await openStore({ databaseUrl }), await openStore({ databaseUrl })];
     for (const account of accounts) await fund((stores[0] as Store).db, account, 1_000_000);
     for (const key of keys) await (stores[0] as Store).db.insertInto("key_spending").values({ key_id: key }).execute();
+    // Limits that are never reached, so that each statement counts against them, too.
+    for (const [at, account] of accounts.entries())
+      await setKeyLimits((stores[0] as Store).db, account, keys[at] as KeyId, { centsPerDay: 90_000_000, origins: [] });
   });
   after(async () => {
     await Promise.all(stores.map((store) => store.close()));
