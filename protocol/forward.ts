@@ -195,14 +195,19 @@ function callsOf(data: string): ForwardedCall[] {
   return inner.map(decode);
 }
 
+/**
+ * Only calldata as the contract's ABI encodes it: other bytes could mean something else here than on chain, where they
+ * revert without a reason.
+ */
 function decode(data: string): ForwardedCall {
   try {
     const parsed = CONTRACT.parseTransaction({ data });
-    if (parsed !== null) return { functionName: parsed.name, args: parsed.args };
+    if (parsed !== null && CONTRACT.encodeFunctionData(parsed.fragment, parsed.args) === data.toLowerCase())
+      return { functionName: parsed.name, args: parsed.args };
   } catch {
     // Falls through to the one answer for data that is no call of the contract.
   }
-  throw invalid("data must be calldata of a function of the account contract.");
+  throw invalid("data must be calldata of a function of the account contract, as its ABI encodes it.");
 }
 
 /** All calls must be about one account: the one they name, or the one that the first call creates. */

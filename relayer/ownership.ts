@@ -10,7 +10,7 @@ import type { Executor } from "./executor/client";
 export interface OwnAccounts {
   /** The account of the wallet's own id, else its only own one; undefined when there is none, or there are several. */
   readonly main: AccountId | undefined;
-  /** Accounts that are the wallet's by its own act, without the one of its own id. */
+  /** Its own accounts, by its own act; not listed when `main` is the one of its own id. */
   readonly own: readonly AccountId[];
   /** Accounts that others handed over to it: used by naming them, and never meant otherwise. */
   readonly given: readonly AccountId[];
@@ -18,14 +18,15 @@ export interface OwnAccounts {
 
 /**
  * The accounts that the wallet owns now. Ownership of the account of its own id is read from the contract itself; the
- * indexed events, which list the others, may lag a block.
+ * indexed events, which list the others and tell whether that one was handed back, may lag a block.
  */
 export async function accountsOf(
-  chain: Pick<Chain, "account" | "accountsOwnedBy">,
+  chain: Pick<Chain, "account" | "accountsOwnedBy" | "isGiven">,
   wallet: Address,
 ): Promise<OwnAccounts> {
   const packed = packedAccountId(wallet);
-  if ((await chain.account(packed))?.owner === wallet) return { main: packed, own: [], given: [] };
+  const owner = (await chain.account(packed))?.owner;
+  if (owner === wallet && !(await chain.isGiven(packed, wallet))) return { main: packed, own: [], given: [] };
   const owned = await chain.accountsOwnedBy(wallet);
   const own = owned.filter(({ isGiven }) => !isGiven).map(({ id }) => id);
   const given = owned.filter(({ isGiven }) => isGiven).map(({ id }) => id);

@@ -35,13 +35,14 @@ export async function readAgain(queries: QueryClient, filters: InvalidateQueryFi
   await queries.invalidateQueries(filters);
 }
 
-/** What a change makes old. */
-export type Touched = "account" | "pkps" | "groups" | "actions" | "keys" | "members";
+/** What a change makes old; a new name leaves who is listed where. */
+export type Touched = "account" | "pkps" | "groups" | "actions" | "keys" | "members" | "memberNames";
 
 /** Whether a query shows something of what is touched; those a wallet signs for are read on demand only. */
 export function isTouched({ queryKey: [kind, name] }: Query, touched: readonly Touched[], isKey: boolean): boolean {
   if (kind === "list" || kind === "account") return touched.includes((name ?? kind) as Touched);
-  if (kind === "members" || kind === "listing") return touched.includes("members");
+  if (kind === "listing") return touched.includes("members");
+  if (kind === "members") return touched.includes("members") || touched.includes("memberNames");
   return kind === "why" || (kind === "signed" && isKey);
 }
 

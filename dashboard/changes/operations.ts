@@ -36,7 +36,7 @@ const TOUCHES: Partial<Record<Shared, readonly Touched[]>> = {
   removeActionFromGroup: ["groups", "members"],
   removePkpFromGroup: ["groups", "members"],
   addAction: ["actions", "members", "account"],
-  updateActionMetadata: ["actions", "members"],
+  updateActionMetadata: ["actions", "memberNames"],
   deleteAction: ["actions", "groups", "members", "account"],
   updateUsageApiKey: ["keys"],
   removeUsageApiKey: ["keys", "account"],
@@ -190,7 +190,7 @@ export const renameAccount = (fields: Strings): Change =>
 export const renamePkp = (address: string, name: string, fields: Strings): Change => ({
   title: `Rename the PKP ${quoted(name, short(address))}`,
   words: strings(fields),
-  touches: ["pkps", "members"],
+  touches: ["pkps", "memberNames"],
   viaApi: (client, options) => client.updateWallet({ pkp_id: address, ...fields }, options),
   viaChain: async ({ prepare }) => ({ write: await prepare.updatePkp({ pkp_id: address, ...fields }) }),
 });

@@ -265,6 +265,11 @@ class ChainModule extends Reads implements Chain {
     return candidates.filter((_, index) => accounts[index]?.owner === owner);
   }
 
+  async isGiven(id: AccountId, owner: Address): Promise<boolean> {
+    await this.#untilFollowed(await this.#lastWrite());
+    return this.#events.isGiven(id, owner);
+  }
+
   async registrationsOf(wallet: Address): Promise<readonly Registration[]> {
     await this.#untilFollowed(await this.#lastWrite());
     return this.#events.registrationsOf(wallet);

@@ -313,6 +313,9 @@ export interface Chain {
    */
   accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]>;
 
+  /** Whether others handed the account to this owner, who has not written to it since. */
+  isGiven(id: AccountId, owner: Address): Promise<boolean>;
+
   /** The accounts that have registered this address as a PKP, oldest first, at most 20. */
   registrationsOf(wallet: Address): Promise<readonly Registration[]>;
 

@@ -7,7 +7,6 @@ import { sql, type RawBuilder } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import type { Db } from "../store/database";
-import type { Hold } from "./holds";
 import type { KeyLimits, LimitedKey, Page, Spender } from "./types";
 
 const HOURS = 24;
@@ -83,10 +82,16 @@ export async function limitedKeys(
   return { items, total: Number(total) };
 }
 
+interface Asked {
+  readonly kind: "write" | "run";
+  readonly origin?: string | undefined;
+  readonly leastCents: number;
+}
+
 /** The error, if a hold was refused because of the key's limits. */
 export async function limitRefusal(
   db: Db,
-  { accountId, keyId, kind, origin, leastCents }: Spender & Pick<Hold, "kind" | "origin" | "leastCents">,
+  { accountId, keyId, kind, origin, leastCents }: Spender & Asked,
 ): Promise<KeywrightError | undefined> {
   if (keyId === undefined) return undefined;
   const row = await db

@@ -8,6 +8,7 @@ import { KeywrightError } from "../../protocol/errors";
 import {
   decodedKeyIdOf,
   keyIdOf,
+  packedAccountId,
   parseApiKey,
   parseHash32,
   type AccountId,
@@ -23,7 +24,7 @@ import type { Caller, Presented, PresentedKey } from "./call";
 import type { RelayerContext } from "./context";
 
 export interface CredentialDeps {
-  readonly chain: Pick<Chain, "key" | "account" | "accountsOwnedBy" | "isValidSignature">;
+  readonly chain: Pick<Chain, "key" | "account" | "accountsOwnedBy" | "isGiven" | "isValidSignature">;
   readonly executor: Executor;
   readonly typedDataDomain: TypedDataDomain;
 }
@@ -192,19 +193,19 @@ export class Authentication {
     if (former === undefined)
       throw new KeywrightError(
         "account_not_found",
-        "This identity has no account yet: create one with POST /new_account and the token.",
+        "This identity has no account of its own yet: create one with POST /new_account and the token, or name " +
+          "one that was handed over to it in X-Account.",
       );
     return ownerOf(former.id, { managed: former.managed, retired: true, credential });
   }
 
   /** Its main account. One that was handed over to it without its token has to be named. */
   async #accountOfIdentity(wallet: Address): Promise<AccountView | undefined> {
-    const { main, own } = await accountsOf(this.#deps.chain, wallet);
+    const { main, own, given } = await accountsOf(this.#deps.chain, wallet);
     if (main !== undefined) return this.#ownedBy(wallet, main);
-    if (own.length === 0) return undefined;
-    throw new KeywrightError("account_not_named", "Name the account in X-Account: this identity owns several.", {
-      accounts: own,
-    });
+    // With gifts only, it can still create an account, unless its own id is among them.
+    if (own.length === 0 && !given.includes(packedAccountId(wallet))) return undefined;
+    throw notNamed("identity", own, given);
   }
 
   /** Ownership is read from the contract itself. */
@@ -225,13 +226,7 @@ export class Authentication {
     const { main, own, given } = await accountsOf(this.#deps.chain, wallet);
     if (main !== undefined) return this.#ownedBy(wallet, main);
     if (own.length + given.length === 0) return undefined;
-    throw new KeywrightError(
-      "account_not_named",
-      own.length === 0
-        ? "Name the account in X-Account: this wallet has none of its own, only what others gave to it."
-        : "Name the account in X-Account: this wallet owns several.",
-      { accounts: [...own, ...given], given },
-    );
+    throw notNamed("wallet", own, given);
   }
 
   async #ownedBy(wallet: Address, id: AccountId): Promise<AccountView | undefined> {
@@ -293,6 +288,15 @@ function invalidWalletAuth(error: unknown): KeywrightError {
 
 const unknownKey = (): KeywrightError =>
   new KeywrightError("unknown_key", "This key is unknown here or has been revoked.");
+
+const notNamed = (who: "wallet" | "identity", own: readonly AccountId[], given: readonly AccountId[]): KeywrightError =>
+  new KeywrightError(
+    "account_not_named",
+    own.length === 0
+      ? `Name the account in X-Account: this ${who} has none of its own, only what others gave to it.`
+      : `Name the account in X-Account: this ${who} owns several.`,
+    { accounts: [...own, ...given], given },
+  );
 
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 

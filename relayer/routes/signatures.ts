@@ -43,14 +43,21 @@ export function signatureRoutes({ chain, executor, typedDataDomain }: RouteDeps)
 /**
  * The signer's main account. A wallet without one mints for the account of its own id, which it is about to create,
  * whatever accounts others gave to it.
- * @throws KeywrightError `invalid_value` when it has several of its own.
+ * @throws KeywrightError `invalid_value` when it has several of its own, or was handed back the one of its own id.
  */
 async function accountToMintFor(chain: Chain, signer: Address): Promise<AccountId> {
-  const { main, own } = await accountsOf(chain, signer);
+  const { main, own, given } = await accountsOf(chain, signer);
+  const packed = packedAccountId(signer);
+  if (main === undefined && given.includes(packed))
+    throw new KeywrightError(
+      "invalid_value",
+      `body.api_key_hash: ${packed} was handed back to ${signer} by others, who may hold keys of it; ` +
+        "name it to mint for it.",
+    );
   if (own.length > 1)
     throw new KeywrightError(
       "invalid_value",
       `body.api_key_hash: ${signer} owns several accounts; name the one to mint for.`,
     );
-  return main ?? packedAccountId(signer);
+  return main ?? packed;
 }

@@ -119,6 +119,25 @@ describe("an account that a stranger plants", function () {
     });
   }
 
+  it("of the wallet's own id, handed over and back: means nothing until the wallet has written to it", async () => {
+    const [owner, holder] = [await fundedWallet(provider), await fundedWallet(provider)];
+    const id = packedAccountId(owner.address as Address);
+    await (await as(owner).newChainSecuredAccount("", "")).wait();
+    expect((await asWallet(owner)).headers["x-account"]).to.equal(id);
+    await (await as(owner).transferOwnership(id, holder.address)).wait();
+    await (await as(holder).addGroup(id, "bait", "", [0], [])).wait();
+    await (await as(holder).transferOwnership(id, owner.address)).wait();
+    await eventually("it is known", async () => (await asWallet(owner)).status === 400);
+    expect(members(await asWallet(owner))).to.deep.include({ accounts: [id], given: [id] });
+    expect([(await mint(owner)).status, codeOf(await mint(owner))]).to.deep.equal([400, "invalid_value"]);
+    const { apiKey, accountId } = await makeAccount(stack().baseUrl);
+    await convertAccount({ baseUrl: stack().baseUrl, apiKey, signer: owner });
+    await eventually("the other is", async () => (await asWallet(owner)).headers["x-account"] === accountId);
+    expect(tailOf(await mint(owner))).to.equal(accountId.slice(-32));
+    await (await as(owner).removeGroup(id, 1)).wait();
+    await eventually("it is its own again", async () => (await asWallet(owner)).headers["x-account"] === id);
+  });
+
   it("becomes the wallet's own once the wallet has written to it", async () => {
     const owner = await fundedWallet(provider);
     const { account } = await giver();

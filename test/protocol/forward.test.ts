@@ -23,6 +23,8 @@ const FROM = owner.address as Address;
 const ID = packedAccountId(FROM);
 const call = (name: string, args: unknown[]): string => ABI.encodeFunctionData(name, args);
 const RENAME = call("updateAccountMetadata", [ID, "name", ""]);
+const FREEZE = call("setAccountFrozen", [ID, true]);
+const BAD_ADDRESS = call("transferOwnership", [ID, FROM]).replace(/0{24}(?=[0-9a-f]{40}$)/, "f".repeat(24));
 
 const request = (overrides: Partial<ForwardRequest> = {}): ForwardRequest => ({
   from: FROM,
@@ -114,6 +116,18 @@ describe("a forward request", () => {
             [call("newChainSecuredAccount", ["", ""]), call("updateAccountMetadata", [7, "", ""])],
           ]),
         }),
+    ],
+    "with an address that does not fit": ["invalid_value", () => signed({ data: BAD_ADDRESS })],
+    "with an address that does not fit in a multicall": [
+      "invalid_value",
+      () => signed({ data: call("multicall", [[BAD_ADDRESS]]) }),
+    ],
+    "with a flag that is neither 0 nor 1": ["invalid_value", () => signed({ data: `${FREEZE.slice(0, -1)}7` })],
+    "with bytes behind its arguments": ["invalid_value", () => signed({ data: `${FREEZE}00` })],
+    "with text that is not UTF-8": ["invalid_value", () => signed({ data: RENAME.replace("6e616d65", "ffffffff") })],
+    "with a multicall that ends early": [
+      "invalid_value",
+      () => signed({ data: call("multicall", [[RENAME]]).replace(/(?<=0{63}1)[0-9a-f]{64}/, "f".repeat(64)) }),
     ],
     "with an empty multicall": ["invalid_value", () => signed({ data: call("multicall", [[]]) })],
     "that holds a forward request": [

@@ -89,6 +89,12 @@ export function argumentText(
 /** Shown elsewhere on the screen, or meaningless to a reader. */
 const HIDDEN = new Set(["id", "actor", "derivationPath"]);
 
+/** A name speaks for itself; so does “group 3”, which has none. */
+const labelled = (label: string, said: string): string => {
+  if (label === "name") return `“${said}”`;
+  return said.startsWith(`${label} `) ? said : `${label}: ${said}`;
+};
+
 const nameFirst = ([one]: [string, unknown], [other]: [string, unknown]): number =>
   Number(other === "name") - Number(one === "name");
 
@@ -100,7 +106,7 @@ export function eventDetails({ args }: ContractEvent, names: Names): string {
     const [label, show] = ARGUMENTS[argument] ?? [argument, short];
     const said = show(text, names);
     // A new PKP's name is also the name behind its address.
-    if (said !== "" && !told.has(said)) told.set(said, argument === "name" ? `“${said}”` : `${label}: ${said}`);
+    if (said !== "" && !told.has(said)) told.set(said, labelled(label, said));
   }
   return [...told.values()].join(" · ");
 }

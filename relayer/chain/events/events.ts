@@ -1,7 +1,7 @@
 /** Queries of indexed events, in the API's form. */
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
-import { packedAccountId, type AccountId, type Address, type Hash32 } from "../../../protocol/ids";
+import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import type { EventOrder, EventPage, OwnedAccount, Registration } from "../types";
 
@@ -43,9 +43,9 @@ export class Events {
 
   /**
    * Accounts this address has owned at some time, its own before those given to it, each oldest first: so gifts cannot
-   * crowd out a wallet's own accounts. An account is a wallet's own by an act of the wallet: its id is the wallet's, or
-   * it was converted with the wallet's verified consent, or the wallet has written to it since it was handed over. Only
-   * its owner can write to an unmanaged account, so every later event of one is the owner's act.
+   * crowd out a wallet's own accounts. An account is a wallet's own by an act of the wallet: it was created as the
+   * wallet's, or converted with the wallet's verified consent, or the wallet has written to it since it was handed over
+   * (or back). Only its owner can write to an unmanaged account, so every later event of one is the owner's act.
    */
   async accountsEverOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
     const { rows } = await sql<{ id: AccountId; isGiven: boolean }>`
@@ -55,14 +55,26 @@ export class Events {
         from chain_events where owner = ${owner} and name = any(${OWNING}::text[]) and not removed and not retracted
         group by account_id
       )
-      select id, not (id = ${packedAccountId(owner)} or name = 'AccountConvertedToChainSecured' or (
-        name = 'AccountOwnershipTransferred' and exists (
-          select from chain_events act where act.account_id = taken.id and act.cursor > taken.last
-            and not act.removed and not act.retracted
-        )
-      )) as "isGiven"
+      select id, name = 'AccountOwnershipTransferred' and not exists (
+        select from chain_events act where act.account_id = taken.id and act.cursor > taken.last
+          and not act.removed and not act.retracted
+      ) as "isGiven"
       from taken order by "isGiven", first limit ${sql.lit(MAX_CANDIDATES)}`.execute(this.#db);
     return rows;
+  }
+
+  /** Whether others handed the account to this owner, who has not written to it since. */
+  async isGiven(id: AccountId, owner: Address): Promise<boolean> {
+    const { rows } = await sql<{ isGiven: boolean }>`
+      select exists (
+        select from chain_events taken where taken.owner = ${owner} and taken.account_id = ${id}
+          and taken.name = 'AccountOwnershipTransferred' and not taken.removed and not taken.retracted
+          and not exists (
+            select from chain_events act where act.account_id = ${id} and act.cursor > taken.cursor
+              and not act.removed and not act.retracted
+          )
+      ) as "isGiven"`.execute(this.#db);
+    return rows[0]?.isGiven === true;
   }
 
   /** The accounts that have registered this address as a PKP, with its path there, oldest first. */
