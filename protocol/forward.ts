@@ -40,7 +40,7 @@ export const FORWARD_LIMITS = { gas: 8_000_000n, dataBytes: 65_536, deadlineSeco
  * Functions that take an account's or key's id first and that an owner may call. Those of payers and the admin are not
  * forwarded.
  */
-const OWNER_FUNCTIONS = new Set([
+export const OWNER_FUNCTIONS: ReadonlySet<string> = new Set([
   "convertToChainSecuredAccount",
   "transferOwnership",
   "updateAccountMetadata",
