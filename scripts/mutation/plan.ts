@@ -195,12 +195,18 @@ export const EXPLAINED: Readonly<Record<string, string>> = {
     "Costs gas only: without a PKP all groups count as listing it already.",
   "contracts/AccountDecisions.sol AccountDecisions._judge: byName & withPkp == 0 → true":
     "Costs gas only: where a group lists both by name, reading the wildcards too gives the same verdict.",
+  ["contracts/AccountManager.sol AccountManager.changeGroupMembers: " +
+  "_authorizeChange(apiKeyHash, groupId, addActions, removeActions, addPkps, removePkps) → " +
+  "_authorizeChange(apiKeyHash, groupId, removeActions, addActions, addPkps, removePkps)"]:
+    "Changes nothing: adding and removing actions need the same scope.",
   "contracts/AccountRules.sol AccountRules._holds: scope == Scope.OwnerOnly → false":
     "Changes nothing: no list is ever stored under OwnerOnly, so that it is empty below.",
   "contracts/GroupMembers.sol GroupMembers._dropActionsBut: continue; → (nothing)":
     "Costs gas only: a page that is not marked is empty, and nothing is dropped from it.",
   "contracts/libraries/UsageKeys.sol UsageKeys.setLists: !changed → false":
     "Costs gas only: the same lists are stored again under a new generation, and no event tells of a change.",
+  "contracts/libraries/Bits.sol Bits.page: offset >= inWord → offset > inWord":
+    "Costs gas only: the loop below passes over the same numbers one by one.",
   "contracts/libraries/Rows.sol Rows._page: LAST_PAGE → (LAST_PAGE + 1)":
     "Changes nothing: word LAST_PAGE has the page LAST_PAGE on either branch.",
 };
