@@ -7,7 +7,7 @@ import type { Page } from "../../../client";
 import { Notice } from "../../parts/elements";
 import { day, dollars, listed, plural, quoted } from "../../parts/text";
 import { useSession } from "../../session/context";
-import { stopped, type Trigger } from "../triggers/sentences";
+import { stopped, type Trigger } from "../triggers/stopped";
 import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
 
 const SOON_SECONDS = 7 * 86_400;

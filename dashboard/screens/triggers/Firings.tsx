@@ -6,7 +6,7 @@ import { Dialog } from "../../parts/Dialog";
 import { Badge, Empty, Notice, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { dollars, duration, quoted, short } from "../../parts/text";
-import type { Trigger } from "./sentences";
+import type { Trigger } from "./stopped";
 
 type Firing = Answer<"listFirings">[number];
 const PAGE = 200;

@@ -14,7 +14,8 @@ import { useMay } from "../../session/may";
 import { CreateTrigger } from "./CreateTrigger";
 import { Firings } from "./Firings";
 import { deleteTrigger } from "./changes";
-import { sentenceOf, stopped, type Trigger } from "./sentences";
+import { sentenceOf } from "./sentences";
+import { stopped, type Trigger } from "./stopped";
 
 const PAGE = 1_000;
 type Open = { readonly what: "delete" | "firings"; readonly trigger: Trigger } | "create" | undefined;

@@ -2,7 +2,8 @@
 import type { Body } from "../../../client";
 import type { Change } from "../../changes/change";
 import { quoted, short } from "../../parts/text";
-import { sentenceOf, type Trigger } from "./sentences";
+import { sentenceOf } from "./sentences";
+import type { Trigger } from "./stopped";
 
 export type Fields = Body<"createTrigger">;
 

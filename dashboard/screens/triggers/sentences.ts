@@ -1,14 +1,8 @@
 /** What fires a trigger, in a plain sentence. */
 import cronstrue from "cronstrue";
-import type { Answer } from "../../../client";
 import { nextDue, problemOf } from "../../../protocol/schedule";
 import { plural, short } from "../../parts/text";
-
-export type Trigger = Answer<"listTriggers">[number];
-
-/** Paused by the service, not by the owner. */
-export const stopped = (triggers: readonly Trigger[]): readonly Trigger[] =>
-  triggers.filter(({ state, reason }) => state === "paused" && reason !== undefined);
+import type { Trigger } from "./stopped";
 
 /** `Europe/Berlin` → `Berlin`. */
 const placeOf = (timeZone: string): string => timeZone.split("/").at(-1)?.replaceAll("_", " ") ?? timeZone;
