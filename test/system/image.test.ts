@@ -40,6 +40,7 @@ import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 const run = promisify(execFile);
 const ROOT = join(__dirname, "..", "..");
 const NAMES = ["relayer", "executor", "ingress"] as const;
+type Committed = Record<(typeof NAMES)[number], { readonly digest: string }>;
 const PAYERS = 2;
 /** Of the ingress's image. */
 const INGRESS_USER = 61_002;
@@ -68,6 +69,11 @@ describe("the images", function () {
   };
 
   before(() => build(ROOT, layouts));
+
+  it("are those of image/digests.json (`npm run image -- --installed --write` renews it)", () => {
+    const committed = JSON.parse(readFileSync(join(ROOT, "image", "digests.json"), "utf8")) as Committed;
+    for (const name of NAMES) expect(digestOf(layouts, name), name).to.equal(committed[name].digest);
+  });
 
   it(
     "are identical from another folder, by another user, in another time zone, locale " +
