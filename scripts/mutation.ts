@@ -97,7 +97,7 @@ interface Verdict {
   readonly isEqual?: boolean;
 }
 
-const FILE = join(__dirname, "../../bench/mutation.md");
+const FILE = join(__dirname, "../bench/mutation.md");
 
 function report(
   verdicts: readonly Verdict[],

@@ -199,14 +199,20 @@ export const EXPLAINED: Readonly<Record<string, string>> = {
   "_authorizeChange(apiKeyHash, groupId, addActions, removeActions, addPkps, removePkps) → " +
   "_authorizeChange(apiKeyHash, groupId, removeActions, addActions, addPkps, removePkps)"]:
     "Changes nothing: adding and removing actions need the same scope.",
+  "contracts/AccountManager.sol AccountManager.newAccount: managed && !_payers.managedAccountExists → managed":
+    "Costs gas only: the flag that is set already is set again.",
   "contracts/AccountRules.sol AccountRules._holds: scope == Scope.OwnerOnly → false":
     "Changes nothing: no list is ever stored under OwnerOnly, so that it is empty below.",
+  "contracts/GroupMembers.sol GroupMembers._dropActionsBut: !Rows.mayFill(group.actionPages, page) → false":
+    "Costs gas only: a page that is not marked is empty, and nothing is dropped from it.",
   "contracts/GroupMembers.sol GroupMembers._dropActionsBut: continue; → (nothing)":
     "Costs gas only: a page that is not marked is empty, and nothing is dropped from it.",
   "contracts/libraries/UsageKeys.sol UsageKeys.setLists: !changed → false":
     "Costs gas only: the same lists are stored again under a new generation, and no event tells of a change.",
   "contracts/libraries/Bits.sol Bits.page: offset >= inWord → offset > inWord":
     "Costs gas only: the loop below passes over the same numbers one by one.",
+  "contracts/libraries/Rows.sol Rows.mayFill: (pages >> _page(word)) & 1 → (pages >> _page(word)) | 1":
+    "Costs gas only: pages that are not marked are empty, and are read for nothing.",
   "contracts/libraries/Rows.sol Rows._page: LAST_PAGE → (LAST_PAGE + 1)":
     "Changes nothing: word LAST_PAGE has the page LAST_PAGE on either branch.",
 };

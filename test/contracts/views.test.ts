@@ -1,8 +1,8 @@
 // Views of accounts and keys whose answers depend on the caller, or on every field of the answer.
 import { time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
-import { ALICE_ID, ALICE_KEY, ALICE_PKP, executeKey, twoAccounts } from "./support/stages";
-import { cid, number, staged, type Cast } from "./support/world";
+import { ALICE_ID, ALICE_KEY, ALICE_PKP, BOB_PKP, executeKey, twoAccounts } from "./support/stages";
+import { cid, number, pathFor, staged, walletOf, type Cast } from "./support/world";
 
 describe("Views that depend on the caller", () => {
   it("accountExistsAndIsMutable: only for the owner, and for a payer while managed", async () => {
@@ -53,5 +53,14 @@ describe("Views that depend on the caller", () => {
       expect([answer.blockNumber, answer.blockTimestamp]).to.deep.equal([BigInt(block ?? 0), BigInt(timestamp ?? 0)]);
       expect(answer.allowed).to.equal(key === ALICE_KEY);
     }
+  });
+
+  it("explainExecution: a PKP that no group lists is not permitted, another account's is unknown", async () => {
+    const { world } = await staged(twoAccounts);
+    const { manager, cast } = world;
+    const unlisted = walletOf("unlisted");
+    await world.do(cast.payer, "registerWalletDerivation", ALICE_ID, unlisted, pathFor(ALICE_ID, "unlisted"), "", "");
+    const reasonOf = async (pkp: string) => (await manager.explainExecution(ALICE_KEY, cid(1), pkp)).reason;
+    expect([await reasonOf(ALICE_PKP), await reasonOf(BOB_PKP), await reasonOf(unlisted)]).to.deep.equal([0n, 6n, 7n]);
   });
 });
