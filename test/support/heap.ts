@@ -41,7 +41,7 @@ export function grownClasses(
 }
 
 /**
- * Classes that grow each time `repeat` does its work `times` times, in up to three rounds: a leak grows in all of
+ * Classes that grow each time `repeat` does its work `times` times, in up to five rounds: a leak grows in all of
  * them, caches and late finalisers do not.
  */
 export async function leakedClasses(
@@ -51,7 +51,7 @@ export async function leakedClasses(
 ): Promise<{ name: string; by: number }[]> {
   let suspects: { name: string; by: number }[] | undefined;
   let before = await heapByClass(pid, folder);
-  for (let look = 0; look < 3 && suspects?.length !== 0; look++) {
+  for (let look = 0; look < 5 && suspects?.length !== 0; look++) {
     await repeat();
     const after = await heapByClass(pid, folder);
     const grown = grownClasses(before, after, times);
