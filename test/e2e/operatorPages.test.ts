@@ -11,6 +11,7 @@ import { Wallet } from "ethers";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
 import { freePort } from "../../scripts/dev/ports";
 import { bash, commandsOf, npmIn } from "../support/bash";
+import { needs } from "../support/needs";
 import { useStack } from "../support/stack";
 
 const ROOT = join(__dirname, "..", "..");
@@ -131,7 +132,8 @@ describe("the commands for operators and auditors", function () {
     );
   });
 
-  it("docs/verify.md: clones a release and verifies a service, as far as possible with a simulated one", async () => {
+  it("docs/verify.md: clones a release and verifies a service, as far as a simulated one can be", async function () {
+    await needs(this, "git");
     const { tcb_info: measured } = (await (await fetch(`${stack().baseUrl}/info`)).json()) as {
       tcb_info: Record<string, string>;
     };

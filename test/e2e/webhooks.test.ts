@@ -303,7 +303,8 @@ describe("webhooks", function () {
     const local = await startReceiver();
     const main = join(__dirname, "..", "..", "dist", "client", "cli", "main.js");
     const args = [main, "webhooks", "listen", "--forward-to", local.url, "--events", "webhook.*,run.*"];
-    const env = { PATH: process.env["PATH"], KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: account.key };
+    const { PATH, HOME } = process.env;
+    const env = { PATH, HOME, KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: account.key };
     const listening = spawn(process.execPath, args, { env });
     let printed = "";
     for (const stream of [listening.stdout, listening.stderr])

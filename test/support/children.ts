@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 
 export interface ChildFacts {
   pid: number;
@@ -12,19 +12,9 @@ export interface ChildFacts {
  * ended but not reaped.
  */
 export function childrenOf(pid: number, marker: string): ChildFacts[] {
-  const lines = execFileSync("ps", ["-e", "-o", "pid=,ppid=,stat=,rss=,args="], { encoding: "utf8" })
-    .trim()
-    .split("\n");
-  const all = lines.map((line) => {
-    const [id, parent, state = "", kib, ...command] = line.trim().split(/\s+/);
-    return {
-      pid: Number(id),
-      parent: Number(parent),
-      state,
-      residentMiB: Number(kib) / 1024,
-      command: command.join(" "),
-    };
-  });
+  const all = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((id) => factsOf(Number(id)) ?? []);
   const family = new Set([pid]);
   // A process id may be lower than its parent's: one pass per generation.
   for (let size = 0; size !== family.size;) {
@@ -38,4 +28,24 @@ export function childrenOf(pid: number, marker: string): ChildFacts[] {
       ({ pid: id, command }) => id !== pid && family.has(id) && (isProgram(command) || command.includes("defunct")),
     )
     .map(({ parent: _parent, ...facts }) => facts);
+}
+
+const PAGE_BYTES = 4_096;
+
+/** From /proc, since a small machine has no `ps`; undefined if the process is gone. */
+export function factsOf(pid: number): (ChildFacts & { parent: number }) | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const [state = "", parent, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+    return {
+      pid,
+      parent: Number(parent),
+      state,
+      residentMiB: (Number(rest[19]) * PAGE_BYTES) / 2 ** 20,
+      command: state === "Z" ? "defunct" : command,
+    };
+  } catch {
+    return undefined;
+  }
 }

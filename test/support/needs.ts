@@ -28,6 +28,8 @@ const REQUIREMENTS = {
   },
   // The README's commands use it.
   curl: { isMet: () => spawnSync("curl", ["--version"]).status === 0, need: "curl: apt-get install curl" },
+  // The page on verifying clones the repository.
+  git: { isMet: () => spawnSync("git", ["--version"]).status === 0, need: "git: apt-get install git" },
   // The page for Python is run.
   python3: { isMet: () => spawnSync("python3", ["--version"]).status === 0, need: "python3: apt-get install python3" },
   // The page for Go is run, in deep runs.

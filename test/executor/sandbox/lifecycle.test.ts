@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { DEFAULT_FIRST_UID } from "../../../executor/sandbox/launch";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
@@ -7,7 +7,7 @@ import type { SandboxPool } from "../../../executor/sandbox/types";
 import { Worker } from "../../../executor/sandbox/worker";
 import { Starter } from "../../../executor/confinement/starter";
 import { RUN_LIMITS } from "../../../protocol/limits";
-import { childrenOf } from "../../support/children";
+import { childrenOf, factsOf } from "../../support/children";
 import { count } from "../../support/counts";
 import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox";
 
@@ -142,16 +142,7 @@ describe("the lifecycle of children", function () {
     expect(children.length).to.be.at.least(2);
     parent.kill("SIGKILL");
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    const alive = children.filter((pid) => {
-      try {
-        return (
-          process.kill(pid, 0) &&
-          !execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" }).includes("Z")
-        );
-      } catch {
-        return false;
-      }
-    });
+    const alive = children.filter((pid) => ![undefined, "Z"].includes(factsOf(pid)?.state));
     await start();
     expect(alive).to.deep.equal([]);
   });
