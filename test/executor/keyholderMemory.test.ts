@@ -12,8 +12,8 @@ const READ = `const { closeSync, openSync } = require("fs");
 
 describe("the keyholder's memory", function () {
   this.timeout(20_000);
-  let keyholder: ChildProcess | undefined;
-  afterEach(() => keyholder?.kill("SIGKILL"));
+  let keyholder: ChildProcess;
+  afterEach(() => (keyholder as ChildProcess | undefined)?.kill("SIGKILL"));
 
   async function start(close: boolean): Promise<string> {
     const program =
