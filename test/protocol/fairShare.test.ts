@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { Crowded, FairShare, inScope, Preempted, type Scope } from "../../protocol/fairShare";
 import { count, SEED } from "../support/counts";
-import { itInTime } from "../support/inTime";
+import { expectInTime, itInTime } from "../support/inTime";
 
 const settled = (): Promise<unknown> => new Promise(setImmediate);
 const pause = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -196,7 +196,7 @@ describe("a fair share", () => {
   });
 
   itInTime("gives 64 accounts that hold all of it no way to keep another waiting", async () => {
-    expect(await waitBeside64(new FairShare({ total: 8, patienceMs: 40 }), 5)).to.be.below(150);
+    expectInTime(await waitBeside64(new FairShare({ total: 8, patienceMs: 40 }), 5), 150);
   });
 
   it("does not take the time before a use for use", async () => {
@@ -219,7 +219,7 @@ describe("a fair share", () => {
 
   itInTime("serves short uses at once although 64 accounts hold what they get for as long as they may", async () => {
     const share = new FairShare({ total: 8, patienceMs: 700, revokeEveryMs: 90 });
-    expect(await waitBeside64(share, 30)).to.be.below(10);
+    expectInTime(await waitBeside64(share, 30), 10);
   }).timeout(20_000);
 
   it("does not count a grant that rests", async () => {

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { Instance } from "../../../relayer/store/instance";
 import type { Store } from "../../../relayer/store";
 import type { SessionLock } from "../../../relayer/store/sessionLock";
-import { itInTime } from "../../support/inTime";
+import { expectInTime, itInTime } from "../../support/inTime";
 import { openTestStore } from "../../support/testStore";
 
 describe("an instance on an embedded store", () => {
@@ -23,7 +23,7 @@ describe("an instance on an embedded store", () => {
     const instance = new Instance({ db, storeIsOurs: true, onError: () => undefined });
     await instance.start();
     expect(await db.selectFrom("instances").select("id").execute()).to.deep.equal([{ id: instance.id }]);
-    expect(Date.now() - begun).to.be.below(1_000);
+    expectInTime(Date.now() - begun, 1_000);
     await instance.stop();
   });
 
@@ -66,7 +66,7 @@ describe("an instance on an embedded store", () => {
     const begun = Date.now();
     const before = holds;
     await instance.stop();
-    expect(Date.now() - begun).to.be.below(2_000);
+    expectInTime(Date.now() - begun, 2_000);
     expect(holds - before).to.be.at.most(1);
   });
 });

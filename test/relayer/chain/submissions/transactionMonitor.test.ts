@@ -21,7 +21,7 @@ import {
 import { expectAtRest } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../../support/rpcProxy";
-import { itInTime } from "../../../support/inTime";
+import { expectInTime, itInTime } from "../../../support/inTime";
 
 describe("faults between relayer and chain", function () {
   this.timeout(60_000);
@@ -250,7 +250,7 @@ describe("faults between relayer and chain", function () {
     await eventually("the refusal was met", () => bed.proxy.count("eth_sendRawTransaction") > sends);
     const started = Date.now();
     await chain.account(account);
-    expect(Date.now() - started).to.be.lessThan(150);
+    expectInTime(Date.now() - started, 150);
     await writing;
     expect(await bed.groupCount(account)).to.equal(before + 1);
   });
