@@ -3,7 +3,7 @@
  * unpacking this a tenth of that. For `npm start` and the tests.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { PGlite } from "@electric-sql/pglite";
 
@@ -35,6 +35,10 @@ export async function newDatabase(): Promise<Blob> {
 /** Puts a new database into this folder, unless it has one. */
 export async function prepareDatabase(folder: string): Promise<void> {
   if (existsSync(folder)) return;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  execFileSync("tar", ["-xf", await archive(), "-C", folder], { stdio: "pipe" });
+  // Under another name until it is complete: who is stopped in between begins again.
+  const unpacked = `${folder}.new`;
+  rmSync(unpacked, { recursive: true, force: true });
+  mkdirSync(unpacked, { recursive: true, mode: 0o700 });
+  execFileSync("tar", ["-xf", await archive(), "-C", unpacked], { stdio: "pipe" });
+  renameSync(unpacked, folder);
 }

@@ -11,6 +11,7 @@ import * as creditLow from "./0027_credit_low";
 import * as runMessages from "./0028_run_messages";
 import * as runsOfTriggers from "./0029_runs_of_triggers";
 import * as chainsOfTriggers from "./0030_chains_of_triggers";
+import * as eventsOfOwners from "./0031_events_of_owners";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -24,4 +25,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0028_run_messages": runMessages,
   "0029_runs_of_triggers": runsOfTriggers,
   "0030_chains_of_triggers": chainsOfTriggers,
+  "0031_events_of_owners": eventsOfOwners,
 };

@@ -12,7 +12,6 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "types.ts": "types only",
   "events/blockReader.ts": "events/follower.test.ts: what it reads is what the follower keeps",
   "events/members.ts": "the routes of groups and searches ask through it",
-  "events/events.ts": "events/follower.test.ts asks through it",
   "events/logSource.ts": "test/e2e/triggers.test.ts: triggers fire on what it reads",
   "reads/reads.ts":
     "rpc/client.test.ts asks through it against unequal nodes, abi/views.test.ts holds its " +
