@@ -66,10 +66,15 @@ const SPELLINGS: readonly (readonly [RpcFailure, ...RegExp[]])[] = [
   ],
   [
     "needs_too_much_gas",
-    /gas required exceeds|exceeds block gas limit|block gas limit|intrinsic gas|out of gas/i,
+    /gas required exceeds|exceeds block gas limit|block gas limit|intrinsic gas|(out ?of ?|memory ?oo)g(as)?\b/i,
     /gas limit (too|is) (high|low)|exceeds.*gas ?(limit|cap)|exceeds the limit/i,
   ],
-  ["reverted", /execution reverted|\brevert(ed)?\b|vm exception/i],
+  // The called code broke off.
+  [
+    "reverted",
+    /execution reverted|\brevert(ed)?\b|vm exception/i,
+    /invalid ?(\w*opcode|jump)|opcode ?not ?found|stack ?(under|over)flow|return data out of bounds/i,
+  ],
   [
     "stale",
     /header not found|unknown block|block not found|missing trie node|blockoutofrange|no state available/i,

@@ -273,6 +273,27 @@ describe("webhooks", function () {
       expect(await codeOfCall((await clientWith()).listWebhooks())).to.equal("invalid_argument");
       await owner.deleteWebhook({ id: made.id });
     });
+
+    it("are refused to a contract that burns its gas, breaks off or answers at length", async () => {
+      const owner = await clientWith((digest) => safe.sign(digest));
+      const code = await provider.getCode(safe.address);
+      const hostile = {
+        loop: "0x5b600056",
+        invalid: "0xfe",
+        underflow: "0x01",
+        jump: "0x600556",
+        long: "0x620a00006000f3",
+      };
+      for (const [name, other] of Object.entries(hostile)) {
+        await provider.send("anvil_setCode", [safe.address, other]);
+        expect(await codeOfCall((await clientWith(async () => "0x")).listWebhooks()), name).to.equal(
+          "invalid_wallet_auth",
+        );
+        expect((await account.api.get("/list_groups")).status, name).to.equal(200);
+      }
+      await provider.send("anvil_setCode", [safe.address, code]);
+      expect(await codeOfCall(owner.listWebhooks())).to.equal("done");
+    });
   });
 
   it("have a level for low credit that their owner sets, and limits that are told", async () => {
