@@ -75,7 +75,7 @@ function useStoppedTriggers(): readonly Trigger[] {
 function aboutTriggers(triggers: readonly Trigger[]): Point[] {
   if (triggers.length === 0) return [];
   const were = triggers.length === 1 ? "was" : "were";
-  const text = `${named(triggers, "a trigger without a name")} ${were} paused: failing.`;
+  const text = `${named(triggers, "a trigger without a name")} ${were} paused by the service.`;
   return [{ kind: "bad", text, to: "/triggers", link: "Look at why" }];
 }
 

@@ -2,10 +2,11 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { readAgain, useActions } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
-import { Dialog, FormDialog } from "../../parts/Dialog";
+import { FormDialog } from "../../parts/Dialog";
 import { Choices, Select, TextField } from "../../parts/Field";
-import { SecretOnce } from "../../parts/SecretOnce";
 import { moment } from "../../parts/text";
+import { useSecrets, type NewSecret } from "../../session/secrets";
+import { CAP_HINT, capCents } from "../usageKeys/cap";
 import { createTrigger, type Fields } from "./changes";
 import { preview, scheduleSentence } from "./sentences";
 
@@ -40,7 +41,7 @@ const EMPTY: Draft = {
   ...{ missed: "skip", address: "", topic: "", confirmations: "1", verification: "hmac", cap: "" },
 };
 
-/** What is wrong with the draft, or the request's fields. */
+/** The request's fields. @throws Error saying what is wrong with the draft */
 function fieldsOf(draft: Draft): Fields {
   const { name, cid, kind, cron, timeZone, missed, address, topic, confirmations, verification, cap } = draft;
   const params = JSON.parse(draft.params) as Record<string, unknown>;
@@ -52,28 +53,26 @@ function fieldsOf(draft: Draft): Fields {
     },
     hook: { hook: { verification, ...dropped } },
   }[kind];
-  const balance = cap === "" ? {} : { balance: String(Math.round(Number(cap) * 100)) };
-  return { name, action_ipfs_cid: cid, params, ...balance, ...cause };
+  const balance = capCents(cap);
+  if (balance === undefined) throw new Error(`The spending cap is no sum. ${CAP_HINT}`);
+  return { name, action_ipfs_cid: cid, params, balance, ...cause };
 }
+
+const hookSecret = (name: string, secret: string): NewSecret => ({
+  title: "The hook's secret",
+  about: "Give it to the sender. It is shown once.",
+  secret,
+  what: "hook secret",
+  file: `${name || "hook"}.txt`,
+  onKept: () => undefined,
+});
 
 export function CreateTrigger({ onClose }: { readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
   const queries = useQueryClient();
   const [draft, setDraft] = useState<Draft>(EMPTY);
-  const [secret, setSecret] = useState<string>();
+  const { show, during } = useSecrets();
   const set = (change: Partial<Draft>): void => setDraft({ ...draft, ...change });
-  if (secret !== undefined)
-    return (
-      <Dialog
-        open
-        closable={false}
-        onClose={onClose}
-        title="The hook's secret"
-        about="Give it to the sender. It is shown once."
-      >
-        <SecretOnce secret={secret} what="hook secret" file={`${draft.name || "hook"}.txt`} onKept={onClose} />
-      </Dialog>
-    );
   return (
     <FormDialog
       open
@@ -84,13 +83,12 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
       submit="Create trigger"
       ready={draft.cid !== ""}
       onSubmit={async () => {
-        const outcome = await perform(createTrigger(fieldsOf(draft)));
+        const outcome = await during(perform(createTrigger(fieldsOf(draft))));
         if (outcome.state === "cancelled") return false;
+        const { hook_secret: secret } = outcome.state === "done" ? outcome.result : outcome.early;
+        if (secret !== undefined) show(hookSecret(draft.name, secret));
         await readAgain(queries, { queryKey: ["signed"] });
-        const made = outcome.state === "done" ? outcome.result : outcome.early;
-        if (made.hook_secret === undefined) return true;
-        setSecret(made.hook_secret);
-        return false;
+        return true;
       }}
     >
       <TextField
@@ -118,7 +116,7 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
         value={draft.cap}
         inputMode="decimal"
         onChange={(cap) => set({ cap })}
-        hint="Over its life. Empty: no cap."
+        hint={`Over its life. ${CAP_HINT}`}
       />
     </FormDialog>
   );

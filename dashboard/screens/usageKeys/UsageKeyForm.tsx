@@ -11,7 +11,7 @@ import { endAttempt } from "../../session/attempts";
 import { useSession, useSessions } from "../../session/context";
 import { useSecrets } from "../../session/secrets";
 import { scopesOf, type Scopes } from "./scopesOf";
-import { centsIn } from "../../parts/text";
+import { CAP_HINT, capCents } from "./cap";
 import { usageKeySecret } from "./secret";
 
 interface Props {
@@ -210,12 +210,5 @@ const endOfDay = (date: string): string =>
 
 /** An unreadable amount, with which no key is created. */
 const NO_SUM = "";
-const CAP_HINT = "A sum like 25, 2.50 or $1,000; empty for no cap.";
 const capText = (balance: string): string =>
   balance === "0" ? "" : (Number(balance) / 100).toFixed(2).replace(/\.00$/, "");
-
-function capCents(text: string): string | undefined {
-  if (text.trim() === "") return "0";
-  const cents = centsIn(text);
-  return cents === undefined || cents === 0 ? undefined : String(cents);
-}

@@ -64,6 +64,10 @@ describe("the dashboard's triggers", function () {
     await dashboard.fill("Time zone", "Europe/Berlin");
     await dashboard.says(/Every weekday at 09:00 in Berlin. Next: /);
     await picture("create");
+    await dashboard.fill("Spending cap in dollars", "ten");
+    await dashboard.confirm("Create trigger");
+    await dashboard.says(/The spending cap is no sum/);
+    await dashboard.fill("Spending cap in dollars", "$1,000");
     await dashboard.confirm("Create trigger");
     const row = dashboard.row(/Morning report/);
     await row.getByText("Every weekday at 09:00 in Berlin").waitFor();
@@ -73,6 +77,9 @@ describe("the dashboard's triggers", function () {
       schedule: { cron: "0 9 * * 1-5", time_zone: "Europe/Berlin", missed: "skip" },
       state: "active",
     });
+    const keys = (await account.api.get("/list_api_keys")).body as Record<string, unknown>[];
+    const own = keys.find(({ api_key_hash: id }) => id === made?.["api_key_hash"]);
+    expect(own?.["balance"]).to.equal("100000");
     await dashboard.press("Run now");
     await row.getByText("succeeded").waitFor();
     await dashboard.press("Pause");
@@ -114,6 +121,10 @@ describe("the dashboard's triggers", function () {
     await dashboard.page.getByRole("radio", { name: "when a URL is called" }).check({ force: true });
     await dashboard.confirm("Create trigger");
     await dashboard.says("The hook's secret");
+    await dashboard.page.keyboard.press("Escape");
+    await dashboard.page.goto(`${stack().baseUrl}/#/groups`);
+    await dashboard.says("The hook's secret");
+    await dashboard.page.goto(`${stack().baseUrl}/#/triggers`);
     expect(await dashboard.keepSecret()).to.match(/^[0-9a-f]{64}$/);
     await dashboard
       .row(/Releases/)
@@ -148,7 +159,7 @@ describe("the dashboard's triggers", function () {
       await picture(`create-${name}`);
       await dashboard.confirm("Cancel");
       await go("Overview");
-      await dashboard.says(/Broken”? was paused: failing/);
+      await dashboard.says(/Broken”? was paused by the service/);
       await picture(`overview-${name}`);
     }
     dashboard.expectCalm();
