@@ -15,12 +15,12 @@ const AROUND_SECONDS = 5;
 
 export function RunPage(): ReactNode {
   const { run: place } = useParams({ from: "/activity/$run" });
-  const [at = "", ...rest] = place.split("-");
-  const id = rest.join("-");
+  // When it began, so that it is found among all: an address without that time is of no run.
+  const [, at = "0", id = place] = /^(\d{1,12})-(.+)$/.exec(place) ?? [];
   const seconds = Number(at);
   // A receipt names the executor's time, a record the relayer's.
   const { data, error } = useSigned(`run-${place}`, (client) =>
-    client.listRuns({ from: seconds - AROUND_SECONDS, until: seconds + AROUND_SECONDS, page_size: PAGE }),
+    client.listRuns({ from: Math.max(0, seconds - AROUND_SECONDS), until: seconds + AROUND_SECONDS, page_size: PAGE }),
   );
   const run = data?.items.find(({ request_id }) => request_id === id);
   return (

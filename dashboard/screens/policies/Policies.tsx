@@ -157,8 +157,8 @@ function FunctionRules({ form, onChange }: RulesProps): ReactNode {
 }
 
 const WINDOWS = [
-  ["day", "In a day"],
-  ["hour", "In an hour"],
+  ["day", "Day"],
+  ["hour", "Hour"],
 ] as const;
 
 function Budget({ form, onChange }: RulesProps): ReactNode {
@@ -174,7 +174,7 @@ function Budget({ form, onChange }: RulesProps): ReactNode {
         hint={`${unit}, counted on the chain before each signature.`}
       />
       <Select
-        label="In which time"
+        label="Counted per"
         value={form.window}
         options={WINDOWS}
         onChange={(window) => onChange({ window: window === "hour" ? "hour" : "day" })}

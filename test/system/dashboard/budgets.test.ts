@@ -55,7 +55,7 @@ describe("the dashboard's budgets and limits", function () {
     await dashboard.fill("At most, each time", "0.25");
     await dashboard.fill("At most, all together", "1.5");
     await dashboard.says("In each day together at most 1.5 of the coin, counted on the chain as “value”.");
-    await dashboard.page.getByLabel("In which time").selectOption("hour");
+    await dashboard.page.getByLabel("Counted per").selectOption("hour");
     await dashboard.says(/In each hour together at most 1\.5/);
     await dashboard.page.getByText("Code", { exact: true }).click();
     await dashboard.says(/"budgets":\[\{"amount":"value","limit":"1500000000000000000","name":"value","window":"hour"/);

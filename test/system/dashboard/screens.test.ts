@@ -108,6 +108,15 @@ describe("the dashboard's screens", function () {
     dashboard.expectCalm();
   });
 
+  it("A run: an address of none says so", async () => {
+    await open();
+    for (const place of ["1700000000-none", "none", "5f0e-4a"]) {
+      await dashboard.page.goto(`${stack().baseUrl}/#/activity/${place}`);
+      await dashboard.says("No such run");
+    }
+    dashboard.expectCalm();
+  });
+
   it("Runner: the response, the unchanged logs, time, price and CID", async () => {
     await open();
     await dashboard.go("Runner");
