@@ -94,8 +94,9 @@ const config: HardhatUserConfig = {
   networks: { hardhat: { hardfork: "prague" }, ...NETWORKS },
   typechain: { outDir: "typechain-types", target: "ethers-v6" },
   paths: { tests: "test/contracts" },
-  mocha: process.env.KEYWRIGHT_FIGURES
-    ? { timeout: 1_200_000, reporter: `${__dirname}/scripts/figuresReporter.cjs` }
-    : { timeout: 60_000 },
+  mocha: {
+    timeout: process.env.KEYWRIGHT_DEEP ? 1_200_000 : 60_000,
+    ...(process.env.KEYWRIGHT_FIGURES && { reporter: `${__dirname}/scripts/testReporter.cjs` }),
+  },
 };
 export default config;

@@ -4,7 +4,7 @@
 // The deep run (also of the system tests, by `-- --system`) uses the large counts, one suite at a time, and writes its
 // figures to bench/deep.json; without `--system` it also proves what it can of the contract's libraries
 // (scripts/proofs.ts) and tests the contract's tests with a sample of mutants (scripts/mutation.ts). Suites named after
-// `--` run alone.
+// `--` run alone, and `--times` lists the files that took longest.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -19,8 +19,8 @@ const figuresFolder = mkdtempSync(join(tmpdir(), "keywright-figures-"));
 const leftOut = join(figuresFolder, "leftOut");
 const totals = { passing: 0, failing: 0, pending: 0 };
 const mocha = [
-  ...(deep ? ["--timeout", "1200000", "--reporter", join(root, "scripts", "figuresReporter.cjs")] : []),
-  "--color",
+  ...(deep ? ["--timeout", "1200000"] : []),
+  ...["--reporter", join(root, "scripts", "testReporter.cjs"), "--color"],
 ];
 
 /** Replaces the clocks of its process, which other tests would not survive. */
@@ -66,18 +66,43 @@ const waiting = asked.length > 0 ? asked : Object.keys(suites);
 const running = new Map();
 /** Enough for the failures' texts behind mocha's closing lines. */
 const SUMMARY_CHARS = 1_000_000;
+/** Files that `--times` lists. */
+const LISTED = 60;
+/** More failing files than these are no accident of a busy machine. */
+const MOST_TRIED_AGAIN = 5;
 let failed = false;
+/** Tests that failed in suites whose report says which. */
+const failures = [];
+const seconds = {};
 
 const atOnce = deep ? 1 : availableParallelism() + (isSystem ? 1 : 0);
 await Promise.all(Array.from({ length: atOnce }, work));
+await tryAlone();
 summarise();
 rmSync(figuresFolder, { recursive: true, force: true });
 process.exit(failed ? 1 : 0);
 
 async function work() {
   for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-    if ((await run(name)) !== 0) failed = true;
+    const { status, figures } = await run(name);
+    if (figures) Object.assign(seconds, figures.files);
+    if (status === 0) continue;
+    if (suites[name][0] === "mocha" && figures?.failed.length > 0) failures.push(...figures.failed);
+    else failed = true;
   }
+}
+
+/**
+ * Runs the files of failed tests once more, with nothing beside them. What fails again is a fault; what passes did so
+ * only because other suites kept the machine busy, and is reported, since it may hide a race.
+ */
+async function tryAlone() {
+  const files = [...new Set(failures.map(({ file }) => file))];
+  if (files.length === 0) return;
+  suites.again = ["mocha", [...mocha, ...files]];
+  const isWorthIt = !failed && !deep && files.length <= MOST_TRIED_AGAIN && files.every((file) => file !== "");
+  if (!isWorthIt || (await run("again")).status !== 0) failed = true;
+  else Object.assign(totals, { passing: totals.passing + totals.failing, failing: 0 });
 }
 
 /** Runs a suite; its output is shown immediately if it is the oldest running one, else buffered until it is. */
@@ -89,8 +114,8 @@ function run(name) {
     HARDHAT_DISABLE_TELEMETRY_PROMPT: "true",
     // Mutants are tested with the quick counts.
     KEYWRIGHT_DEEP: deep && name !== "mutation" ? "1" : "",
-    KEYWRIGHT_FIGURES: deep && name !== "mutation" ? figures : "",
-    KEYWRIGHT_LEFT_OUT: leftOut,
+    KEYWRIGHT_FIGURES: name !== "mutation" ? figures : "",
+    KEYWRIGHT_LEFT_OUT: name !== "again" ? leftOut : "",
   };
   const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
   const output = { kept: [`\n── ${name} ──\n`] };
@@ -104,13 +129,14 @@ function run(name) {
     });
   show();
   return new Promise((resolve) => {
-    child.once("error", (error) => (output.kept.push(`${error.message}\n`), resolve(1)));
+    child.once("error", (error) => (output.kept.push(`${error.message}\n`), resolve({ status: 1 })));
     child.once("close", (status) => {
       output.isOver = true;
-      add(tail);
+      if (name !== "again") add(tail);
       show();
-      if (existsSync(figures)) keep(name, JSON.parse(readFileSync(figures, "utf8")));
-      resolve(status ?? 1);
+      const report = existsSync(figures) ? JSON.parse(readFileSync(figures, "utf8")) : undefined;
+      if (deep && report) keep(name, report);
+      resolve({ status: status ?? 1, figures: report });
     });
   });
 }
@@ -134,8 +160,15 @@ function lastOf(text, pattern) {
   return [...text.matchAll(pattern)].at(-1)?.[1] ?? 0;
 }
 
-/** What was left out and why, in one line, and the totals. */
+/** The failures once more, since a log may keep only its end; what was left out and why, in one line; the totals. */
 function summarise() {
+  if (process.argv.includes("--times"))
+    for (const [file, took] of Object.entries(seconds)
+      .sort(([, a], [, b]) => b - a)
+      .slice(0, LISTED))
+      console.log(`${String(took).padStart(7)} s  ${file}`);
+  for (const { file, test, error } of failures)
+    console.log(`\n${failed ? "Failed" : "Failed beside other suites, passed alone"}: ${file}: ${test}\n${error}`);
   const lines = existsSync(leftOut) ? readFileSync(leftOut, "utf8").trim().split("\n") : [];
   const counts = Map.groupBy(lines, (line) => line);
   const sentences = [...counts].map(
@@ -149,7 +182,7 @@ function summarise() {
 }
 
 /** The deep run's last figures, suite by suite; those of suites that no longer exist are dropped. */
-function keep(name, figures) {
+function keep(name, { files: _files, failed: _failed, ...figures }) {
   const file = join(root, "bench", "deep.json");
   const all = existsSync(file) ? Object.entries(JSON.parse(readFileSync(file, "utf8"))) : [];
   const earlier = Object.fromEntries(all.filter(([suite]) => suite in { ...plain, ...system, mutation }));

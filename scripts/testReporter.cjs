@@ -1,0 +1,42 @@
+// Mocha's usual report, and beside it, for scripts/test.mjs, what the run was like: written where KEYWRIGHT_FIGURES says.
+const { writeFileSync } = require("node:fs");
+const { relative } = require("node:path");
+const { reporters, Runner } = require("mocha");
+
+const { EVENT_RUN_END, EVENT_SUITE_BEGIN, EVENT_SUITE_END, EVENT_TEST_FAIL, EVENT_TEST_PASS } = Runner.constants;
+const SLOWEST = 15;
+const seconds = (ms) => Math.round(ms / 100) / 10;
+const fileOf = (item) => relative(process.cwd(), item.file ?? "");
+
+module.exports = class TestReporter extends reporters.Spec {
+  constructor(runner, options) {
+    super(runner, options);
+    const passed = [];
+    const failed = [];
+    const files = {};
+    let began;
+    runner.on(EVENT_TEST_PASS, (test) => passed.push(test));
+    runner.on(EVENT_TEST_FAIL, (test, error) =>
+      failed.push({ file: fileOf(test), test: test.fullTitle(), error: String(error?.stack ?? error) }),
+    );
+    // Of whole suites, since most of a file's time is in the hooks that start a stack.
+    runner.on(EVENT_SUITE_BEGIN, (suite) => suite.parent?.root && (began = Date.now()));
+    runner.on(EVENT_SUITE_END, (suite) => {
+      if (suite.parent?.root) files[fileOf(suite)] = (files[fileOf(suite)] ?? 0) + Date.now() - began;
+    });
+    runner.once(EVENT_RUN_END, () => {
+      const { passes, failures, pending, duration } = this.stats;
+      const slowest = passed.sort((a, b) => b.duration - a.duration).slice(0, SLOWEST);
+      const figures = {
+        passes,
+        failures,
+        pending,
+        seconds: seconds(duration),
+        slowest: slowest.map((test) => ({ test: test.fullTitle(), seconds: seconds(test.duration) })),
+        files: Object.fromEntries(Object.entries(files).map(([file, ms]) => [file, seconds(ms)])),
+        failed,
+      };
+      writeFileSync(process.env.KEYWRIGHT_FIGURES, `${JSON.stringify(figures, undefined, 2)}\n`);
+    });
+  }
+};
