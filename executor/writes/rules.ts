@@ -14,11 +14,8 @@ import { addressIn, flagIn, wordOf, type EncodedWrite } from "./calldata";
 export interface RuleFacts {
   accountOf(id: Hash32): AccountId;
   addressAt(account: AccountId, path: DerivationPath): Address;
-  /**
-   * Who has agreed to own this account. @throws KeywrightError when the consent is missing, its signature is invalid,
-   * or it was for another account.
-   */
-  consentingOwner(account: AccountId): Address;
+  /** @throws KeywrightError when the consent is missing or its signature is invalid. */
+  consentingOwner(): Address;
   /** The new owner is an identity: the account is handed over to it by whoever owns the account. */
   readonly isHandover: boolean;
 }
@@ -54,7 +51,7 @@ const agreedConversion: Rule = (write, caller, facts) => {
       "A conversion needs the account key; an identity token does not stand for it here.",
     );
   ownIdOnly(write, caller, facts);
-  if (facts.consentingOwner(wordOf(write, 0) as AccountId) !== addressIn(write, 1))
+  if (facts.consentingOwner() !== addressIn(write, 1))
     throw refuse("The conversion names another new owner than the one who agreed to it.");
 };
 

@@ -4,7 +4,6 @@
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from "node:crypto";
 import { toBeHex } from "ethers";
-import { LRUCache } from "lru-cache";
 import type { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
 import { pathKindFor, type AccountId, type Address, type Hash32 } from "../../protocol/ids";
@@ -15,7 +14,7 @@ import type {
   ExecutorRequest,
   TaggedCall,
 } from "../../protocol/executor";
-import { claimedTypedData, requireSignature, type TypedDataDomain } from "../../protocol/typedData";
+import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
 import type { Callers } from "../access/callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
@@ -65,13 +64,7 @@ const TAG_PERIOD_SECONDS = 12 * 3_600;
 const TRANSFER_GAS = 21_000n;
 const NO_DATA = Buffer.alloc(0);
 
-/** Longer than an envelope is accepted: from 300 seconds before its time to 300 after it. */
-const AGREED_MS = 900_000;
-const MOST_AGREED = 10_000;
-
 export class Writes {
-  /** By the digest of a ConvertAccount envelope, which names no account: the one that it was first used for. */
-  readonly #agreed = new LRUCache<string, AccountId>({ max: MOST_AGREED, ttl: AGREED_MS });
   readonly #nowSeconds: () => number;
   readonly #keyring: Keyring;
   readonly #callers: Callers;
@@ -104,7 +97,7 @@ export class Writes {
       isHandover: identity !== undefined,
       accountOf: (id) => accounts.get(id) ?? (id as AccountId),
       addressAt: (account, path) => this.#keyring.addressAt(account, path),
-      consentingOwner: (account) => identity?.wallet() ?? this.#convertSigner(convert, account),
+      consentingOwner: () => identity?.wallet() ?? this.#convertSigner(convert),
     };
     for (const call of calls) requireAllowed(call, caller, facts);
     return write.functionName === "multicall" ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
@@ -170,7 +163,7 @@ export class Writes {
     return this.#keyring.payerAddress(index);
   }
 
-  #convertSigner(convert: WriteToAuthorize["convert"], account: AccountId): Address {
+  #convertSigner(convert: WriteToAuthorize["convert"]): Address {
     if (convert === undefined || "token" in convert)
       throw invalid("A conversion needs the new owner's ConvertAccount signature.");
     const expected = {
@@ -178,13 +171,7 @@ export class Writes {
       domain: this.#options.domain,
       nowSeconds: this.#nowSeconds(),
     } as const;
-    const { address, digest } = claimedTypedData(convert.typed_data, expected);
-    requireSignature(digest, convert.signature, address);
-    const agreed = this.#agreed.get(digest) ?? account;
-    if (agreed !== account)
-      throw invalid("This ConvertAccount signature was for another account: sign once for each, a second apart.");
-    this.#agreed.set(digest, agreed);
-    return address;
+    return verifyTypedData(convert.typed_data, convert.signature, expected);
   }
 
   /**

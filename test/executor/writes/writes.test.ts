@@ -187,18 +187,6 @@ describe("authorizeWrites", () => {
     );
   });
 
-  it("takes a ConvertAccount signature for one account: the same again, and no other", async () => {
-    const newOwner = Wallet.createRandom();
-    const convert = await envelope(newOwner, "ConvertAccount", NOW);
-    const attempt = (key: typeof MINE): Promise<string> => {
-      const write = { functionName: "convertToChainSecuredAccount", args: [keyIdOf(key), newOwner.address] };
-      return codeOf({ credential: credential(key), write, convert });
-    };
-    for (const again of [1, 2]) expect(await attempt(MINE), String(again)).to.equal("allowed");
-    expect(await attempt(THEIRS)).to.equal("invalid_value");
-    expect(await attempt(MINE)).to.equal("allowed");
-  });
-
   it("registers a wallet only with the address its path leads to", async () => {
     const id = keyIdOf(MINE);
     const { path, address } = keyring.mintPkp(id as Hash32 as AccountId);
