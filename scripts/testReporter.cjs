@@ -1,4 +1,5 @@
-// Mocha's usual report, and beside it, for scripts/test.mjs, what the run was like: written where KEYWRIGHT_FIGURES says.
+// Mocha's usual report, and beside it, for scripts/test.mjs, the figures and failures of the run: written where
+// KEYWRIGHT_FIGURES says.
 const { writeFileSync } = require("node:fs");
 const { relative } = require("node:path");
 const { reporters, Runner } = require("mocha");
