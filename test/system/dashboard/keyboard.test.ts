@@ -89,8 +89,10 @@ describe("the dashboard by the keyboard alone", function () {
     await dashboard.says("no PKP listed");
     await go("Usage keys");
     await keyboard.press(dashboard.row(/My first key/).getByRole("button", { name: /^More for/ }), "Enter");
-    await dashboard.page.getByRole("menuitem", { name: "Revoke" }).waitFor();
+    const focusedItem = (name: string) => dashboard.page.locator("[role=menuitem]:focus", { hasText: name });
+    await focusedItem("Limits").waitFor();
     await dashboard.page.keyboard.press("End");
+    await focusedItem("Revoke").waitFor();
     await dashboard.page.keyboard.press("Enter");
     await keyboard.press(inDialog("Revoke"), "Enter");
     await dashboard.says("No usage keys yet");
