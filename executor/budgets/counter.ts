@@ -106,6 +106,12 @@ export class Counter {
     this.#clock = clock;
   }
 
+  /** Nothing waits, and by this clock its window is over: it holds nothing that could still be spent. */
+  isOver(nowSeconds: number): boolean {
+    const isNew = this.#index < 0n;
+    return !isNew && this.#waiting.length === 0 && BigInt(Math.floor(nowSeconds)) / this.#seconds > this.#index;
+  }
+
   /** One after the other, in the order of the calls. */
   spend(payer: Payer, spend: Spend): Promise<bigint> {
     if (this.#waiting.length >= MOST_WAITING)

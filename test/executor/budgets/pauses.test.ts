@@ -1,4 +1,4 @@
-/** Leases on a real chain when nobody spends for long: what was leased is found again, however far the chain went on. */
+/** Leases on a real chain when nobody spends for long: what was leased is found again, however far it went on. */
 import { expect } from "chai";
 import { Chain } from "../../../executor/chain/chain";
 import { BudgetReads } from "../../../executor/chain/budgetReads";
