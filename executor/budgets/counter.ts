@@ -261,8 +261,11 @@ export class Counter {
 /** Another machine was quicker: worth another try. @throws for any other reason. */
 function requireOther(failure: unknown): void {
   if (!(failure instanceof KeywrightError)) throw failure;
-  if (failure.code !== "budget_exceeded") throw unavailable(failure.detail);
+  if (failure.code === "budget_exceeded") return;
+  throw unavailable(LACKS_CREDIT.has(failure.code) ? `${failure.detail} ${RUN_HOLDS_CREDIT}` : failure.detail);
 }
+const LACKS_CREDIT: ReadonlySet<string> = new Set(["insufficient_credit", "key_cap_spent", "key_day_spent"]);
+const RUN_HOLDS_CREDIT = "A run holds the price of its time limit, which a lower timeout_ms leaves to the lease.";
 
 function exceeded({ name, window }: Budget, { amount, limit }: Spend, left: bigint): OpRefusal {
   const rest = left > 0n ? `${left} of ${limit} are left` : `nothing of ${limit} is left`;
