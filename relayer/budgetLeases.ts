@@ -73,8 +73,8 @@ export class BudgetLeases {
   }
 
   async #send(lease: Lease): Promise<void> {
-    const { executor, budgets } = this.#parts;
-    const noted = budgets.note({
+    const { executor, budgets, log } = this.#parts;
+    const note = budgets.note({
       account: lease.accountId as AccountId,
       action: lease.actionHash as ActionHash,
       cid: lease.cid as Cid,
@@ -82,6 +82,8 @@ export class BudgetLeases {
       window: lease.window,
       lastLimit: BigInt(lease.limit),
     });
+    // Caught at once: while the lease is sent nobody waits for it, and a rejection nobody waits for ends the process.
+    const noted = note.catch((error: unknown) => log.warn({ err: error }, "a budget could not be noted for its list"));
     const failed = await this.#parts.chain.submit(this.#requestOf(lease)).then(() => undefined, refusalOf);
     await Promise.all([noted, executor.call("leaseOutcome", { id: lease.id, ...defined({ failed }) })]);
   }

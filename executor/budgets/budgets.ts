@@ -3,24 +3,38 @@
  * signed. The relayer has leases sent and may withhold, repeat or replace them; whether one is on the chain, and where,
  * the keyholder reads itself.
  */
-import { LRUCache } from "lru-cache";
 import type { Budget } from "../../protocol/budgets";
 import type { AccountId } from "../../protocol/ids";
 import { OpRefusal } from "../ops/refusal";
 import { Counter, type BudgetChain, type Carrier, type Payer, type Spend } from "./counter";
 
-/** Budgets that one account has in memory. What is dropped was leased for nothing; never the other way round. */
+/**
+ * Budgets in memory: of each account, and of all. What is dropped was leased for nothing; never the other way round.
+ * Those of windows that are over go first, then the oldest of the account that has most,
+ * and among accounts that have as many, of the one that has not spent for longest.
+ */
 const MOST_PER_ACCOUNT = 256;
-const MOST_ACCOUNTS = 4_096;
+const MOST = 65_536;
+/** Looking for windows that are over visits all. */
+const SWEPT_EACH_SECONDS = 60;
+
+/** By window, name and action; last used last. */
+type Counters = Map<string, Counter>;
 
 export class Budgets {
-  readonly #accounts = new LRUCache<AccountId, LRUCache<string, Counter>>({ max: MOST_ACCOUNTS });
+  readonly #accounts = new Map<AccountId, Counters>();
+  #count = 0;
+  #sweptAt = -Infinity;
   readonly #chain: BudgetChain;
   readonly #carrier: Carrier;
+  readonly #most: number;
+  readonly #nowSeconds: () => number;
 
-  constructor(chain: BudgetChain, carrier: Carrier) {
+  constructor(chain: BudgetChain, carrier: Carrier, most = MOST, nowSeconds = () => Date.now() / 1_000) {
     this.#chain = chain;
     this.#carrier = carrier;
+    this.#most = most;
+    this.#nowSeconds = nowSeconds;
   }
 
   /**
@@ -39,11 +53,43 @@ export class Budgets {
 
   #counterOf(budget: Budget): Counter {
     const { account, action, name, window } = budget;
-    const counters = this.#accounts.get(account) ?? new LRUCache<string, Counter>({ max: MOST_PER_ACCOUNT });
+    const counters: Counters = this.#accounts.get(account) ?? new Map<string, Counter>();
+    this.#accounts.delete(account);
     this.#accounts.set(account, counters);
     const key = `${action} ${window} ${name}`;
-    const counter = counters.get(key) ?? new Counter(budget, this.#chain, this.#carrier);
+    const known = counters.get(key);
+    const counter = known ?? new Counter(budget, this.#chain, this.#carrier);
+    if (known === undefined) this.#count += 1;
+    else counters.delete(key);
     counters.set(key, counter);
+    if (counters.size > MOST_PER_ACCOUNT) this.#dropOldest(account, counters);
+    if (this.#count > this.#most) this.#makeRoom();
     return counter;
+  }
+
+  #makeRoom(): void {
+    const now = this.#nowSeconds();
+    if (now - this.#sweptAt > SWEPT_EACH_SECONDS) {
+      this.#sweptAt = now;
+      for (const [account, counters] of this.#accounts)
+        for (const [key, counter] of counters) if (counter.isOver(now)) this.#drop(account, counters, key);
+    }
+    if (this.#count <= this.#most) return;
+    const [first] = this.#accounts;
+    if (first === undefined) return;
+    let largest = first;
+    for (const one of this.#accounts) if (one[1].size > largest[1].size) largest = one;
+    this.#dropOldest(...largest);
+  }
+
+  #dropOldest(account: AccountId, counters: Counters): void {
+    const [oldest] = counters.keys();
+    if (oldest !== undefined) this.#drop(account, counters, oldest);
+  }
+
+  #drop(account: AccountId, counters: Counters, key: string): void {
+    counters.delete(key);
+    this.#count -= 1;
+    if (counters.size === 0) this.#accounts.delete(account);
   }
 }

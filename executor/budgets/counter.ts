@@ -24,13 +24,22 @@ export interface Payer {
   readonly capCents: bigint;
 }
 
+/** What a look at the chain found, and its head then. */
+export interface Found {
+  readonly head: bigint;
+  readonly leases: readonly Landed[];
+}
+
 /** The keyholder's own reads. All throw KeywrightError `chain_unavailable`. */
 export interface BudgetChain {
   /** Time of the newest block, in seconds, at most a second after it was read. */
   time(): Promise<bigint>;
   used(budget: Budget): Promise<UsedNow>;
-  /** The leases of these names on the counter of this window that are as deep in the chain as the network asks for. */
-  leases(counter: Hash32, ids: readonly Hash32[]): Promise<readonly Landed[]>;
+  /**
+   * The leases of these names on the counter of this window that are as deep in the chain as the network asks for.
+   * @param since the head when they were last looked for: they are searched from there, however long ago that was.
+   */
+  leases(counter: Hash32, ids: readonly Hash32[], since: bigint | undefined): Promise<Found>;
 }
 
 /** Has a lease sent. What it says is advice: only the chain shows whether a lease exists. */
@@ -70,6 +79,8 @@ interface Expected {
   since: number;
   /** Said not to be sent. If it comes all the same it counts, but nothing waits for it. */
   isGivenUp: boolean;
+  /** When it was last looked for, and the chain's head then. */
+  looked?: { readonly at: number; readonly head: bigint };
 }
 
 export class Counter {
@@ -93,6 +104,12 @@ export class Counter {
     this.#chain = chain;
     this.#carrier = carrier;
     this.#clock = clock;
+  }
+
+  /** Nothing waits, and by this clock its window is over: it holds nothing that could still be spent. */
+  isOver(nowSeconds: number): boolean {
+    const isNew = this.#index < 0n;
+    return !isNew && this.#waiting.length === 0 && BigInt(Math.floor(nowSeconds)) / this.#seconds > this.#index;
   }
 
   /** One after the other, in the order of the calls. */
@@ -147,19 +164,22 @@ export class Counter {
     this.#enter((await this.#chain.time()) / this.#seconds);
     const now = this.#clock.now();
     if (now - this.#lookedAt < LOOKED_FOR_MS) return;
-    const late = [...this.#leases.keys()].filter((id) => !this.#slices.isThere(id) && !this.#isTooOld(id));
+    const late = [...this.#leases.keys()].filter((id) => !this.#slices.isHeld(id));
     await this.#read([...new Set([...this.#slices.unsettled, ...late])]);
     this.#lookedAt = this.#clock.now();
-  }
-
-  #isTooOld(id: Hash32): boolean {
-    return this.#clock.now() - (this.#leases.get(id)?.since ?? 0) > EXPECTED_FOR_MS;
+    // Looked for once more after that time: nobody may have looked since the run that asked for it ended.
+    for (const id of late) {
+      const lease = this.#leases.get(id);
+      if (lease?.looked !== undefined && !this.#slices.isHeld(id) && isTooOld(lease, lease.looked.at))
+        this.#leases.delete(id);
+    }
   }
 
   /** A lease that may be on the chain soon, or again. */
   #underWay(): Expected | undefined {
+    const now = this.#clock.now();
     return [...this.#leases.values()].find(
-      ({ terms: { id }, isGivenUp }) => !isGivenUp && !this.#slices.isThere(id) && !this.#isTooOld(id),
+      (lease) => !lease.isGivenUp && !this.#slices.isThere(lease.terms.id) && !isTooOld(lease, now),
     );
   }
 
@@ -186,12 +206,16 @@ export class Counter {
   async #read(ids: readonly Hash32[]): Promise<void> {
     if (ids.length === 0) return;
     const index = this.#index;
-    const found = await this.#chain.leases(counterOf(this.#budget, index), ids);
+    const before = ids.flatMap((id) => this.#leases.get(id)?.looked?.head ?? []);
+    const since = before.length === 0 ? undefined : before.reduce(min);
+    const { head, leases } = await this.#chain.leases(counterOf(this.#budget, index), ids, since);
     if (index !== this.#index) return;
+    const now = this.#clock.now();
     for (const id of ids) {
-      const landed = found.find((one) => one.id === id);
+      const landed = leases.find((one) => one.id === id);
       const lease = this.#leases.get(id);
-      if (landed === undefined && lease !== undefined && this.#slices.isThere(id)) lease.since = this.#clock.now();
+      if (landed === undefined && lease !== undefined && this.#slices.isThere(id)) lease.since = now;
+      if (lease !== undefined) lease.looked = { at: now, head };
       this.#slices.put(id, landed);
       if (landed !== undefined && landed.used > this.#used) this.#used = landed.used;
     }
@@ -227,7 +251,8 @@ export class Counter {
     const wanted = others.reduce((sum, { amount }) => sum + amount, missing);
     const amount = min(room, sliceOf(limit, wanted));
     const id = `0x${randomBytes(32).toString("hex")}` as Hash32;
-    const lease = { terms: { budget: this.#budget, amount, limit, id }, since: this.#clock.now(), isGivenUp: false };
+    const terms = { budget: this.#budget, amount, limit, id };
+    const lease: Expected = { terms, since: this.#clock.now(), isGivenUp: false };
     this.#leases.set(id, lease);
     return lease;
   }
@@ -236,8 +261,11 @@ export class Counter {
 /** Another machine was quicker: worth another try. @throws for any other reason. */
 function requireOther(failure: unknown): void {
   if (!(failure instanceof KeywrightError)) throw failure;
-  if (failure.code !== "budget_exceeded") throw unavailable(failure.detail);
+  if (failure.code === "budget_exceeded") return;
+  throw unavailable(LACKS_CREDIT.has(failure.code) ? `${failure.detail} ${RUN_HOLDS_CREDIT}` : failure.detail);
 }
+const LACKS_CREDIT: ReadonlySet<string> = new Set(["insufficient_credit", "key_cap_spent", "key_day_spent"]);
+const RUN_HOLDS_CREDIT = "A run holds the price of its time limit, which a lower timeout_ms leaves to the lease.";
 
 function exceeded({ name, window }: Budget, { amount, limit }: Spend, left: bigint): OpRefusal {
   const rest = left > 0n ? `${left} of ${limit} are left` : `nothing of ${limit} is left`;
@@ -246,5 +274,6 @@ function exceeded({ name, window }: Budget, { amount, limit }: Spend, left: bigi
 
 const unavailable = (why: string): OpRefusal =>
   new OpRefusal("budget_unavailable", `nothing can be spent of the budget now: ${why}`);
+const isTooOld = ({ since }: Expected, at: number): boolean => at - since > EXPECTED_FOR_MS;
 const RUN_IS_OVER = new OpRefusal("limit_exceeded", "the run is over");
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);

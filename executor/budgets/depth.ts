@@ -5,7 +5,7 @@ export interface LeaseDepth {
   readonly confirmations: number;
   /** Depth at which a lease is not looked at again. */
   readonly final: number;
-  /** How many blocks back leases are looked for. */
+  /** How many blocks leases are looked for in: the newest, and as many around the last look. */
   readonly searched: number;
 }
 

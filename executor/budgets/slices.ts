@@ -65,6 +65,11 @@ export class Slices {
     if (landed !== undefined) held.landed = landed;
   }
 
+  /** Whether it was ever seen on the chain. */
+  isHeld(id: Hash32): boolean {
+    return this.#held.has(id);
+  }
+
   /** Whether it is held and on the chain, as far as known. */
   isThere(id: Hash32): boolean {
     return this.#held.get(id)?.isThere === true;

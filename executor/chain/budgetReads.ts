@@ -1,7 +1,7 @@
 /** The keyholder's reads of the contract `Budgets`: counters, and its leases among the contract's events. */
 import { LEASED_TOPIC, BUDGETS, decodeUsedNow, encodeUsedNow, type Budget, type UsedNow } from "../../protocol/budgets";
 import type { Address, Hash32 } from "../../protocol/ids";
-import type { BudgetChain } from "../budgets/counter";
+import type { BudgetChain, Found } from "../budgets/counter";
 import type { LeaseDepth } from "../budgets/depth";
 import type { Landed } from "../budgets/slices";
 import type { Chain, Decided } from "./chain";
@@ -33,17 +33,29 @@ export class BudgetReads implements BudgetChain {
     return this.#chain.ask({ to: this.#address, data: encodeUsedNow(budget), read });
   }
 
-  async leases(counter: Hash32, ids: readonly Hash32[]): Promise<readonly Landed[]> {
-    const { confirmations, final, searched } = this.#depth;
-    const { found } = await this.#chain.agreed(async (endpoint, block) => {
-      const head = await endpoint.blockNumber(block);
-      const from = head > BigInt(searched) ? head - BigInt(searched) : 0n;
-      const to = head - BigInt(confirmations - 1);
-      const logs = to < from ? [] : await endpoint.logs(this.#address, [LEASED_TOPIC, ids, counter], from, to);
-      const isFinal = (log: Log): boolean => BigInt(log.blockNumber) + BigInt(final) <= head;
-      return { blockNumber: head, found: logs.flatMap((log) => this.#landed(log, counter, isFinal(log))) };
+  async leases(counter: Hash32, ids: readonly Hash32[], since?: bigint): Promise<Found> {
+    const { confirmations, final } = this.#depth;
+    const { blockNumber: head, leases } = await this.#chain.agreed(async (endpoint, block) => {
+      const newest = await endpoint.blockNumber(block);
+      const ranges = this.#searchedAt(newest, newest - BigInt(confirmations - 1), since);
+      const topics = [LEASED_TOPIC, ids, counter];
+      const logs = await Promise.all(ranges.map(([from, to]) => endpoint.logs(this.#address, topics, from, to)));
+      const isFinal = (log: Log): boolean => BigInt(log.blockNumber) + BigInt(final) <= newest;
+      return { blockNumber: newest, leases: logs.flat().flatMap((log) => this.#landed(log, counter, isFinal(log))) };
     });
-    return found;
+    return { head, leases };
+  }
+
+  /**
+   * The newest blocks, and those around the last look if it is longer ago: what was not final then lies not deeper
+   * below that head, and what was awaited came soon after it. Endpoints refuse longer ranges.
+   */
+  #searchedAt(head: bigint, to: bigint, since = head): (readonly [bigint, bigint])[] {
+    const [final, searched] = [BigInt(this.#depth.final), BigInt(this.#depth.searched)];
+    const newest = atLeast0(head - searched);
+    const earlier = atLeast0(since - final);
+    const around: readonly [bigint, bigint] = [earlier, min(earlier + searched, newest - 1n)];
+    return [around, [newest, to] as const].filter(([from, until]) => from <= until);
   }
 
   /** Endpoints may answer with more than they were asked for. */
@@ -54,3 +66,6 @@ export class BudgetReads implements BudgetChain {
     return [{ id, amount, used, isFinal }];
   }
 }
+
+const atLeast0 = (block: bigint): bigint => (block > 0n ? block : 0n);
+const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -231,8 +231,7 @@ function opBar(rows: ReturnType<typeof opRows>): Bar {
   };
 }
 
-function spendBar({ signMs, spendAndSignMs }: SpendFigures): Bar {
-  const value = rounded(spendAndSignMs - signMs);
+function spendBar({ signMs, spendAndSignMs, addedMs: value }: SpendFigures): Bar {
   const ratio = rounded(spendAndSignMs / signMs);
   return {
     what: `ms that a spend within a slice adds to a signature of ${signMs} ms (${ratio}×)`,

@@ -2,6 +2,7 @@
  * Budgets on a whole stack: what an action may spend in a day is counted on the chain before it is signed, whoever runs
  * it, however often at once; the account pays for leases.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { encodeBytes32String, verifyMessage } from "ethers";
 import { BUDGETS, budgetsAddressOf } from "../../protocol/budgets";
@@ -128,6 +129,24 @@ describe("budgets", () => {
     // No argument names another action or account.
     expect(await run("1", { cid: group.cid })).not.to.equal("0");
     expect(await used(other.cid)).to.equal(1_000n);
+  });
+
+  it("are sent again when a reorganization drops their lease; what was spent of it stays spent", async () => {
+    const other = await makeAccount(stack().baseUrl);
+    const { pkp, cid } = await makeGroup(other.client, PAY);
+    const left = async (amount: string): Promise<string> => {
+      const run = await other.client.runAction({ code: PAY, js_params: { pkpId: pkp, amount } });
+      expect(run.error).to.equal(undefined);
+      return (run.response as { left: string }).left;
+    };
+    expect(await left("10")).to.equal("990");
+    const before = await used(cid, other);
+    await provider().send("anvil_reorg", [1, []]);
+    expect(await used(cid, other)).to.equal(0n);
+    // As long as a look at the chain counts.
+    await sleep(1_100);
+    expect(await left("10")).to.equal("980");
+    expect([before, await used(cid, other)]).to.deep.equal([125n, 125n]);
   });
 
   it("need credit: without it nothing is leased, and nothing signed", async () => {

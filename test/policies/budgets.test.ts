@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { Interface } from "ethers";
 import { makePolicy, readPolicy } from "../../client/policies";
+import { policySentences } from "../../dashboard/screens/policies/sentences";
 import { ALICE, BOB, PKP, evaluator } from "../support/policies";
 
 const TOKEN = "0x00000000000000000000000000000000000000c0";
@@ -71,6 +72,18 @@ describe("budgets of policies", function () {
       message: { terms: { value } },
     });
     expect(await outcomes(evaluator(policy), [sign("100"), sign("1")])).to.deep.equal([1, "budget_exceeded"]);
+  });
+
+  it("are said in units of the coin only where the coin is counted", async () => {
+    const budgets = [{ name: "usd-daily", amount: "value", limit: "1000000", window: "day" as const }];
+    const types = { Pay: [{ name: "value", type: "uint256" }] };
+    const typed = await makePolicy("typed-data", { domains: [{ name: "USDC" }], primaryType: "Pay", types, budgets });
+    const coin = await makePolicy("transfer-limits", { chain: 1, to: [ALICE], max: 80, budgets });
+    const said = [typed, coin].map((policy) => policySentences(policy).find((one) => one.includes("together")));
+    expect(said).to.deep.equal([
+      "In each day together at most 1000000 of value, counted on the chain as “usd-daily”.",
+      "In each day together at most 0.000000000001 of the coin, counted on the chain as “usd-daily”.",
+    ]);
   });
 
   it("are refused when they count what is no unsigned number, or one thing twice", async () => {

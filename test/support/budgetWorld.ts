@@ -6,7 +6,7 @@ import { counterOf, type Budget, type LeaseTerms, type UsedNow } from "../../pro
 import { WINDOW_SECONDS } from "../../protocol/budgetTerms";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, ActionHash, Cid, Hash32, KeyId } from "../../protocol/ids";
-import { Counter, type BudgetChain, type Carrier, type Payer } from "../../executor/budgets/counter";
+import { Counter, type BudgetChain, type Carrier, type Found, type Payer } from "../../executor/budgets/counter";
 import type { Landed } from "../../executor/budgets/slices";
 import { SimulatedTime } from "./simulator/time";
 
@@ -17,6 +17,8 @@ export const BUDGET: Budget = {
   window: "hour",
 };
 const HOUR = WINDOW_SECONDS.hour;
+const FINAL = 16;
+const SEARCHED = 2 * FINAL;
 export const PAYER: Payer = {
   cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid,
   keyId: BUDGET.account as unknown as KeyId,
@@ -100,13 +102,16 @@ export class BudgetWorld {
     return [...new Set(this.#blocks.map(({ timestamp }) => timestamp / HOUR))];
   }
 
-  leasesAt(counter: Hash32, head: number): readonly Landed[] {
+  /** As `BudgetReads`: in the newest blocks, and in those around the last look. */
+  leasesAt(counter: Hash32, head: number, since: number): readonly Landed[] {
+    const isSearched = (block: number): boolean =>
+      block >= head - SEARCHED || (block >= since - FINAL && block <= since - FINAL + SEARCHED);
     return this.#blocks
       .slice(0, Math.max(0, head + 2 - this.confirmations))
       .flatMap(({ timestamp, leases }, number) =>
         leases
-          .filter(() => counterOf(BUDGET, timestamp / HOUR) === counter)
-          .map(({ id, amount, used }) => ({ id, amount, used, isFinal: head - number > 16 })),
+          .filter(() => isSearched(number) && counterOf(BUDGET, timestamp / HOUR) === counter)
+          .map(({ id, amount, used }) => ({ id, amount, used, isFinal: head - number >= FINAL })),
       );
   }
 
@@ -172,8 +177,10 @@ export class SimulatedKeyholder implements BudgetChain, Carrier {
     return { used: this.#world.used(timestamp / HOUR, this.#head()), timestamp, blockNumber: BigInt(this.#head()) };
   }
 
-  async leases(counter: Hash32, ids: readonly Hash32[]): Promise<readonly Landed[]> {
-    return this.#world.leasesAt(counter, this.#head()).filter(({ id }) => ids.includes(id));
+  async leases(counter: Hash32, ids: readonly Hash32[], since?: bigint): Promise<Found> {
+    const head = this.#head();
+    const leases = this.#world.leasesAt(counter, head, Number(since ?? head)).filter(({ id }) => ids.includes(id));
+    return { head: BigInt(head), leases };
   }
 
   send(terms: LeaseTerms): Promise<void> {

@@ -38,7 +38,7 @@ export function policySentences({ template, parameters }: Policy): string[] {
   const { budgets = [], hours, approvers } = policy;
   return [
     ...signed(template, policy),
-    ...budgets.map(budgetSentence),
+    ...budgets.map((budget) => budgetSentence(template, budget)),
     ...(hours === undefined ? [] : [`Only from ${hours[0]} to ${hours[1]} h UTC.`]),
     ...(approvers === undefined
       ? []
@@ -50,8 +50,10 @@ export function policySentences({ template, parameters }: Policy): string[] {
   ];
 }
 
-function budgetSentence({ name, amount, limit, window }: Budget): string {
-  const sum = amount === "value" ? `${formatEther(limit)} of the coin` : `${limit} of ${amountText(amount)}`;
+/** `value` is the coin's in a transaction; in typed data it is a field like any other, often of a token. */
+function budgetSentence(template: Policy["template"], { name, amount, limit, window }: Budget): string {
+  const isCoin = amount === "value" && template !== "typed-data";
+  const sum = isCoin ? `${formatEther(limit)} of the coin` : `${limit} of ${amountText(amount)}`;
   return `In each ${window} together at most ${sum}, counted on the chain as “${name}”.`;
 }
 

@@ -17,6 +17,8 @@ export interface SpendFigures {
   /** Medians of one signature, without and with a spend before it. */
   readonly signMs: number;
   readonly spendAndSignMs: number;
+  /** Median of the differences between two runs, one after the other: what slows both down falls out. */
+  readonly addedMs: number;
 }
 
 export async function measureSpends({ baseUrl }: Pick<Bed, "baseUrl">): Promise<SpendFigures> {
@@ -26,15 +28,23 @@ export async function measureSpends({ baseUrl }: Pick<Bed, "baseUrl">): Promise<
   const group = { group_name: "spends", group_description: "", pkp_ids_permitted: [pkpId] };
   const { group_id } = await client.addGroup(group);
   await client.addActionToGroup({ group_id, action_ipfs_cid: cid });
-  const samples: Record<"true" | "false", number[]> = { true: [], false: [] };
+  const timed = async (spends: boolean): Promise<number> => {
+    const start = performance.now();
+    const { error } = await client.runAction({ code: CODE, js_params: { pkpId, spends } });
+    if (error !== undefined) throw new Error(`a run failed: ${error.message}`);
+    return (performance.now() - start) / SIGNATURES;
+  };
+  const pairs: { readonly without: number; readonly spending: number }[] = [];
   for (let round = 0; round < ROUNDS + LEAD_IN; round++) {
-    for (const spends of [false, true]) {
-      // The run's own duration leaves out what it waits for the keyholder.
-      const start = performance.now();
-      const { error } = await client.runAction({ code: CODE, js_params: { pkpId, spends } });
-      if (error !== undefined) throw new Error(`a run failed: ${error.message}`);
-      if (round >= LEAD_IN) samples[`${spends}`].push((performance.now() - start) / SIGNATURES);
-    }
+    // Either is first as often as the other.
+    const first = await timed(round % 2 === 0);
+    const second = await timed(round % 2 !== 0);
+    const pair = round % 2 === 0 ? { without: second, spending: first } : { without: first, spending: second };
+    if (round >= LEAD_IN) pairs.push(pair);
   }
-  return { signMs: rounded(median(samples.false)), spendAndSignMs: rounded(median(samples.true)) };
+  return {
+    signMs: rounded(median(pairs.map(({ without }) => without))),
+    spendAndSignMs: rounded(median(pairs.map(({ spending }) => spending))),
+    addedMs: rounded(median(pairs.map(({ without, spending }) => spending - without))),
+  };
 }

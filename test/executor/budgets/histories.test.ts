@@ -285,6 +285,7 @@ describe("one budget", () => {
       history.world.fates = ["no credit"];
       expect(await settled(history, keyholder.spend(10n, 1_000n))).to.equal(undefined);
       expect((history.world.refused[0] as OpRefusal).code).to.equal("budget_unavailable");
+      expect((history.world.refused[0] as OpRefusal).message).to.match(/0 cents.*timeout_ms/);
       expect(history.world.used(history.world.now / 3_600n)).to.equal(0n);
       expect(await settled(history, keyholder.spend(10n, 1_000n))).to.equal(990n);
     });
