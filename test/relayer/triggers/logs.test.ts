@@ -216,6 +216,23 @@ describe("histories of event triggers", function () {
         expect(fired, "a log was forgotten").to.include.members(causesIn(this.chain, watch));
         for (const cause of fired) expect(watch.allowed.has(cause), "fired before its confirmations").to.equal(true);
       }
+      this.#requireBlocks(rows);
+    }
+
+    /** The keyholder finds a log only in the block that has it now. */
+    #requireBlocks(rows: readonly { readonly cause: unknown; readonly cause_key: string }[]): void {
+      const mined = this.chain.blocks.flatMap(({ hash: block, transactions }) =>
+        transactions.map((transaction) => [transaction.hash, block] as const),
+      );
+      const blockOf = new Map(mined);
+      for (const { cause, cause_key } of rows) {
+        const { transactionHash, blockHash } = cause as {
+          readonly transactionHash: string;
+          readonly blockHash: string;
+        };
+        const now = blockOf.get(transactionHash);
+        if (now !== undefined) expect(blockHash, `${cause_key} waits for a block that is gone`).to.equal(now);
+      }
     }
 
     async stop(): Promise<void> {
@@ -256,6 +273,20 @@ describe("histories of event triggers", function () {
     const { state, reason } = await new TriggerBook(store.db).one(String(watch?.id));
     expect(state).to.equal("paused");
     expect(reason).to.contain("More firings wait");
+    await world.stop();
+  });
+
+  it("look again for a log that was given up, once it is in another block", async () => {
+    const world = new World();
+    await world.watch(0, 0, 1);
+    await world.take({ do: "mine", logs: [[0, 0]] });
+    await world.turn(0);
+    const outcome = "log_not_found";
+    await store.db.updateTable("trigger_firings").set({ state: "ended", cause: null, outcome }).execute();
+    await world.take({ do: "reorg", depth: 1, keep: true });
+    await world.check();
+    const rows = await store.db.selectFrom("trigger_firings").select(["state", "outcome"]).execute();
+    expect(rows).to.deep.equal([{ state: "waiting", outcome: null }]);
     await world.stop();
   });
 
