@@ -71,11 +71,10 @@ export class Triggers {
   mint({ accountId, attempt, cid, params, settings }: ExecutorRequest<"mintTrigger">): ExecutorAnswer<"mintTrigger"> {
     const account = accountId.toLowerCase() as AccountId;
     const seed = attempt === undefined ? randomBytes(32) : Buffer.from(attempt, "hex");
-    const [id, secretOfHook] = ["id", "secret"].map((use) => createHmac("sha256", seed).update(use).digest());
-    const { complete, hookSecret } = withSecret(settings, secretOfHook ?? seed);
+    const { complete, hookSecret } = withSecret(settings, this.#hookSecretOf(account, seed));
     const definition = this.#valid({
       v: 1,
-      id: (id ?? seed).toString("hex").slice(0, 32),
+      id: createHmac("sha256", seed).update("id").digest("hex").slice(0, 32),
       cid: requireCid(cid),
       params,
       settings: complete,
@@ -133,6 +132,13 @@ export class Triggers {
       },
       cameToNothing: () => this.#once.forget(name),
     };
+  }
+
+  /** The same for a repeated request, whose name the relayer knows: not to be had without this keyholder's root. */
+  #hookSecretOf(account: AccountId, seed: Buffer): Buffer {
+    return this.#parts.keyring.withTriggerSeal(account, (key) =>
+      createHmac("sha256", key).update("hook secret v1\n").update(seed).digest(),
+    );
   }
 
   /** The owner's params win over those of a hook's body, which a stranger may have written. */
