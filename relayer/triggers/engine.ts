@@ -81,7 +81,7 @@ export class Engine {
   async #turn(): Promise<void> {
     const { db, firings, places } = this.#options;
     await scheduleDue(db);
-    const most = places * CLAIMED_PER_PLACE - firings.active;
+    const most = places * CLAIMED_PER_PLACE - firings.claimed;
     if (most <= 0 || this.#isStopping) return;
     for (const claimed of await firings.claim(most, places * 2)) void this.#make(claimed);
   }
@@ -113,6 +113,7 @@ export class Engine {
     const { db, firings, credits } = this.#options;
     await attachSeen(db, this.#options.search);
     await firings.releaseLost();
+    await firings.endPaused();
     for (const lost of await firings.interrupted()) {
       const { run } = (await credits.runs.find(lost.runId)) ?? {};
       const detail = "The service stopped during the run; nothing was charged.";

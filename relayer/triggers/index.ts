@@ -96,14 +96,15 @@ export class Triggers {
     return { id: newFiringId(), triggerId, accountId, causeKey, dueAt: new Date() };
   }
 
-  async #earlier({ triggerId, causeKey }: NewFiring): Promise<HookAnswer> {
+  async #earlier({ id, triggerId, causeKey }: NewFiring): Promise<HookAnswer> {
     const row = await this.#parts.db
       .selectFrom("trigger_firings")
       .select("id")
       .where("trigger_id", "=", triggerId)
       .where("cause_key", "=", causeKey)
       .executeTakeFirst();
-    return { firingId: row?.id ?? "", isRepeated: true };
+    // One whose caller waits may also be made later: then this request is the first with its cause.
+    return { firingId: row?.id ?? "", isRepeated: row?.id !== id };
   }
 
   /** Each hook has a rate of its own, and an account's firings that wait are bounded. */
@@ -111,7 +112,8 @@ export class Triggers {
     const { rows } = await sql<{ recent: number; waiting: number }>`
       select (select count(*)::int4 from trigger_firings where trigger_id = ${id}
           and due_at > now() - interval '1 minute' and kind = 'hook') as recent,
-        (select count(*)::int4 from trigger_firings where account_id = ${accountId} and state = 'waiting') as waiting
+        (select count(*)::int4 from trigger_firings where account_id = ${accountId} and state = 'waiting')
+          + (select count(*)::int4 from trigger_firings where account_id = ${accountId} and state = 'running') as waiting
       `.execute(this.#parts.db);
     const { recent = 0, waiting = 0 } = rows[0] ?? {};
     if (recent >= TRIGGER_LIMITS.hooksPerMinute)

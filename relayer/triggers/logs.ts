@@ -11,7 +11,7 @@ import type { Block, Header } from "../chain/events/blockReader";
 import type { ChainLog } from "../chain/events/eventRows";
 import type { LogSource } from "../chain/events/logSource";
 import type { Db, Trx } from "../store/database";
-import type { OnPaused } from "./firings";
+import { CROWDED, type OnPaused } from "./firings";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
 
 interface Watcher {
@@ -183,14 +183,13 @@ class ChainSearch {
   /** A contract that logs more than its trigger's runs can follow would fill the store. */
   async #pauseCrowded(trx: Trx, firings: readonly NewFiring[]): Promise<void> {
     const ids = JSON.stringify([...new Set(firings.map(({ triggerId }) => triggerId))]);
-    const reason = "More firings wait than the service keeps for one trigger.";
     const { rows } = await sql<{ id: string; accountId: AccountId }>`
-      update triggers set state = 'paused', reason = ${reason}
+      update triggers set state = 'paused', reason = ${CROWDED}
       where state = 'active' and id = any(array(select jsonb_array_elements_text(${ids}::jsonb)))
         and (select count(*) from trigger_firings where trigger_id = triggers.id and state = 'waiting')
           > ${TRIGGER_LIMITS.waitingPerAccount}
       returning id, account_id as "accountId"`.execute(trx);
-    for (const paused of rows) await this.#onPaused(trx, { ...paused, reason });
+    for (const paused of rows) await this.#onPaused(trx, { ...paused, reason: CROWDED });
   }
 
   async #position(confirmations: number): Promise<Position | undefined> {
