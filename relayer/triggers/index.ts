@@ -10,6 +10,7 @@ import type { Db } from "../store/database";
 import type { TriggerBook } from "./book";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
 import type { Engine } from "./engine";
+import type { ByHand } from "./fire";
 import type { Fired, TriggerView } from "./types";
 
 export interface TriggersParts {
@@ -82,14 +83,14 @@ export class Triggers {
    */
   async run(
     trigger: Sealed,
-    credential: Credential,
+    { credential, spender }: { readonly credential: Credential; readonly spender: ByHand["spender"] },
     actId: string | undefined,
   ): Promise<{ id: string; fired: Fired | undefined }> {
     if (trigger.state === "unattached") requireActive(trigger);
     const id = actId === undefined ? newFiringId() : createHash("sha256").update(actId).digest("hex").slice(0, 32);
     const cause: Cause = { type: "manual", id, by: credential };
     const firing = { ...this.#firing(trigger, causeKeyOf(cause)), id, cause: undefined, kind: "manual" };
-    return { id, fired: await this.#parts.engine.make(firing, cause) };
+    return { id, fired: await this.#parts.engine.make(firing, { cause, spender }) };
   }
 
   #firing({ id: triggerId, accountId }: TriggerView, causeKey: string): Omit<NewFiring, "cause" | "kind"> {

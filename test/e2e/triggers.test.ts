@@ -7,7 +7,7 @@ import { verifyReceipt, verifyTriggerStatement } from "../../client/verify";
 import { actionHashOf } from "../../protocol/ids";
 import { cidOfCode } from "../../protocol/cid";
 import { deployEmitter } from "../support/emitter";
-import { codeOf, members, newApiAccount, send, type Api, type HttpAnswer } from "../support/http";
+import { NO_PERMISSIONS, codeOf, members, newApiAccount, send, type Api, type HttpAnswer } from "../support/http";
 import { startReceiver } from "../support/webhookReceiver";
 import { useApiAccount, useProvider, useStack } from "../support/stack";
 import { eventually } from "../support/chainBed";
@@ -106,6 +106,22 @@ describe("triggers", function () {
     expect(fired["response"]).to.deep.include({ fixed: 1 });
     const [run] = (await api().get(`/list_runs?api_key_hash=${String(made["api_key_hash"])}`)).body as Firing[];
     expect(run).to.include({ trigger_id: made["id"], request_id: fired["id"], outcome: "succeeded" });
+  });
+
+  it("is not paused by a key that may not run it, and runs at the cost and within the cap of one that may", async () => {
+    const made = await make({ schedule: HOURLY });
+    const run = async (fields: object): Promise<() => Promise<HttpAnswer>> => {
+      const key = await api().must("/add_usage_api_key", { ...NO_PERMISSIONS, ...fields });
+      const by = api().with(String(key["usage_api_key"]));
+      return () => by.post(`/triggers/${String(made["id"])}/run`, {});
+    };
+    const refused = await run({});
+    for (let count = 0; count < 5; count += 1) expect(codeOf(await refused())).to.equal("not_authorized");
+    const state = members(await api().get(`/triggers/${String(made["id"])}`));
+    expect(state).to.include({ state: "active", failures: 0 });
+    const allowed = await run({ execute_in_groups: ["0"], balance: 1 });
+    expect(members(await allowed())).to.include({ outcome: "succeeded", cost_cents: 1 });
+    expect(members(await allowed())).to.include({ outcome: "key_cap_spent" });
   });
 
   it("fires by a hook: once for each message, with verified bodies only", async () => {

@@ -174,7 +174,10 @@ describe("a minute with ten thousand due triggers", function () {
       const id = randomBytes(16).toString("hex");
       const cause = { type: "manual", id, by: { type: "key", key: "" } } as const;
       const known = { id, triggerId: `${nameOf(1)}1`, accountId: nameOf(1), causeKey: `run:${id}` };
-      const byHand = engine.make({ ...known, cause: undefined, kind: "manual", dueAt: new Date() }, cause);
+      const byHand = engine.make(
+        { ...known, cause: undefined, kind: "manual", dueAt: new Date() },
+        { cause, spender: undefined },
+      );
       while (!asked.includes("manual")) await sleep(5);
       expect(begun.now).to.be.at.most(4);
       isOpen = true;
