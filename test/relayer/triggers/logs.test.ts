@@ -276,17 +276,39 @@ describe("histories of event triggers", function () {
     await world.stop();
   });
 
+  it("store no more firings of one account than are kept, however many triggers watch a busy contract", async () => {
+    const world = new World();
+    for (let count = 0; count < 12; count += 1) await world.watch(0, 0, 1);
+    const most = TRIGGER_LIMITS.waitingPerAccount;
+    const logs = Array.from({ length: most / 4 }, () => [0, 0] as const);
+    const ids = world.watches.map(({ id }) => id);
+    const waiting = async (): Promise<number> =>
+      (await store.db.selectFrom("trigger_firings").select("id").where("trigger_id", "in", ids).execute()).length;
+    await world.take({ do: "mine", logs });
+    await world.turn(0);
+    expect(await waiting()).to.equal(most);
+    expect(world.paused, "of the others logs are missing").to.have.length(8);
+    for (let block = 0; block < 8; block += 1) {
+      await world.take({ do: "mine", logs });
+      await world.turn(0);
+    }
+    expect(await waiting()).to.be.at.most(5 * most);
+    await world.stop();
+  });
+
   it("look again for a log that was given up, once it is in another block", async () => {
     const world = new World();
     await world.watch(0, 0, 1);
     await world.take({ do: "mine", logs: [[0, 0]] });
     await world.turn(0);
     const outcome = "log_not_found";
-    await store.db.updateTable("trigger_firings").set({ state: "ended", cause: null, outcome }).execute();
+    const id = String(world.watches[0]?.id);
+    const ended = { state: "ended" as const, cause: null, outcome };
+    await store.db.updateTable("trigger_firings").set(ended).where("trigger_id", "=", id).execute();
     await world.take({ do: "reorg", depth: 1, keep: true });
     await world.check();
-    const rows = await store.db.selectFrom("trigger_firings").select(["state", "outcome"]).execute();
-    expect(rows).to.deep.equal([{ state: "waiting", outcome: null }]);
+    const row = store.db.selectFrom("trigger_firings").select(["state", "outcome"]).where("trigger_id", "=", id);
+    expect(await row.execute()).to.deep.equal([{ state: "waiting", outcome: null }]);
     await world.stop();
   });
 
