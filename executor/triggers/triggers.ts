@@ -238,9 +238,19 @@ function withoutSecret(settings: Settings): Settings {
   return { hook: hook as HookSettings };
 }
 
+/** What can be parsed may be too deep to be written again. */
+const MOST_NESTED = 100;
+
+const isDeeper = (value: unknown, left: number): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (left === 0 || Object.values(value).some((member) => isDeeper(member, left - 1)));
+
 function objectIn(bytes: Buffer): object {
   const value = bytes.length === 0 ? {} : parseJson(bytes.toString("utf8"));
   if (value === undefined) throw new KeywrightError("malformed_json", "The body is not JSON in UTF-8.");
+  if (isDeeper(value, MOST_NESTED))
+    throw new KeywrightError("invalid_body", `The body may be nested at most ${MOST_NESTED} deep.`);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new KeywrightError("invalid_body", "The body must be a JSON object: its members become params of the action.");
 }

@@ -183,6 +183,8 @@ describe("triggers in the keyholder", function () {
       expect(await codeOf(fire(other, cause))).to.equal("trigger_not_due");
       expect((await accept(minted, {}, "[1]")).refusal?.code).to.equal("invalid_body");
       expect((await accept(minted, {}, "nothing")).refusal?.code).to.equal("malformed_json");
+      const deep = `{"a":${"[".repeat(15_000)}${"]".repeat(15_000)}}`;
+      expect((await accept(minted, {}, deep)).refusal?.code).to.equal("invalid_body");
     });
 
     it("checks an HMAC of the body, with a secret that is returned only if it made it", async () => {
