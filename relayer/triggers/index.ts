@@ -110,11 +110,11 @@ export class Triggers {
 
   /** Each hook has a rate of its own, and an account's firings that wait are bounded. */
   async #requireRoom({ id, accountId }: TriggerView): Promise<void> {
+    const own = sql`select count(*)::int4 from trigger_firings where account_id = ${accountId}`;
     const { rows } = await sql<{ recent: number; waiting: number }>`
       select (select count(*)::int4 from trigger_firings where trigger_id = ${id}
           and due_at > now() - interval '1 minute' and kind = 'hook') as recent,
-        (select count(*)::int4 from trigger_firings where account_id = ${accountId} and state = 'waiting')
-          + (select count(*)::int4 from trigger_firings where account_id = ${accountId} and state = 'running') as waiting
+        (${own} and state = 'waiting') + (${own} and state = 'running') as waiting
       `.execute(this.#parts.db);
     const { recent = 0, waiting = 0 } = rows[0] ?? {};
     if (recent >= TRIGGER_LIMITS.hooksPerMinute)

@@ -109,7 +109,7 @@ describe("triggers", function () {
     expect(run).to.include({ trigger_id: made["id"], request_id: fired["id"], outcome: "succeeded" });
   });
 
-  it("is not paused by a key that may not run it, and runs at the cost and within the cap of one that may", async () => {
+  it("is not paused by a key that may not run it, and runs within the cap of one that may", async () => {
     const made = await make({ schedule: HOURLY });
     const run = async (fields: object): Promise<() => Promise<HttpAnswer>> => {
       const key = await api().must("/add_usage_api_key", { ...NO_PERMISSIONS, ...fields });
