@@ -154,7 +154,7 @@ class ChainSearch {
     return now !== undefined && now.hash !== newest?.hash;
   }
 
-  /** Bounded for each account: a thousand triggers that watch a contract with a thousand logs are no million firings. */
+  /** Bounded for each account: a thousand triggers that watch a thousand logs are no million firings. */
   async #foundIn(block: Header, watchers: readonly Watcher[]): Promise<Found | undefined> {
     const found: Found = { firings: [], crowded: [] };
     const room = new Map<AccountId, number>();

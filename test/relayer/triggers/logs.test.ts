@@ -17,6 +17,7 @@ import { TRIGGER_LIMITS } from "../../../protocol/limits";
 import { TriggerBook } from "../../../relayer/triggers/book";
 import { LogSearch } from "../../../relayer/triggers/logs";
 import { SEED, count } from "../../support/counts";
+import { testDatabaseUrl } from "../../support/store";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
 
 const hash = (): string => `0x${randomBytes(32).toString("hex")}`;
@@ -139,7 +140,7 @@ describe("histories of event triggers", function () {
   let store: Store;
   let pool: PostgresPool;
   before(async () => {
-    store = await openStore({ around: (inner) => (pool = inner) });
+    store = await openStore({ databaseUrl: testDatabaseUrl, around: (inner) => (pool = inner) });
   });
   after(() => store?.close());
 
