@@ -120,8 +120,11 @@ export const TRIGGER_LIMITS = {
   hookBodyBytes: 32 * KIB,
   /** Requests that one hook accepts. */
   hooksPerMinute: 600,
-  /** Firings of one account that wait; further hooks are refused, logs wait on the chain. */
+  /** Firings of one account that wait; further hooks are refused. Also of one trigger, and of an account's logs in one
+   * block: triggers with more of them are paused. */
   waitingPerAccount: 1_000,
+  /** Firings of one account that wait, of all its triggers: more logs pause theirs. */
+  waitingOfLogs: 10_000,
   /** How far ahead of the keyholder's clock a relayer's may be. */
   earlySeconds: 2,
   /** How late a due time may still begin. */

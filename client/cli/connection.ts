@@ -43,6 +43,7 @@ const FLOWS: Partial<Record<OperationName, (client: ChainSecuredClient, input: n
   newAccount: (client, input) => client.createAccount(input),
   createWallet: (client, input) => client.createPkp(input),
   addUsageApiKey: (client, input) => client.createUsageKey(input),
+  deleteTrigger: async (client, input) => client.deleteTrigger(await client.getTrigger(input)),
 };
 
 async function walletConnection({ url, insecure, wallet }: Settings, signer: Signer): Promise<Connection> {

@@ -23,32 +23,37 @@ export function triggerSteps(
   present: readonly Known[],
 ): Step[] {
   return Object.entries(config.triggers).flatMap(([name, wanted]): Step[] => {
-    const cid = built.find(({ action }) => action === wanted.action)?.cid ?? parseCid(wanted.action);
+    const own = built.find(({ action }) => action === wanted.action);
+    const cid = own?.cid ?? parseCid(wanted.action);
     if (cid === undefined)
       throw new WrongUse(`The trigger ${name} runs ${wanted.action}, which is no action of the project and no CID.`);
-    const known = present.find((one) => one.name === name);
-    if (known !== undefined && isSame(known, wanted, cid)) return [];
+    const named = present.filter((one) => one.name === name);
+    const kept = named.find((one) => isSame(one, wanted, cid));
+    // Steps of their own: a hook's secret is written after the step that makes it. Also of a deployment that broke off.
+    const removals = named
+      .filter(({ id }) => id !== kept?.id)
+      .map(({ id }): Step => ({
+        mark: "-",
+        text: `trigger ${name}: the earlier one`,
+        run: async () => void (await call("deleteTrigger", { id })),
+      }));
+    if (kept !== undefined) return removals;
     const run = async (made: Made): Promise<void> => {
-      const { hook_secret } = (await call(
-        "createTrigger",
-        fieldsOf(name, wanted, cid, made),
-      )) as Answer<"createTrigger">;
+      // Code with the request: nobody else may have it.
+      const what = own === undefined ? { action_ipfs_cid: cid } : { code: own.code };
+      const fields = { ...fieldsOf(name, wanted, made), ...what };
+      const { hook_secret } = (await call("createTrigger", fields)) as Answer<"createTrigger">;
       if (hook_secret !== undefined) made.secrets[`${name}-hook`] = hook_secret;
-      if (known !== undefined) await call("deleteTrigger", { id: known.id });
     };
-    return [
-      known === undefined
-        ? { mark: "+", text: `trigger ${name}`, run }
-        : { mark: "~", text: `trigger ${name}: made again`, run },
-    ];
+    return [{ mark: "+", text: `trigger ${name}`, run }, ...removals];
   });
 }
 
-function fieldsOf(name: string, wanted: Wanted, cid: string, made: Made): object {
+function fieldsOf(name: string, wanted: Wanted, made: Made): object {
   const { params, schedule, event, hook, execute, balance, expiration } = wanted;
   const groups = execute.map((group) => made.groups.get(group) ?? "");
   return {
-    ...{ name, action_ipfs_cid: cid, params },
+    ...{ name, params },
     ...defined({ schedule, event, hook, balance, expiration }),
     ...(groups.length === 0 ? {} : { execute_in_groups: groups }),
   };

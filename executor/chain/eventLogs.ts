@@ -3,7 +3,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { EventChains } from "../../protocol/eventChains";
 import { topicsMatch, type EventSettings } from "../../protocol/trigger";
 import { agreed, type AtBlock } from "./quorum";
-import { RpcEndpoint, RpcFailure, type LogFilter } from "./rpc";
+import { Absent, RpcEndpoint, RpcFailure, type LogFilter } from "./rpc";
 
 export interface EventLogsOptions {
   /** The account's chain. */
@@ -61,15 +61,25 @@ export class EventLogs {
   /**
    * The log that the transaction has at this place among its logs that fit the filter, in a block that is canonical and
    * has the confirmations that the filter asks for.
-   * @throws KeywrightError `log_not_found`, also when too few endpoints have it.
+   * @throws KeywrightError `log_not_found` when so many endpoints do not have it that no quorum can;
+   * `chain_unavailable` when too few have answered.
    */
   async logAt(chainId: number, filter: Filter, at: LogPlace): Promise<ChainLog> {
+    const endpoints = this.#chains.get(chainId) ?? [];
+    const without = new Set<RpcEndpoint>();
     const ask = async (endpoint: RpcEndpoint): Promise<AtBlock & { log: ChainLog }> => {
       await this.#requireId(endpoint, chainId);
-      return { blockNumber: BigInt(at.blockNumber), log: await logOf(endpoint, filter, at) };
+      const log = await logOf(endpoint, filter, at).catch((error: unknown) => {
+        if (error instanceof Absent) without.add(endpoint);
+        throw error;
+      });
+      return { blockNumber: BigInt(at.blockNumber), log };
     };
-    const read = agreed(this.#chains.get(chainId) ?? [], this.#quorum, ask);
-    return (await read.catch(noSuchLog)).log;
+    const { log } = await agreed(endpoints, this.#quorum, ask).catch((error: unknown) => {
+      if (endpoints.length - without.size < this.#quorum) noSuchLog(error);
+      throw error;
+    });
+    return log;
   }
 
   /** Another chain's logs would be believed. Asked once. */
@@ -100,7 +110,7 @@ async function logOf(endpoint: RpcEndpoint, filter: Filter, at: LogPlace): Promi
       topicsMatch(filter.topics, log.topics),
   );
   const log = found.sort((one, other) => Number(one.logIndex) - Number(other.logIndex))[at.place];
-  if (log === undefined) throw new RpcFailure("the block has no such log");
+  if (log === undefined) throw new Absent("the block has no such log");
   const { address, topics, data, logIndex } = log;
   return { address, topics, data, logIndex: Number(logIndex), blockSeconds: seconds };
 }

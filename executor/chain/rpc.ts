@@ -14,6 +14,9 @@ export class RpcFailure extends Error {
   override readonly name = "RpcFailure";
 }
 
+/** The endpoint has answered: what was asked for is not on the chain as it sees it. */
+export class Absent extends RpcFailure {}
+
 const MAX_ANSWER_BYTES = 1 << 20;
 
 const quantity = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
@@ -78,7 +81,7 @@ export class RpcEndpoint {
   async hashOf(block: bigint, timestamp: bigint): Promise<{ blockNumber: bigint; hash: Hash32 }> {
     const { number, hash, timestamp: actual } = await this.#block(block);
     if (BigInt(number) !== block || BigInt(actual) !== timestamp)
-      throw new RpcFailure("the endpoint has another block of this number");
+      throw new Absent("the endpoint has another block of this number");
     return { blockNumber: block, hash: hash as Hash32 };
   }
 
@@ -108,8 +111,8 @@ export class RpcEndpoint {
     depth: number,
   ): Promise<{ readonly logs: readonly RpcLog[]; readonly seconds: number }> {
     const [{ hash, timestamp }, { number: newest }] = await Promise.all([this.#block(block), this.#block("latest")]);
-    if (hash !== blockHash) throw new RpcFailure("the endpoint has another block of this number");
-    if (BigInt(newest) - block + 1n < BigInt(depth)) throw new RpcFailure("the block has too few confirmations");
+    if (hash !== blockHash) throw new Absent("the endpoint has another block of this number");
+    if (BigInt(newest) - block + 1n < BigInt(depth)) throw new Absent("the block has too few confirmations");
     const { address, topics } = filter;
     const logs = z.array(logSchema).safeParse(await this.#send("eth_getLogs", [{ blockHash, address, topics }]));
     if (!logs.success) throw new RpcFailure("the endpoint's answer to eth_getLogs is no list of logs");

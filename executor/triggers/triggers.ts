@@ -71,11 +71,10 @@ export class Triggers {
   mint({ accountId, attempt, cid, params, settings }: ExecutorRequest<"mintTrigger">): ExecutorAnswer<"mintTrigger"> {
     const account = accountId.toLowerCase() as AccountId;
     const seed = attempt === undefined ? randomBytes(32) : Buffer.from(attempt, "hex");
-    const [id, secretOfHook] = ["id", "secret"].map((use) => createHmac("sha256", seed).update(use).digest());
-    const { complete, hookSecret } = withSecret(settings, secretOfHook ?? seed);
+    const { complete, hookSecret } = withSecret(settings, this.#hookSecretOf(account, seed));
     const definition = this.#valid({
       v: 1,
-      id: (id ?? seed).toString("hex").slice(0, 32),
+      id: createHmac("sha256", seed).update("id").digest("hex").slice(0, 32),
       cid: requireCid(cid),
       params,
       settings: complete,
@@ -133,6 +132,13 @@ export class Triggers {
       },
       cameToNothing: () => this.#once.forget(name),
     };
+  }
+
+  /** The same for a repeated request, whose name the relayer knows: not to be had without this keyholder's root. */
+  #hookSecretOf(account: AccountId, seed: Buffer): Buffer {
+    return this.#parts.keyring.withTriggerSeal(account, (key) =>
+      createHmac("sha256", key).update("hook secret v1\n").update(seed).digest(),
+    );
   }
 
   /** The owner's params win over those of a hook's body, which a stranger may have written. */
@@ -232,9 +238,19 @@ function withoutSecret(settings: Settings): Settings {
   return { hook: hook as HookSettings };
 }
 
+/** What can be parsed may be too deep to be written again. */
+const MOST_NESTED = 100;
+
+const isDeeper = (value: unknown, left: number): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (left === 0 || Object.values(value).some((member) => isDeeper(member, left - 1)));
+
 function objectIn(bytes: Buffer): object {
   const value = bytes.length === 0 ? {} : parseJson(bytes.toString("utf8"));
   if (value === undefined) throw new KeywrightError("malformed_json", "The body is not JSON in UTF-8.");
+  if (isDeeper(value, MOST_NESTED))
+    throw new KeywrightError("invalid_body", `The body may be nested at most ${MOST_NESTED} deep.`);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new KeywrightError("invalid_body", "The body must be a JSON object: its members become params of the action.");
 }

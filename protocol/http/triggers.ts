@@ -188,10 +188,14 @@ const firing = z.strictObject({
   due_at: time,
   started_at: time.optional(),
   ended_at: time.optional(),
-  outcome: z.string().optional().meta({
-    description:
-      "`succeeded`, the code of the run's error or refusal, `missed`, `interrupted`, `already_ran` or `deleted`.",
-  }),
+  outcome: z
+    .string()
+    .optional()
+    .meta({
+      description:
+        "`succeeded`, the code of the run's error or refusal, `missed`, `interrupted`, `already_ran`, `paused` or " +
+        "`deleted`.",
+    }),
   detail: z.string().optional(),
   duration_ms: z.number().nonnegative().optional(),
   cost_cents: cents.optional(),

@@ -129,12 +129,13 @@ async function deleteTrigger(
 
 async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Promise<Answer<"runTrigger">> {
   const { caller, params, act } = call;
-  const { credential } = caller;
+  const { credential, accountId, keyId, capCents } = caller;
   if (credential === undefined)
     throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
+  const spender = keyId && { accountId, keyId, capCents, origin: call.header("origin") };
   const trigger = await triggers.book.one(params.id, caller.accountId);
   act?.begins();
-  const { id, fired } = await triggers.run(trigger, credential, act?.id);
+  const { id, fired } = await triggers.run(trigger, { credential, spender }, act?.id);
   const { items } = await triggers.book.firings(trigger.id, { number: 0, size: 100 });
   const made = items.find((one) => one.id === id);
   if (made === undefined) throw new KeywrightError("timed_out", "The firing did not end in time.");

@@ -153,12 +153,13 @@ export class TriggerBook {
     });
   }
 
+  /** Its firings that wait end. Of one that the service has paused for its crowd, those that wait are not made then. */
   async pause(id: string): Promise<void> {
     await this.#db
       .updateTable("triggers")
       .set({ state: "paused", reason: null })
       .where("id", "=", id)
-      .where("state", "=", "active")
+      .where("state", "in", ["active", "paused"])
       .execute();
   }
 

@@ -94,7 +94,10 @@ function firingsOf({ row, fireMs, missedMs }: Decided & { readonly row: DueRow }
   ];
 }
 
-/** A cause that has a firing gets no second one. Returns the ids of those stored. */
+/**
+ * A cause that has a firing gets no second one. A log that has not fired and is in another block now, after a
+ * reorganisation, is looked for there. Returns the ids of those stored.
+ */
 export async function storeFirings(
   db: Db,
   firings: readonly NewFiring[],
@@ -109,7 +112,12 @@ export async function storeFirings(
       case when outcome is null then null else now() end
     from json_to_recordset(${JSON.stringify(firings.map(rowOf))}::json) as f (id text, trigger_id text,
       account_id text, cause_key text, cause jsonb, kind text, due_at timestamptz, outcome text)
-    on conflict (trigger_id, cause_key) do nothing returning id`.execute(db);
+    on conflict (trigger_id, cause_key) do update set cause = excluded.cause, due_at = excluded.due_at,
+        not_before = excluded.not_before, outcome = null, detail = null, ended_at = null,
+        state = case trigger_firings.state when 'ended' then 'waiting' else trigger_firings.state end
+      where trigger_firings.kind = 'event'
+        and (trigger_firings.state <> 'ended' or trigger_firings.outcome = 'log_not_found')
+    returning id`.execute(db);
   return rows.map(({ id }) => id);
 }
 

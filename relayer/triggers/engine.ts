@@ -4,14 +4,13 @@
  */
 import type { Logger } from "../../protocol/log";
 import { inScope, FairShare } from "../../protocol/fairShare";
-import type { Cause } from "../../protocol/trigger";
 import { Repeating } from "../background";
 import type { Leases } from "../chain/leases";
 import type { Credits } from "../credits";
 import type { Db } from "../store/database";
 import { attachSeen } from "./book";
 import { scheduleDue, type NewFiring } from "./due";
-import { fire, type FireParts } from "./fire";
+import { fire, type ByHand, type FireParts } from "./fire";
 import type { Firings } from "./firings";
 import type { LogSearch } from "./logs";
 import type { Claimed, Fired } from "./types";
@@ -67,7 +66,7 @@ export class Engine {
    * Makes a firing at once, for a caller that waits for its end. Undefined if its cause has one already, or if it
    * will be made later.
    */
-  async make(firing: NewFiring, by?: Cause): Promise<Fired | undefined> {
+  async make(firing: NewFiring, by?: ByHand): Promise<Fired | undefined> {
     const claimed = await this.#options.firings.addOwn(firing);
     return claimed && this.#make(claimed, by);
   }
@@ -81,12 +80,12 @@ export class Engine {
   async #turn(): Promise<void> {
     const { db, firings, places } = this.#options;
     await scheduleDue(db);
-    const most = places * CLAIMED_PER_PLACE - firings.active;
+    const most = places * CLAIMED_PER_PLACE - firings.claimed;
     if (most <= 0 || this.#isStopping) return;
     for (const claimed of await firings.claim(most, places * 2)) void this.#make(claimed);
   }
 
-  #make(claimed: Claimed, by?: Cause): Promise<Fired | undefined> {
+  #make(claimed: Claimed, by?: ByHand): Promise<Fired | undefined> {
     const made = inScope(claimed.accountId, undefined, async (scope) => {
       // Somebody waits for a run by hand: it is one of the account's own.
       if (claimed.kind !== "manual") await scope.take(this.#share);
@@ -113,6 +112,7 @@ export class Engine {
     const { db, firings, credits } = this.#options;
     await attachSeen(db, this.#options.search);
     await firings.releaseLost();
+    await firings.endPaused();
     for (const lost of await firings.interrupted()) {
       const { run } = (await credits.runs.find(lost.runId)) ?? {};
       const detail = "The service stopped during the run; nothing was charged.";

@@ -9,6 +9,7 @@ import type { KeyState } from "../../protocol/keyState";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import type { Cause } from "../../protocol/trigger";
 import type { Credits } from "../credits";
+import type { RunRequest } from "../credits/types";
 import type { AskedRun } from "../executor/askedRun";
 import type { Executor } from "../executor/client";
 import { messageOf, settleRan } from "../ran";
@@ -35,18 +36,25 @@ const LONGEST_PAUSE_MS = 30_000;
 /** A log may be in a block that the keyholder's endpoints do not have yet, or not any more. */
 const LOG_WAIT_MS = 10 * 60_000;
 
+/** A run by hand: its credential is not stored. */
+export interface ByHand {
+  readonly cause: Cause;
+  /** Of a usage key that asks for it: it pays within its own cap and limits, as for any run. */
+  readonly spender: Omit<RunRequest, "limitMs" | "runId"> | undefined;
+}
+
 /** The row was taken from this instance. */
 class Lost extends Error {
   override readonly name = "Lost";
 }
 
 /** @returns how it ended; undefined if another attempt will be made. */
-export async function fire(parts: FireParts, claimed: Claimed, by?: Cause): Promise<Fired | undefined> {
+export async function fire(parts: FireParts, claimed: Claimed, by?: ByHand): Promise<Fired | undefined> {
   const asked = parts.executor.askRun(await questionOf(parts, claimed, by), {
     requestId: claimed.id,
     account: claimed.accountId,
   });
-  const fired = await run(parts, claimed, asked).catch((error: unknown) => {
+  const fired = await run(parts, claimed, asked, by?.spender).catch((error: unknown) => {
     asked.abandon();
     return endOf(parts, claimed, asked, error);
   });
@@ -54,19 +62,19 @@ export async function fire(parts: FireParts, claimed: Claimed, by?: Cause): Prom
   return fired;
 }
 
-async function questionOf({ lastWrite }: FireParts, claimed: Claimed, by?: Cause) {
+async function questionOf({ lastWrite }: FireParts, claimed: Claimed, by?: ByHand) {
   const { accountId, sealed, cid, code } = claimed;
-  const cause = by ?? (claimed.cause as Cause);
+  const cause = by?.cause ?? (claimed.cause as Cause);
   const credential: TriggerCredential = { type: "trigger", accountId, sealed, cause };
   return { credential, ...(code === undefined ? { cid } : { code }), params: "{}", notBefore: await lastWrite() };
 }
 
-async function run(parts: FireParts, claimed: Claimed, asked: AskedRun): Promise<Fired> {
+async function run(parts: FireParts, claimed: Claimed, asked: AskedRun, spender: ByHand["spender"]): Promise<Fired> {
   const { credits } = parts;
   const key = await asked.permission;
   const runId = runIdOf(claimed);
   const { limitMs } = await credits.reservations.reserveRun({
-    ...spenderOf(key),
+    ...(spender ?? spenderOf(key)),
     limitMs: await parts.limitMs(),
     runId,
   });

@@ -35,6 +35,11 @@ const NO_FAILURE = new Set([
   "sandbox_crashed",
   "unattached",
 ]);
+/** Why a trigger is paused whose firings come faster than they can be made: those that wait are made still. */
+export const CROWDED = "More firings wait than the service keeps for one trigger.";
+/** Of a firing's trigger: one that was paused or deleted makes nothing that has not begun. */
+const acts = sql<boolean>`exists (select from triggers where triggers.id = trigger_firings.trigger_id
+  and (triggers.state = 'active' or (triggers.state = 'paused' and triggers.reason = ${CROWDED})))`;
 /** A claim whose outcome was lost on the way back is noticed after this time. */
 const LOST_AFTER_SECONDS = 10;
 
@@ -55,6 +60,8 @@ interface ClaimedRow {
 export class Firings {
   /** Claims of this process that have not ended. */
   readonly #active = new Set<string>();
+  /** Those of them that somebody waits for: whoever calls them may be many, and others' are claimed all the same. */
+  readonly #own = new Set<string>();
   /** The account that was served last. */
   #served = "";
   readonly #options: FiringsOptions;
@@ -67,8 +74,9 @@ export class Firings {
     return this.#options.now?.() ?? sql<Date>`now()`;
   }
 
-  get active(): number {
-    return this.#active.size;
+  /** Claimed from those that waited, and not ended. */
+  get claimed(): number {
+    return this.#active.size - this.#own.size;
   }
 
   /**
@@ -85,7 +93,7 @@ export class Firings {
         from waiting cross join lateral (
           select id, row_number() over (order by due_at, id) as turn from (
             select id, due_at from trigger_firings where state = 'waiting' and account_id = waiting.account_id
-              and not_before <= ${this.#now} order by due_at, id limit ${mostEach}
+              and not_before <= ${this.#now} and ${acts} order by due_at, id limit ${mostEach}
           ) first
         ) mine order by place limit ${most}
       ), locked as materialized (
@@ -112,6 +120,7 @@ export class Firings {
    */
   async addOwn({ id, triggerId, accountId, causeKey, cause, kind, dueAt }: NewFiring): Promise<Claimed | undefined> {
     this.#active.add(id);
+    this.#own.add(id);
     const { rows } = await sql<ClaimedRow>`
       with made as (
         insert into trigger_firings (id, trigger_id, account_id, cause_key, cause, kind, state, due_at, not_before,
@@ -122,16 +131,17 @@ export class Firings {
       )
       select made.id, made.trigger_id, made.account_id, key_id, made.kind, cause, due_at, attempt, sealed, cid, code
       from made join triggers on triggers.id = made.trigger_id`.execute(this.#options.db);
-    if (rows[0] === undefined) this.#active.delete(id);
+    if (rows[0] === undefined) this.lose({ id });
     return rows[0] && claimedOf(rows[0]);
   }
 
   /** It could not be ended: its row is looked at again. */
-  lose({ id }: Claimed): void {
+  lose({ id }: Pick<Claimed, "id">): void {
     this.#active.delete(id);
+    this.#own.delete(id);
   }
 
-  /** Call before any code may run. False if the firing is no longer this instance's. */
+  /** Call before any code may run. False if the firing is no longer this instance's, or its trigger was paused. */
   async begin({ id, attempt }: Claimed): Promise<boolean> {
     const { numUpdatedRows } = await this.#options.db
       .updateTable("trigger_firings")
@@ -140,6 +150,7 @@ export class Firings {
       .where("attempt", "=", attempt)
       .where("state", "=", "running")
       .where("instance_id", "=", this.#options.instanceId)
+      .where(sql<boolean>`(kind = 'manual' or ${acts})`)
       .executeTakeFirst();
     return numUpdatedRows > 0n;
   }
@@ -149,20 +160,23 @@ export class Firings {
     await sql`update trigger_firings set state = 'waiting', instance_id = null, began = false,
         not_before = ${this.#now} + ${afterMs}::float8 * interval '1 millisecond'
       where id = ${id} and attempt = ${attempt} and state = 'running'`.execute(this.#options.db);
-    this.#active.delete(id);
+    this.lose({ id });
   }
 
-  /** The end of a firing, and what it means for its trigger: failures in a row pause it. */
+  /**
+   * The end of a firing, and what it means for its trigger: failures in a row pause it. Not those of runs by hand,
+   * which any key of the account may ask for.
+   */
   async end(claimed: Claimed, fired: Fired): Promise<void> {
-    const { triggerId: id, accountId } = claimed;
+    const { triggerId: id, accountId, kind } = claimed;
     const { outcome } = fired;
-    if (NO_FAILURE.has(outcome)) await this.#endWell(claimed, fired);
+    if (NO_FAILURE.has(outcome) || kind === "manual") await this.#endWell(claimed, fired);
     else
       await this.#options.db.transaction().execute(async (trx) => {
         const { rows } = await sql`${this.#ended(claimed, fired)} returning id`.execute(trx);
         if (rows.length > 0) await this.#countFailure(trx, { id, accountId, outcome });
       });
-    this.#active.delete(claimed.id);
+    this.lose(claimed);
   }
 
   /** One statement: most firings end so. */
@@ -205,6 +219,12 @@ export class Firings {
   async releaseLost(): Promise<void> {
     await sql`update trigger_firings set state = 'waiting', instance_id = null
       where state = 'running' and not began and kind <> 'manual' and ${this.#isLost()}`.execute(this.#options.db);
+  }
+
+  /** Firings of triggers that were paused meanwhile. */
+  async endPaused(): Promise<void> {
+    await sql`update trigger_firings set state = 'ended', outcome = 'paused', cause = null, ended_at = now()
+      where state = 'waiting' and not ${acts}`.execute(this.#options.db);
   }
 
   /** Those of which code may have run: they are not made again. */

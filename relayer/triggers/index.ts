@@ -10,6 +10,7 @@ import type { Db } from "../store/database";
 import type { TriggerBook } from "./book";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
 import type { Engine } from "./engine";
+import type { ByHand } from "./fire";
 import type { Fired, TriggerView } from "./types";
 
 export interface TriggersParts {
@@ -82,36 +83,38 @@ export class Triggers {
    */
   async run(
     trigger: Sealed,
-    credential: Credential,
+    { credential, spender }: { readonly credential: Credential; readonly spender: ByHand["spender"] },
     actId: string | undefined,
   ): Promise<{ id: string; fired: Fired | undefined }> {
     if (trigger.state === "unattached") requireActive(trigger);
     const id = actId === undefined ? newFiringId() : createHash("sha256").update(actId).digest("hex").slice(0, 32);
     const cause: Cause = { type: "manual", id, by: credential };
     const firing = { ...this.#firing(trigger, causeKeyOf(cause)), id, cause: undefined, kind: "manual" };
-    return { id, fired: await this.#parts.engine.make(firing, cause) };
+    return { id, fired: await this.#parts.engine.make(firing, { cause, spender }) };
   }
 
   #firing({ id: triggerId, accountId }: TriggerView, causeKey: string): Omit<NewFiring, "cause" | "kind"> {
     return { id: newFiringId(), triggerId, accountId, causeKey, dueAt: new Date() };
   }
 
-  async #earlier({ triggerId, causeKey }: NewFiring): Promise<HookAnswer> {
+  async #earlier({ id, triggerId, causeKey }: NewFiring): Promise<HookAnswer> {
     const row = await this.#parts.db
       .selectFrom("trigger_firings")
       .select("id")
       .where("trigger_id", "=", triggerId)
       .where("cause_key", "=", causeKey)
       .executeTakeFirst();
-    return { firingId: row?.id ?? "", isRepeated: true };
+    // One whose caller waits may also be made later: then this request is the first with its cause.
+    return { firingId: row?.id ?? "", isRepeated: row?.id !== id };
   }
 
   /** Each hook has a rate of its own, and an account's firings that wait are bounded. */
   async #requireRoom({ id, accountId }: TriggerView): Promise<void> {
+    const own = sql`select count(*)::int4 from trigger_firings where account_id = ${accountId}`;
     const { rows } = await sql<{ recent: number; waiting: number }>`
       select (select count(*)::int4 from trigger_firings where trigger_id = ${id}
           and due_at > now() - interval '1 minute' and kind = 'hook') as recent,
-        (select count(*)::int4 from trigger_firings where account_id = ${accountId} and state = 'waiting') as waiting
+        (${own} and state = 'waiting') + (${own} and state = 'running') as waiting
       `.execute(this.#parts.db);
     const { recent = 0, waiting = 0 } = rows[0] ?? {};
     if (recent >= TRIGGER_LIMITS.hooksPerMinute)

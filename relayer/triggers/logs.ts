@@ -11,12 +11,12 @@ import type { Block, Header } from "../chain/events/blockReader";
 import type { ChainLog } from "../chain/events/eventRows";
 import type { LogSource } from "../chain/events/logSource";
 import type { Db, Trx } from "../store/database";
-import type { OnPaused } from "./firings";
+import { CROWDED, type OnPaused } from "./firings";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
 
 interface Watcher {
   readonly id: string;
-  readonly account_id: string;
+  readonly account_id: AccountId;
   readonly settings: { readonly event: EventSettings };
   readonly from_block: number;
 }
@@ -26,6 +26,14 @@ interface Position {
   readonly recent: readonly Block[];
 }
 
+/** What the logs of a block are to make. */
+interface Found {
+  readonly firings: NewFiring[];
+  /** Triggers whose logs are more than is kept of their account: some of theirs are missing. */
+  readonly crowded: string[];
+}
+
+const NOTHING: Found = { firings: [], crowded: [] };
 const ACCOUNTS_CHAIN = 0;
 const BLOCKS_AT_ONCE = 32;
 const KEPT_BLOCKS = 256;
@@ -130,13 +138,14 @@ class ChainSearch {
     const block = at.next <= last ? await this.#logs.block(at.next) : undefined;
     const isReplaced =
       block === undefined ? await this.#isReplaced(newest) : newest !== undefined && block.parentHash !== newest.hash;
-    if (isReplaced) return this.#move(confirmations, at, { next: at.next - 1, recent: at.recent.slice(0, -1) }, []);
+    if (isReplaced)
+      return this.#move(confirmations, at, { next: at.next - 1, recent: at.recent.slice(0, -1) }, NOTHING);
     if (block === undefined) return undefined;
-    const firings = await this.#firingsIn(block, watchers);
-    if (firings === undefined) return undefined;
+    const found = await this.#foundIn(block, watchers);
+    if (found === undefined) return undefined;
     const { number, hash } = block;
     const recent = [...at.recent, { number, hash }].slice(-KEPT_BLOCKS);
-    return this.#move(confirmations, at, { next: at.next + 1, recent }, firings);
+    return this.#move(confirmations, at, { next: at.next + 1, recent }, found);
   }
 
   /** The last block searched is no longer the chain's. */
@@ -145,15 +154,23 @@ class ChainSearch {
     return now !== undefined && now.hash !== newest?.hash;
   }
 
-  async #firingsIn(block: Header, watchers: readonly Watcher[]): Promise<readonly NewFiring[] | undefined> {
-    const found: NewFiring[] = [];
+  /** Bounded for each account: a thousand triggers that watch a thousand logs are no million firings. */
+  async #foundIn(block: Header, watchers: readonly Watcher[]): Promise<Found | undefined> {
+    const found: Found = { firings: [], crowded: [] };
+    const room = new Map<AccountId, number>();
     const watching = watchers.filter(({ from_block }) => from_block <= block.number);
     const addresses = new Set(watching.map(addressOf));
     for (const address of addresses) {
       const logs = await this.#logs.logsOf(block, address);
       if (logs === undefined) return undefined;
       const those = logs.length === 0 ? [] : watching.filter((watcher) => addressOf(watcher) === address);
-      found.push(...those.flatMap((watcher) => firingsOf(watcher, block, logs, new Date())));
+      for (const watcher of those) {
+        const firings = firingsOf(watcher, block, logs, new Date());
+        const left = room.get(watcher.account_id) ?? TRIGGER_LIMITS.waitingPerAccount;
+        room.set(watcher.account_id, Math.max(0, left - firings.length));
+        found.firings.push(...firings.slice(0, left));
+        if (firings.length > left) found.crowded.push(watcher.id);
+      }
     }
     return found;
   }
@@ -162,7 +179,7 @@ class ChainSearch {
     confirmations: number,
     from: Position,
     to: Position,
-    firings: readonly NewFiring[],
+    { firings, crowded }: Found,
   ): Promise<Position | undefined> {
     const isMoved = await this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql`
@@ -173,7 +190,7 @@ class ChainSearch {
         returning confirmations`.execute(trx);
       if (rows.length > 0 && firings.length > 0) {
         await storeFirings(trx, firings);
-        await this.#pauseCrowded(trx, firings);
+        await this.#pauseCrowded(trx, firings, crowded);
       }
       return rows.length > 0;
     });
@@ -181,16 +198,17 @@ class ChainSearch {
   }
 
   /** A contract that logs more than its trigger's runs can follow would fill the store. */
-  async #pauseCrowded(trx: Trx, firings: readonly NewFiring[]): Promise<void> {
-    const ids = JSON.stringify([...new Set(firings.map(({ triggerId }) => triggerId))]);
-    const reason = "More firings wait than the service keeps for one trigger.";
+  async #pauseCrowded(trx: Trx, firings: readonly NewFiring[], crowded: readonly string[]): Promise<void> {
+    const ids = JSON.stringify([...new Set([...crowded, ...firings.map(({ triggerId }) => triggerId)])]);
+    const waiting = sql`select count(*) from trigger_firings where state = 'waiting'`;
     const { rows } = await sql<{ id: string; accountId: AccountId }>`
-      update triggers set state = 'paused', reason = ${reason}
+      update triggers set state = 'paused', reason = ${CROWDED}
       where state = 'active' and id = any(array(select jsonb_array_elements_text(${ids}::jsonb)))
-        and (select count(*) from trigger_firings where trigger_id = triggers.id and state = 'waiting')
-          > ${TRIGGER_LIMITS.waitingPerAccount}
+        and (id = any(array(select jsonb_array_elements_text(${JSON.stringify(crowded)}::jsonb)))
+          or (${waiting} and trigger_id = triggers.id) > ${TRIGGER_LIMITS.waitingPerAccount}
+          or (${waiting} and account_id = triggers.account_id) > ${TRIGGER_LIMITS.waitingOfLogs})
       returning id, account_id as "accountId"`.execute(trx);
-    for (const paused of rows) await this.#onPaused(trx, { ...paused, reason });
+    for (const paused of rows) await this.#onPaused(trx, { ...paused, reason: CROWDED });
   }
 
   async #position(confirmations: number): Promise<Position | undefined> {

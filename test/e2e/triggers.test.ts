@@ -2,12 +2,13 @@
 import { createHash, createHmac } from "node:crypto";
 import { expect } from "chai";
 import { Wallet } from "ethers";
-import { createChainSecuredClient } from "../../client";
+import { createChainSecuredClient, createClient, type Answer } from "../../client";
+import { triggerSteps } from "../../client/project/triggers";
 import { verifyReceipt, verifyTriggerStatement } from "../../client/verify";
 import { actionHashOf } from "../../protocol/ids";
 import { cidOfCode } from "../../protocol/cid";
 import { deployEmitter } from "../support/emitter";
-import { codeOf, members, newApiAccount, send, type Api, type HttpAnswer } from "../support/http";
+import { NO_PERMISSIONS, codeOf, members, newApiAccount, send, type Api, type HttpAnswer } from "../support/http";
 import { startReceiver } from "../support/webhookReceiver";
 import { useApiAccount, useProvider, useStack } from "../support/stack";
 import { eventually } from "../support/chainBed";
@@ -106,6 +107,52 @@ describe("triggers", function () {
     expect(fired["response"]).to.deep.include({ fixed: 1 });
     const [run] = (await api().get(`/list_runs?api_key_hash=${String(made["api_key_hash"])}`)).body as Firing[];
     expect(run).to.include({ trigger_id: made["id"], request_id: fired["id"], outcome: "succeeded" });
+  });
+
+  it("is not paused by a key that may not run it, and runs within the cap of one that may", async () => {
+    const made = await make({ schedule: HOURLY });
+    const run = async (fields: object): Promise<() => Promise<HttpAnswer>> => {
+      const key = await api().must("/add_usage_api_key", { ...NO_PERMISSIONS, ...fields });
+      const by = api().with(String(key["usage_api_key"]));
+      return () => by.post(`/triggers/${String(made["id"])}/run`, {});
+    };
+    const refused = await run({});
+    for (let count = 0; count < 5; count += 1) expect(codeOf(await refused())).to.equal("not_authorized");
+    const state = members(await api().get(`/triggers/${String(made["id"])}`));
+    expect(state).to.include({ state: "active", failures: 0 });
+    const allowed = await run({ execute_in_groups: ["0"], balance: 1 });
+    expect(members(await allowed())).to.include({ outcome: "succeeded", cost_cents: 1 });
+    expect(members(await allowed())).to.include({ outcome: "key_cap_spent" });
+  });
+
+  it("is made by a project with the code it runs, once, also after a deployment that broke off", async () => {
+    const client = createClient({ baseUrl: stack().baseUrl, apiKey: account().key });
+    const code = `async function main() { return ${Date.now()}; }`;
+    const cid = await cidOfCode(code);
+    await api().must("/add_group", {
+      ...{ group_name: "project", group_description: "", cid_hashes_permitted: [actionHashOf(cid)] },
+    });
+    const call = (name: string, input: unknown): Promise<unknown> =>
+      (client as unknown as Record<string, (input: unknown) => Promise<unknown>>)[name]?.(input) as Promise<unknown>;
+    const built = [{ action: "report", file: "", code, cid, bytes: code.length }];
+    const present = async (): Promise<Answer<"listTriggers">> =>
+      (await client.listTriggers({ page_size: 1_000 })).items.filter(({ name }) => name === "of the project");
+    const deploy = async (cron: string): Promise<number> => {
+      const schedule = { cron, time_zone: "UTC", missed: "skip" as const };
+      const triggers = { "of the project": { action: "report", params: {}, schedule, execute: [] } };
+      const steps = triggerSteps(call, { config: { triggers } } as never, built, await present());
+      for (const { run } of steps) await run({ pkps: new Map(), groups: new Map(), secrets: {} });
+      return steps.length;
+    };
+    expect(await deploy("0 0 1 1 *")).to.equal(1);
+    expect(await deploy("0 0 1 1 *")).to.equal(0);
+    const [first] = await present();
+    expect(await client.runTrigger({ id: String(first?.id) })).to.include({ outcome: "succeeded" });
+    await make({ name: "of the project", schedule: HOURLY });
+    expect(await deploy("0 0 1 1 *"), "of an earlier one, which broke off").to.equal(1);
+    expect((await present()).map(({ id }) => id)).to.deep.equal([first?.id]);
+    expect(await deploy("0 0 2 1 *")).to.equal(2);
+    expect((await present()).map(({ schedule }) => schedule?.cron)).to.deep.equal(["0 0 2 1 *"]);
   });
 
   it("fires by a hook: once for each message, with verified bodies only", async () => {

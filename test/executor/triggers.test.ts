@@ -6,6 +6,7 @@ import { verifyReceipt } from "../../client/verify";
 import { cidOfCode } from "../../protocol/cid";
 import type { ExecutorAnswer, ExecutorRequest, TriggerCredential } from "../../protocol/executor";
 import type { Cause, Settings } from "../../protocol/trigger";
+import { EventLogs } from "../../executor/chain/eventLogs";
 import { deployEmitter } from "../support/emitter";
 import { TestAccount, TestChain, TestExecutor, registerPayers, type Outcome } from "../support/executor";
 
@@ -115,6 +116,15 @@ describe("triggers in the keyholder", function () {
     expect(again.triggerId).to.equal(one.triggerId);
   });
 
+  it("makes a hook's secret that nobody can compute from the request", async () => {
+    const attempt = "5b".repeat(32);
+    const settings = { hook: { verification: "hmac", respond: false } } as const;
+    const [one, again] = [await mint(settings, { attempt }), await mint(settings, { attempt })];
+    expect(again.hookSecret).to.equal(one.hookSecret);
+    const elsewhere = await mint(settings, { attempt, accountId: stranger.id });
+    expect(elsewhere.hookSecret, "of the keyholder's root and the account too").not.to.equal(one.hookSecret);
+  });
+
   it("fires only for due times, not before and not long after, and once for each", async () => {
     const minted = await attached(EVERY_MINUTE);
     const now = thisMinute();
@@ -173,6 +183,8 @@ describe("triggers in the keyholder", function () {
       expect(await codeOf(fire(other, cause))).to.equal("trigger_not_due");
       expect((await accept(minted, {}, "[1]")).refusal?.code).to.equal("invalid_body");
       expect((await accept(minted, {}, "nothing")).refusal?.code).to.equal("malformed_json");
+      const deep = `{"a":${"[".repeat(15_000)}${"]".repeat(15_000)}}`;
+      expect((await accept(minted, {}, deep)).refusal?.code).to.equal("invalid_body");
     });
 
     it("checks an HMAC of the body, with a secret that is returned only if it made it", async () => {
@@ -221,6 +233,17 @@ describe("triggers in the keyholder", function () {
         "already_ran",
       );
     });
+  });
+
+  it("does not take endpoints that do not answer for a log that is not there", async () => {
+    const options = { chainId: 1n, rpcUrls: ["http://127.0.0.1:1"], others: new Map(), quorum: 1, timeoutMs: 2_000 };
+    const logs = new EventLogs(options);
+    const hash = `0x${"1".repeat(64)}`;
+    const filter = { address: `0x${"1".repeat(40)}`, topics: [], confirmations: 1 };
+    const place = { blockNumber: 1, blockHash: hash, transactionHash: hash, place: 0 };
+    const failure = await logs.logAt(1, filter, place).catch((error: unknown) => error);
+    expect(failure).to.include({ code: "chain_unavailable", retryable: true });
+    await logs.close();
   });
 
   it("fires for logs that the chain has at the depth it asks for, and invents none", async () => {

@@ -14,7 +14,7 @@ describe("on a real PostgreSQL", () => {
   });
   after(() => postgres.stop());
 
-  for (const suite of ["store", "credits"]) {
+  for (const suite of ["store", "credits", "triggers"]) {
     it(`the tests of ${suite} pass`, async function () {
       this.timeout(300_000);
       const databaseUrl = await postgres.database(`suite_${suite}`);

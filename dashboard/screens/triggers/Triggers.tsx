@@ -179,7 +179,17 @@ function Pause({ trigger: { id, state } }: { readonly trigger: Trigger }): React
 
 function Delete({ trigger, onClose }: { readonly trigger: Trigger; readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
+  const session = useSession();
   const again = useAgain();
+  const submit = async (): Promise<boolean> => {
+    const isAttached = session.kind === "key" || trigger.state !== "unattached";
+    const state = isAttached ? (await perform(deleteTrigger(trigger))).state : "done";
+    if (state !== "done") return state !== "cancelled";
+    // The wallet has revoked the key, or there is none: the service then forgets the trigger.
+    if (session.kind === "wallet") await session.owner.deleteTrigger(trigger);
+    await again();
+    return true;
+  };
   return (
     <FormDialog
       open
@@ -187,11 +197,7 @@ function Delete({ trigger, onClose }: { readonly trigger: Trigger; readonly onCl
       onClose={onClose}
       title={`Delete the trigger ${quoted(trigger.name, short(trigger.id))}?`}
       submit="Delete trigger"
-      onSubmit={async () => {
-        const outcome = await perform(deleteTrigger(trigger));
-        if (outcome.state === "done") await again();
-        return outcome.state !== "cancelled";
-      }}
+      onSubmit={submit}
     >
       <p>Its key is revoked at once and permanently. To stop it for a while only, pause it.</p>
     </FormDialog>

@@ -142,6 +142,10 @@ describe("the command line", function () {
     expect((await cli.ok("--json account show")).json()).to.include({ owner: wallet.address, managed: false });
     expect((await cli.ok("pkp list")).out).to.include(pkp.wallet_address);
     expect((await cli.run("group delete 7")).err).to.include("unknown_group");
+    writeFileSync(join(cli.cwd, "hook.js"), "async function main() { return 1; }");
+    const trigger = (await cli.ok(`--json triggers create called --code @hook.js --hook {}`)).json<{ id: string }>();
+    await cli.ok(`triggers delete ${trigger.id}`);
+    expect((await cli.ok("--json triggers list")).json()).to.deep.include({ total: 0 });
   });
 
   it("appends calls to a Transaction Builder file, and refuses another Safe's file", async () => {

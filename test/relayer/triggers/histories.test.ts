@@ -30,6 +30,7 @@ import { Firings } from "../../../relayer/triggers/firings";
 import { SEED, count } from "../../support/counts";
 import { fund } from "../../support/credits";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
+import { testDatabaseUrl } from "../../support/store";
 import { openTestStore } from "../../support/testStore";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
@@ -88,7 +89,7 @@ describe("histories of triggers", function () {
   let store: Store;
   let pool: PostgresPool;
   before(async () => {
-    store = await openTestStore({ around: (inner) => (pool = inner) });
+    store = await openTestStore({ databaseUrl: testDatabaseUrl, around: (inner) => (pool = inner) });
   });
   after(() => store?.close());
 

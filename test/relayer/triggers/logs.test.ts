@@ -17,6 +17,7 @@ import { TRIGGER_LIMITS } from "../../../protocol/limits";
 import { TriggerBook } from "../../../relayer/triggers/book";
 import { LogSearch } from "../../../relayer/triggers/logs";
 import { SEED, count } from "../../support/counts";
+import { testDatabaseUrl } from "../../support/store";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
 
 const hash = (): string => `0x${randomBytes(32).toString("hex")}`;
@@ -139,7 +140,7 @@ describe("histories of event triggers", function () {
   let store: Store;
   let pool: PostgresPool;
   before(async () => {
-    store = await openStore({ around: (inner) => (pool = inner) });
+    store = await openStore({ databaseUrl: testDatabaseUrl, around: (inner) => (pool = inner) });
   });
   after(() => store?.close());
 
@@ -216,6 +217,23 @@ describe("histories of event triggers", function () {
         expect(fired, "a log was forgotten").to.include.members(causesIn(this.chain, watch));
         for (const cause of fired) expect(watch.allowed.has(cause), "fired before its confirmations").to.equal(true);
       }
+      this.#requireBlocks(rows);
+    }
+
+    /** The keyholder finds a log only in the block that has it now. */
+    #requireBlocks(rows: readonly { readonly cause: unknown; readonly cause_key: string }[]): void {
+      const mined = this.chain.blocks.flatMap(({ hash: block, transactions }) =>
+        transactions.map((transaction) => [transaction.hash, block] as const),
+      );
+      const blockOf = new Map(mined);
+      for (const { cause, cause_key } of rows) {
+        const { transactionHash, blockHash } = cause as {
+          readonly transactionHash: string;
+          readonly blockHash: string;
+        };
+        const now = blockOf.get(transactionHash);
+        if (now !== undefined) expect(blockHash, `${cause_key} waits for a block that is gone`).to.equal(now);
+      }
     }
 
     async stop(): Promise<void> {
@@ -256,6 +274,42 @@ describe("histories of event triggers", function () {
     const { state, reason } = await new TriggerBook(store.db).one(String(watch?.id));
     expect(state).to.equal("paused");
     expect(reason).to.contain("More firings wait");
+    await world.stop();
+  });
+
+  it("store no more firings of one account than are kept, however many triggers watch a busy contract", async () => {
+    const world = new World();
+    for (let count = 0; count < 12; count += 1) await world.watch(0, 0, 1);
+    const most = TRIGGER_LIMITS.waitingPerAccount;
+    const logs = Array.from({ length: most / 4 }, () => [0, 0] as const);
+    const ids = world.watches.map(({ id }) => id);
+    const waiting = async (): Promise<number> =>
+      (await store.db.selectFrom("trigger_firings").select("id").where("trigger_id", "in", ids).execute()).length;
+    await world.take({ do: "mine", logs });
+    await world.turn(0);
+    expect(await waiting()).to.equal(most);
+    expect(world.paused, "of the others logs are missing").to.have.length(8);
+    for (let block = 0; block < 8; block += 1) {
+      await world.take({ do: "mine", logs });
+      await world.turn(0);
+    }
+    expect(await waiting()).to.be.at.most(5 * most);
+    await world.stop();
+  });
+
+  it("look again for a log that was given up, once it is in another block", async () => {
+    const world = new World();
+    await world.watch(0, 0, 1);
+    await world.take({ do: "mine", logs: [[0, 0]] });
+    await world.turn(0);
+    const outcome = "log_not_found";
+    const id = String(world.watches[0]?.id);
+    const ended = { state: "ended" as const, cause: null, outcome };
+    await store.db.updateTable("trigger_firings").set(ended).where("trigger_id", "=", id).execute();
+    await world.take({ do: "reorg", depth: 1, keep: true });
+    await world.check();
+    const row = store.db.selectFrom("trigger_firings").select(["state", "outcome"]).where("trigger_id", "=", id);
+    expect(await row.execute()).to.deep.equal([{ state: "waiting", outcome: null }]);
     await world.stop();
   });
 

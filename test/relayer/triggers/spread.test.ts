@@ -7,9 +7,11 @@ import { silent } from "../../support/sandbox";
 import { unavailable } from "../../../relayer/executor/errors";
 import type { AskedRun } from "../../../relayer/executor/askedRun";
 import { openStore, type Store } from "../../../relayer/store";
+import { KeywrightError } from "../../../protocol/errors";
+import { TriggerBook } from "../../../relayer/triggers/book";
 import { scheduleDue } from "../../../relayer/triggers/due";
 import { Engine } from "../../../relayer/triggers/engine";
-import { Firings } from "../../../relayer/triggers/firings";
+import { CROWDED, Firings } from "../../../relayer/triggers/firings";
 import type { Claimed } from "../../../relayer/triggers/types";
 
 const SMALL_ACCOUNTS = 99;
@@ -66,6 +68,77 @@ describe("a minute with ten thousand due triggers", function () {
     expect(Math.min(...served.values())).to.be.at.least(6);
   });
 
+  it("ends what waits when a trigger is paused, but not what a crowded one has gathered", async () => {
+    await add([[nameOf(1), 4]]);
+    const firings = firingsOf();
+    await scheduleDue(store.db);
+    const set = (id: unknown, reason: string | null): Promise<unknown> =>
+      sql`update triggers set state = 'paused', reason = ${reason} where id = ${id}`.execute(store.db);
+    const [mine] = await firings.claim(1, 1);
+    const taken = mine?.triggerId;
+    const others = [1, 2, 3, 4].map((n) => `${nameOf(1)}${n}`).filter((id) => id !== taken);
+    const [waits, crowded] = others;
+    await new TriggerBook(store.db).pause(String(taken));
+    expect(await firings.begin(mine as Claimed), "begins after the pause").to.equal(false);
+    await firings.retry(mine as Claimed, 0);
+    await set(waits, "5 firings in a row failed, the last one with threw.");
+    await set(crowded, CROWDED);
+    const claimed = await firings.claim(10, 10);
+    expect(claimed.map(({ triggerId }) => triggerId)).to.have.members(others.slice(1));
+    for (const one of claimed) expect(await firings.begin(one)).to.equal(true);
+    await firings.endPaused();
+    const rows = await store.db
+      .selectFrom("trigger_firings")
+      .select(["trigger_id", "outcome"])
+      .where("state", "=", "ended")
+      .execute();
+    expect(rows).to.have.deep.members([
+      { trigger_id: taken, outcome: "paused" },
+      { trigger_id: waits, outcome: "paused" },
+    ]);
+  });
+
+  it("serves other accounts while one's hooks are called by many who wait for the answers", async () => {
+    await add([
+      [nameOf(1), 1],
+      [nameOf(2), 1],
+    ]);
+    await scheduleDue(store.db);
+    await sql`update trigger_firings set state = 'ended' where account_id = ${nameOf(1)}`.execute(store.db);
+    let isOpen = false;
+    const asked = new Set<string>();
+    const askRun = (_: unknown, { account }: { readonly account: string }): AskedRun => {
+      asked.add(account);
+      const permission = (async () => {
+        while (!isOpen) await sleep(5);
+        throw new KeywrightError("unknown_key", "closed");
+      })();
+      permission.catch(() => undefined);
+      const none = { abandon: () => undefined, leave: () => undefined };
+      return { permission, ...none, mayHaveRun: false, start: () => Promise.reject(new Error("no")) };
+    };
+    const engine = new Engine({
+      ...{ db: store.db, firings: firingsOf(), credits: {} as never, executor: { askRun } as never, log: silent },
+      ...{ search: { turn: async () => undefined } as never, leases: { claim: async () => false }, places: 3 },
+      ...{ lastWrite: async () => 0, limitMs: async () => 1_000, nowMs: () => Date.now(), turnMs: 5 },
+      ...{ onRan: () => undefined, onBegun: () => undefined },
+    });
+    const known = { triggerId: `${nameOf(1)}1`, accountId: nameOf(1), kind: "hook", dueAt: new Date() };
+    const calls = Array.from({ length: 20 }, (_, i) =>
+      engine.make({ ...known, id: randomBytes(16).toString("hex"), causeKey: `hook:${i}`, cause: {} }),
+    );
+    while (!asked.has(nameOf(1))) await sleep(5);
+    engine.start();
+    try {
+      for (let waited = 0; !asked.has(nameOf(2)) && waited < 1_000; waited += 1) await sleep(5);
+      expect([...asked]).to.deep.equal([nameOf(1), nameOf(2)]);
+    } finally {
+      isOpen = true;
+      await Promise.all(calls);
+      await engine.stop();
+    }
+  });
+
   it("takes no more places than its own, and makes a run by hand at once", async () => {
     await add([
       [nameOf(1), 40],
@@ -101,7 +174,10 @@ describe("a minute with ten thousand due triggers", function () {
       const id = randomBytes(16).toString("hex");
       const cause = { type: "manual", id, by: { type: "key", key: "" } } as const;
       const known = { id, triggerId: `${nameOf(1)}1`, accountId: nameOf(1), causeKey: `run:${id}` };
-      const byHand = engine.make({ ...known, cause: undefined, kind: "manual", dueAt: new Date() }, cause);
+      const byHand = engine.make(
+        { ...known, cause: undefined, kind: "manual", dueAt: new Date() },
+        { cause, spender: undefined },
+      );
       while (!asked.includes("manual")) await sleep(5);
       expect(begun.now).to.be.at.most(4);
       isOpen = true;

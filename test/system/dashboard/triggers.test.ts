@@ -7,7 +7,10 @@ import { cidOfCode } from "../../../protocol/cid";
 import { useBrowser } from "../../support/browser";
 import { Dashboard, type Screen } from "../../support/dashboard";
 import { newApiAccount, NO_PERMISSIONS, send, type ApiAccount } from "../../support/http";
-import { useStack } from "../../support/stack";
+import { createChainSecuredClient } from "../../../client";
+import { BrowserWallet } from "../../support/browserWallet";
+import { fundedWallet } from "../../support/chain";
+import { useProvider, useStack } from "../../support/stack";
 
 const CODE = `async function main({ fails }) { if (fails) throw new Error("no"); return 1; }`;
 /** Where the screens are kept to be looked at, if that is wanted. */
@@ -17,6 +20,7 @@ describe("the dashboard's triggers", function () {
   this.timeout(90_000);
   const stack = useStack();
   const browser = useBrowser();
+  const provider = useProvider();
   let dashboard: Dashboard;
   let account: ApiAccount;
   let cid: string;
@@ -163,6 +167,29 @@ describe("the dashboard's triggers", function () {
       await picture(`overview-${name}`);
     }
     dashboard.expectCalm();
+  });
+
+  it("deletes those of a wallet's account with their keys, also one that was never attached", async () => {
+    const signer = await fundedWallet(provider(), "10");
+    const owner = await createChainSecuredClient({ baseUrl: stack().baseUrl, signer });
+    await owner.createAccount({ account_name: "w", account_description: "" });
+    await owner.createTrigger({ name: "Kept", code: CODE, hook: { verification: "none" } });
+    await owner.prepareTrigger({ name: "Left", code: CODE, hook: { verification: "none" } });
+    const wallet = new BrowserWallet("Test Wallet", signer, 31_337n);
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
+    await dashboard.press("Connect wallet");
+    await dashboard.signedIn();
+    await go("Triggers");
+    await dashboard.choose(dashboard.row(/Left/), "Delete");
+    await dashboard.confirm("Delete trigger");
+    await dashboard.row(/Left/).waitFor({ state: "detached" });
+    await dashboard.choose(dashboard.row(/Kept/), "Delete");
+    await dashboard.confirm("Delete trigger");
+    await dashboard.reviewed("removeUsageApiKey");
+    await dashboard.confirm("Sign and send");
+    await dashboard.says("No triggers yet");
+    expect(wallet.asked.filter((method) => method === "eth_sendTransaction")).to.have.length(1);
+    expect((await owner.listTriggers()).total).to.equal(0);
   });
 
   it("lets a usage key look and run, but neither make nor pause one", async () => {
