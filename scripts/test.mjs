@@ -1,6 +1,6 @@
 // `npm test` and `npm run test:deep`: every test that needs only the packages; `npm run test:system`: those with a
-// browser, PostgreSQL and images. Runs one suite more at once than there are cores, since tests often wait; prints their
-// output suite by suite.
+// browser, PostgreSQL and images. Runs one suite more at once than there are cores, since tests often wait; prints
+// their output suite by suite.
 // The deep run (also of the system tests, by `-- --system`) uses the large counts, one suite at a time, and writes its
 // figures to bench/deep.json; without `--system` it also proves what it can of the contract's libraries
 // (scripts/proofs.ts) and tests the contract's tests with a sample of mutants (scripts/mutation.ts). Suites named after

@@ -41,7 +41,10 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // An amount that its limit of 128 bits bounds, and an address without its prefix.
   "contracts/Budgets.sol": ["_used[counter] = uint128(used)"],
   "protocol/http/fields.ts": ["parseAddress(`0x${value.slice(-40)}`)"],
-  "executor/triggers/triggers.ts": ['.toString("hex").slice(0, 32)', "digest.subarray(0, PATH_RANDOM_BYTES)"],
+  "executor/triggers/triggers.ts": [
+    '.update("id").digest("hex").slice(0, 32)',
+    "digest.subarray(0, PATH_RANDOM_BYTES)",
+  ],
   "executor/triggers/hooks.ts": ['createHash("sha256").update(id).digest("hex").slice(0, 32)'],
   "relayer/triggers/index.ts": ['createHash("sha256").update(actId).digest("hex").slice(0, 32)'],
   "relayer/webhooks/registry.ts": ["pg_advisory_xact_lock(hashtext(${`webhooks ${accountId}`}))"],

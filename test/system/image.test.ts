@@ -303,7 +303,7 @@ describe("the images", function () {
       );
     });
 
-    it("equal what `npm run verify -- <url> --source <folder>` builds elsewhere, whoever does it and however", async () => {
+    it("equal what `npm run verify -- <url> --source <folder>` builds elsewhere, as anybody", async () => {
       const source = join(folder, "a folder with spaces");
       const home = join(folder, "home");
       for (const path of [source, home]) mkdirSync(path);
