@@ -54,31 +54,39 @@ async function check(context: Context, file: string, options: Options): Promise<
   if (exitCode !== 0) throw new Ended(exitCode);
 }
 
-/** What an answer of `run_action` says beside its receipt. */
+/** What an answer of `run_action` says beside its receipt; only a refusal has a code of its own. */
 interface Answered {
+  readonly code?: unknown;
   readonly response?: unknown;
   readonly has_error?: unknown;
+  readonly error?: { readonly code?: unknown };
   readonly usage?: { readonly duration_ms?: unknown; readonly cost_cents?: unknown };
 }
 
 /** The receipt itself, or an answer with a member `receipt`. */
 function heldIn(text: string): { readonly receipt: string; readonly answer?: Answered } {
-  const value = parseJson(text) as (Answered & { receipt?: unknown; code?: unknown }) | null | undefined;
-  if (typeof value?.receipt !== "string") return { receipt: text.trim() };
-  // A refusal has a receipt and nothing of a run.
-  return typeof value.code === "string" ? { receipt: value.receipt } : { receipt: value.receipt, answer: value };
+  const value = parseJson(text) as (Answered & { receipt?: unknown }) | null | undefined;
+  return typeof value?.receipt === "string" ? { receipt: value.receipt, answer: value } : { receipt: text.trim() };
 }
 
-/** Everything in the answer that the receipt states; it says nothing of logs. */
+/** What a repeated request is refused with, beside the receipt of the run that it began. */
+const ALREADY_RAN = "already_ran";
+
+/** Everything in the answer that the receipt states; it says nothing of logs, signatures and the words of errors. */
 function requireSameRun(claims: Verify.ReceiptClaims, answer: Answered | undefined): void {
   if (answer === undefined) return;
-  const { response, has_error, usage } = answer;
-  const wrong = Object.entries({
-    response: response !== undefined,
-    has_error: has_error === (claims.outcome !== "succeeded"),
-    "usage.cost_cents": usage?.cost_cents === claims.price_cents,
-    "usage.duration_ms": usage?.duration_ms === claims.duration_ms,
-  }).find(([, holds]) => !holds);
+  const { code, response, has_error, error, usage } = answer;
+  const stated =
+    code !== undefined
+      ? { code: code === claims.outcome || code === ALREADY_RAN, response: response === undefined }
+      : {
+          response: response !== undefined,
+          has_error: has_error === (claims.outcome !== "succeeded"),
+          "error.code": (error?.code ?? "succeeded") === claims.outcome,
+          "usage.cost_cents": usage?.cost_cents === claims.price_cents,
+          "usage.duration_ms": usage?.duration_ms === claims.duration_ms,
+        };
+  const wrong = Object.entries(stated).find(([, holds]) => !holds);
   if (wrong !== undefined) throw new Error(`the ${wrong[0]} given is not the one of the receipt`);
 }
 

@@ -57,6 +57,10 @@ describe("the receipt of a run in the API", function () {
     const { receipt, code } = members(refused);
     expect(receipt).to.equal(refused.headers["keywright-receipt"]);
     expect(claimsOf(String(receipt))).to.include({ outcome: code, price_cents: 0 });
+    const checked = await cli.run(
+      `--url ${stack().baseUrl} --json receipt ${file("refused.json", JSON.stringify(members(refused)))}`,
+    );
+    expect([checked.code, checked.json()["wrong"]]).to.deep.equal([2, undefined]);
     const wrong = await post({ code: CODE, timeout_ms: 0 });
     expect([wrong.status, wrong.headers["keywright-receipt"]]).to.deep.equal([400, undefined]);
   });
@@ -86,6 +90,8 @@ describe("the receipt of a run in the API", function () {
     for (const [from, to] of [
       ['"response"', '"responsd"'],
       ['"has_error":false', '"has_error":true'],
+      ['"has_error":false', '"error":{"code":"action_error"},"has_error":false'],
+      ['"has_error":false', '"code":"no_permission","has_error":false'],
       ['"cost_cents":1', '"cost_cents":2'],
       [`"duration_ms":`, `"duration_ms":1`],
     ] as const) {
@@ -95,6 +101,9 @@ describe("the receipt of a run in the API", function () {
         ([code, wrong]: [number, string]) => code === 1 && wrong.endsWith("given is not the one of the receipt"),
       );
     }
+    // Nothing is hidden behind the code of a refusal.
+    const refusal = answer.replace("auditor", "nobody").replace('"has_error"', '"code":"already_ran","has_error"');
+    expect((await cli.run(`${offline} ${file("refusal.json", refusal)} ${quote}`)).code).to.equal(1);
     const evidence = JSON.parse(readFileSync(join(cli.cwd, "evidence.json"), "utf8")) as {
       nonce: string;
     };
