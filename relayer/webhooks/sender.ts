@@ -24,6 +24,8 @@ export interface SenderOptions {
   readonly executor: Pick<Executor, "call">;
   readonly onAttempt: (isDelivered: boolean) => void;
   readonly onError: (error: unknown) => void;
+  /** Attempts that wait or are under way, of all accounts; one of each account that has no other is always let in. */
+  readonly mostLanes?: number;
 }
 
 const EVERY_MS = 1_000;
@@ -42,6 +44,8 @@ interface Lanes {
 export class Sender {
   readonly #places = new FairShare({ total: WEBHOOK_LIMITS.underWay, patienceMs: SHARED_LIMITS.patienceMs });
   readonly #webhooks = new Map<string, Lanes>();
+  /** Lanes by account. */
+  readonly #byAccount = new Map<string, number>();
   readonly #stopping = new AbortController();
   readonly #turns: Repeating;
   readonly #options: SenderOptions;
@@ -79,12 +83,21 @@ export class Sender {
   #open(webhook: DueWebhook): void {
     const lanes = this.#lanesOf(webhook);
     const most = lanes.failures >= FAILING_FROM ? 1 : WEBHOOK_LIMITS.underWayEach;
-    if (lanes.open >= most || this.#lanes >= MOST_LANES || this.#stopping.signal.aborted) return;
-    lanes.open++;
-    this.#lanes++;
+    const { mostLanes = MOST_LANES } = this.#options;
+    const isFull = this.#lanes >= mostLanes && this.#byAccount.has(webhook.accountId);
+    if (lanes.open >= most || isFull || this.#stopping.signal.aborted) return;
+    this.#count(webhook, lanes, 1);
     void this.#lane(webhook, lanes)
       .catch((error: unknown) => this.#stopping.signal.aborted || this.#options.onError(error))
-      .finally(() => (lanes.open--, this.#lanes--));
+      .finally(() => this.#count(webhook, lanes, -1));
+  }
+
+  #count({ accountId }: DueWebhook, lanes: Lanes, change: 1 | -1): void {
+    lanes.open += change;
+    this.#lanes += change;
+    const own = (this.#byAccount.get(accountId) ?? 0) + change;
+    if (own === 0) this.#byAccount.delete(accountId);
+    else this.#byAccount.set(accountId, own);
   }
 
   /** One attempt after the other, until nothing is due; each opens a further lane, as long as more is due. */
@@ -95,20 +108,21 @@ export class Sender {
         const [claimed] = await claim(this.#options.db, webhook.webhookId);
         if (claimed === undefined) return false;
         this.#open(webhook);
-        lanes.failures = (await this.#attempt(claimed, scope.over)) ? 0 : lanes.failures + 1;
+        const isDelivered = await this.#attempt(claimed, scope.over);
+        if (isDelivered !== undefined) lanes.failures = isDelivered ? 0 : lanes.failures + 1;
         return true;
       });
       if (!isMore || lanes.failures >= FAILING_FROM) return;
     }
   }
 
-  /** False when the receiver failed. */
-  async #attempt(claimed: Claimed, over: AbortSignal): Promise<boolean> {
+  /** Undefined when nothing is known of the receiver. */
+  async #attempt(claimed: Claimed, over: AbortSignal): Promise<boolean | undefined> {
     const { db, onAttempt } = this.#options;
     const attempt = await this.#send(claimed, over);
     if (attempt === undefined) {
       await putBack(db, claimed);
-      return true;
+      return undefined;
     }
     await finish(db, claimed, attempt);
     onAttempt(isDelivered(attempt));

@@ -38,9 +38,10 @@ describe("the sender of webhooks", function () {
     expect(errors.splice(0)).to.deep.equal([]);
   });
 
-  function startSender(): void {
+  function startSender(mostLanes?: number): void {
     const onError = (error: unknown): void => void errors.push(error);
-    const sender = new Sender({ db, executor: bed.executor, onAttempt: () => undefined, onError });
+    const limit = mostLanes === undefined ? {} : { mostLanes };
+    const sender = new Sender({ db, executor: bed.executor, onAttempt: () => undefined, onError, ...limit });
     senders.push(sender);
     sender.start();
   }
@@ -55,6 +56,24 @@ describe("the sender of webhooks", function () {
   const hasten = (id: string): Promise<unknown> =>
     sql`update webhook_deliveries set due_at = now() where webhook_id = ${id} and state = 'pending'`.execute(db);
   const nArrived = (): Set<unknown> => new Set(receiver.received.map(({ data }) => data["n"]));
+
+  it("serves an account at once although others' receivers that hang hold all there is", async () => {
+    const hanging = await startReceiver();
+    hanging.answer(() => undefined);
+    const others = [freshAccount(), freshAccount()];
+    for (const other of others) {
+      for (let n = 0; n < 2; n++) await insertWebhook(db, other, { url: hanging.url });
+      await db.transaction().execute((trx) => enqueue(trx, other, "run.failed", {}));
+    }
+    startSender(4);
+    await eventually("all receivers hang", () => hanging.received.length === 4);
+    await insertWebhook(db, account, { url: receiver.url });
+    await tell(3);
+    await eventually("all have arrived", () => nArrived().size === 3, 5_000);
+    await senders.pop()?.stop();
+    await hanging.stop();
+    await db.deleteFrom("webhooks").where("account_id", "in", others).execute();
+  });
 
   it("delivers every event through failures, each by one relayer at a time", async () => {
     const open = new Set<string>();
