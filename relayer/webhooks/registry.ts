@@ -87,8 +87,19 @@ export class Webhooks {
 
   /** Errors: `invalid_value` for a URL where nothing may be sent, `too_many_webhooks`. */
   async create(accountId: AccountId, values: WebhookValues): Promise<WebhookView> {
+    this.#requireHttps(values.url);
+    // Stored before its address is looked up, which takes as long as its name servers like: a change of owner in that
+    // time switches it off.
+    const { id } = await this.#insert(accountId, values);
+    await this.#requireSendable(values.url).catch(async (error: unknown) => {
+      await sql`delete from webhooks where id = ${id} and account_id = ${accountId}`.execute(this.#options.db);
+      throw error;
+    });
+    return this.#require(accountId, id);
+  }
+
+  #insert(accountId: AccountId, values: WebhookValues): Promise<WebhookView> {
     const { url, events = ["*"], description = "", credit_low_cents: lowCents } = values;
-    await this.#requireSendable(url);
     const id = `wh_${randomBytes(16).toString("hex")}`;
     return this.#options.db.transaction().execute(async (trx) => {
       await sql`select pg_advisory_xact_lock(hashtext(${`webhooks ${accountId}`}))`.execute(trx);
@@ -107,11 +118,15 @@ export class Webhooks {
     });
   }
 
-  /** Absent values stay. Switched on, it continues with what still waits. Errors as `create`; `webhook_not_found`. */
+  /**
+   * Absent values stay. Switched on, it continues with what still waits. Nothing changes if the webhook was switched
+   * off meanwhile, as by a change of owner. Errors as `create`; `webhook_not_found`.
+   */
   async update(accountId: AccountId, id: string, values: WebhookValues): Promise<WebhookView> {
     const now = await this.#require(accountId, id);
     if (values.url !== undefined && now.url === null)
       throw new KeywrightError("invalid_value", "url: this webhook has none, its messages are fetched; create another");
+    this.#requireHttps(values.url);
     await this.#requireSendable(values.url);
     const { url = now.url, events = now.events, description = now.description, state = now.state } = values;
     const offReason = state === "on" ? null : (now.offReason ?? "owner");
@@ -120,8 +135,9 @@ export class Webhooks {
         credit_low_cents = ${values.credit_low_cents ?? now.creditLowCents}::int8,
         state = ${state}, off_reason = ${offReason},
         failing_since = case when ${state} = 'on' and state = 'off' then null else failing_since end
-      where id = ${id} and account_id = ${accountId} returning ${VIEW}`.execute(this.#options.db);
-    return found(rows[0]);
+      where id = ${id} and account_id = ${accountId} and off_reason is not distinct from ${now.offReason}
+      returning ${VIEW}`.execute(this.#options.db);
+    return rows[0] ?? this.#require(accountId, id);
   }
 
   async delete(accountId: AccountId, id: string): Promise<void> {
@@ -205,12 +221,14 @@ export class Webhooks {
     return found(rows[0]);
   }
 
+  #requireHttps(url: string | undefined): void {
+    if (url !== undefined && this.#options.httpsOnly && !/^https:/i.test(url))
+      throw new KeywrightError("invalid_value", "url: must be https, as messages tell of an account");
+  }
+
   async #requireSendable(url: string | undefined): Promise<void> {
     if (url === undefined) return;
-    const { httpsOnly, executor } = this.#options;
-    if (httpsOnly && !/^https:/i.test(url))
-      throw new KeywrightError("invalid_value", "url: must be https, as messages tell of an account");
-    const { problem } = await executor.call("checkWebhook", { url });
+    const { problem } = await this.#options.executor.call("checkWebhook", { url });
     if (problem !== undefined) throw new KeywrightError("invalid_value", `url: ${problem}`);
   }
 }

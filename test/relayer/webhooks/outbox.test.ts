@@ -2,10 +2,13 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { sql } from "kysely";
+import type { KeywrightError } from "../../../protocol/errors";
 import { actionHashOf, type AccountId, type Cid, type Hash32 } from "../../../protocol/ids";
 import { typeOfChainEvent } from "../../../protocol/webhooks";
 import type { Db } from "../../../relayer/store/database";
 import { enqueue } from "../../../relayer/store/outbox";
+import { Webhooks } from "../../../relayer/webhooks/registry";
+import type { Executor } from "../../../relayer/executor/client";
 import { recordEnds } from "../../../relayer/credits/runRecords";
 import { creditIntent } from "../../../relayer/credits/payments/books";
 import { insertWrite } from "../../support/writeRows";
@@ -190,6 +193,32 @@ describe("the outbox of webhooks", () => {
     expect(await typesSent(db, id)).to.deep.equal(["account.account_ownership_transferred"]);
     const row = await db.selectFrom("webhooks").select(["state", "off_reason"]).where("id", "=", id).executeTakeFirst();
     expect(row).to.deep.equal({ state: "off", off_reason: "owner_changed" });
+  });
+
+  it("also of those receivers whose address is looked up while the owner changes", async () => {
+    const url = "https://slow.example";
+    const [account, other] = [freshAccount(), freshAccount()];
+    let current = account;
+    const call = async (): Promise<unknown> => {
+      await happen(current, "AccountOwnershipTransferred", { id: current });
+      return {};
+    };
+    const webhooks = new Webhooks({ db, executor: { call: call as Executor["call"] }, httpsOnly: true });
+    const off = { state: "off", offReason: "owner_changed" };
+    expect(await webhooks.create(account, { url })).to.deep.include(off);
+    const id = await webhook(db, other, ["*"]);
+    current = other;
+    expect(await webhooks.update(other, id, { url, state: "on" })).to.deep.include({
+      ...off,
+      url: "https://example.com",
+    });
+    const refused = { call: (async () => ({ problem: "none of its addresses is public" })) as Executor["call"] };
+    const refusing = new Webhooks({ db, executor: refused, httpsOnly: true });
+    const before = (await refusing.list(account)).length;
+    expect(await refusing.create(account, { url }).catch((error: KeywrightError) => error.code)).to.equal(
+      "invalid_value",
+    );
+    expect(await refusing.list(account)).to.have.length(before);
   });
 
   it("remembers when keys expire, and stumbles over no number or name", async () => {
