@@ -20,7 +20,7 @@ import { ClientError } from "../../client";
 import { useMessages } from "../parts/Messages";
 import { useSession } from "../session/context";
 import type { Session } from "../session/types";
-import { attemptKey, endAttempt } from "../session/attempts";
+import { attemptKey, endAttempt, endFailedAttempt } from "../session/attempts";
 import { attemptName, type Change, type Collected, type Outcome } from "./change";
 
 // Only a wallet reviews and collects.
@@ -139,7 +139,7 @@ function useApi(session: Session): <R extends object>(change: Change<R>) => Prom
         await refresh(change.touches);
         return { state: "done", result };
       } catch (error) {
-        if (!(error instanceof ClientError) || !error.retryable) endAttempt(name);
+        endFailedAttempt(name, error);
         // Refetch the account: its query ends the session if the key is no longer valid.
         if (error instanceof ClientError && [401, 403].includes(error.status ?? 0))
           void queries.invalidateQueries({ queryKey: ["account"] });

@@ -4,6 +4,7 @@
  * Holds no credential and no secret; ends with the tab.
  */
 import { useSyncExternalStore } from "react";
+import { ClientError } from "../../client";
 
 export interface Attempt {
   /** Equal for equal requests. */
@@ -61,6 +62,12 @@ export function attemptKey(name: string, secret?: SecretRequest): string {
 }
 
 export const endAttempt = (name: string): void => keep(attempts.filter((one) => one.name !== name));
+
+/** Ends a failed attempt whose outcome is known: not one that may be tried again, or whose first request still runs. */
+export function endFailedAttempt(name: string, error: unknown): void {
+  const isOpen = error instanceof ClientError && (error.retryable || error.code === "idempotency_in_progress");
+  if (!isOpen) endAttempt(name);
+}
 
 /** Keys that were requested for the account and may exist without their secret having been stored. */
 export const useUnstoredSecrets = (account: string): readonly SecretAttempt[] =>

@@ -1,5 +1,5 @@
-import { ClientError, createClient, keyHashOf, type Answer } from "../../../client";
-import { attemptKey, endAttempt } from "../../session/attempts";
+import { createClient, keyHashOf, type Answer } from "../../../client";
+import { attemptKey, endAttempt, endFailedAttempt } from "../../session/attempts";
 import { useSession, useSessions } from "../../session/context";
 import type { KnownKey } from "../../session/types";
 import { cidOf, keepCode } from "../actions/codes";
@@ -58,7 +58,7 @@ export async function runOnce(key: string, code: string, paramsText: string): Pr
     endAttempt(attempt);
     return { answer, cid, code, params, keyId: keyHashOf(key.trim()) };
   } catch (error) {
-    if (!(error instanceof ClientError) || !error.retryable) endAttempt(attempt);
+    endFailedAttempt(attempt, error);
     throw error;
   }
 }

@@ -1,10 +1,10 @@
 import { useState, type ReactNode } from "react";
-import { ClientError, createAccount, type ChainSecuredClient } from "../../../client";
+import { createAccount, type ChainSecuredClient } from "../../../client";
 import { Choices, StringsFields, TextField, type Strings } from "../../parts/Field";
 import { Dialog, FormDialog } from "../../parts/Dialog";
 import { Facts, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
-import { attemptKey, endAttempt } from "../../session/attempts";
+import { attemptKey, endAttempt, endFailedAttempt } from "../../session/attempts";
 import { openClient, signInWithKey, useSessions } from "../../session/context";
 import { useSecrets } from "../../session/secrets";
 import type { Connection } from "../../session/types";
@@ -55,7 +55,7 @@ export function useCreateWithKey(): (strings: Strings & { readonly email?: strin
         },
       });
     } catch (error) {
-      if (!(error instanceof ClientError) || !error.retryable) endAttempt(attempt);
+      endFailedAttempt(attempt, error);
       throw error;
     }
   };

@@ -5,6 +5,7 @@ import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount, type ApiAccount } from "../../support/http";
+import { eventually } from "../../support/chainBed";
 import { useProvider, useStack } from "../../support/stack";
 
 /** The SDK tries four times; then its caller presses again. */
@@ -159,16 +160,35 @@ describe("once-only secrets in the dashboard", function () {
     expect(await dashboard.button("Show the key").count()).to.equal(0);
   });
 
-  it("runs an action once although its answers are lost, says so, and runs it anew on the next press", async () => {
+  const openRunner = async (code: string): Promise<void> => {
     await dashboard.signIn(account.key);
-    const code = "async function main() { return Math.random(); }";
     const cid = (await account.api.post("/get_lit_action_ipfs_id", code)).body;
     await account.api.must("/add_group", { group_name: "g", group_description: "" });
     await account.api.must("/add_action_to_group", { group_id: 1, action_ipfs_cid: cid });
     await dashboard.go("Runner");
     await dashboard.page.getByRole("textbox", { name: "Code" }).fill(code);
+  };
+  const runs = async (): Promise<number> => ((await account.api.get("/list_runs")).body as unknown[]).length;
+
+  it("runs an action once although Run is pressed again while it runs, its answer lost", async () => {
+    await openRunner("async function main() { await new Promise((done) => setTimeout(done, 6_000)); }");
+    let asked = 0;
+    await dashboard.page.route("**/run_action", (route) => {
+      if (asked++ > 0) return route.continue();
+      void route.fetch().catch(() => undefined);
+      return route.abort();
+    });
+    await dashboard.press("Run");
+    await dashboard.says("This was asked for already and is still being done.");
+    await eventually("the run has ended", async () => (await runs()) === 1, 20_000);
+    await dashboard.button("Run").click();
+    await dashboard.says("The action ran once, and its answer was lost on the way.");
+    expect(await runs()).to.equal(1);
+  });
+
+  it("runs an action once although its answers are lost, says so, and runs it anew on the next press", async () => {
+    await openRunner("async function main() { return Math.random(); }");
     await loseAnswers("**/run_action");
-    const runs = async (): Promise<number> => ((await account.api.get("/list_runs")).body as unknown[]).length;
     await dashboard.press("Run");
     await dashboard.says(/ran once|could not be reached/);
     await dashboard.button("Run").click();
