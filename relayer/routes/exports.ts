@@ -5,15 +5,18 @@
 import { Readable } from "node:stream";
 import { EXPORT_COLUMNS, type ExportKind, type ExportRow } from "../../protocol/exports";
 import { KeywrightError } from "../../protocol/errors";
-import { Crowded, FairShare, inScope } from "../../protocol/fairShare";
+import { SHARED_LIMITS } from "../../protocol/limits";
+import { Crowded, FairShare, inScope, Preempted } from "../../protocol/fairShare";
 import type { AccountId } from "../../protocol/ids";
-import type { HandlersOf } from "../middleware/call";
+import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
 const PAGE_ROWS = 500;
 /** After this an answer ends, however slowly it is read; its reader resumes. */
 const MOST_MS = 5 * 60_000;
 const READ_WAIT_MS = 30_000;
+/** How long an export waits for others to end. */
+const PLACE_WAIT_MS = 5_000;
 const MOST_OPEN = 64;
 const MOST_OPEN_EACH = 2;
 
@@ -31,25 +34,49 @@ export function exportRoutes(
     postings: (accountId, after, rows) => credits.exports.postings(accountId, after, rows),
     writes: (accountId, after, rows) => chain.exportWrites(accountId, after, rows),
   };
-  const open = new OpenExports();
+  /** Answers under way: each holds its place until its stream has closed, or others have waited for it. */
+  const places = new FairShare({ total: MOST_OPEN, mostEach: MOST_OPEN_EACH, patienceMs: SHARED_LIMITS.patienceMs });
   /** Pages that are read from the database at the same time, by all accounts. */
   const reads = new FairShare({ total: 4, mostEach: 1, mostWaiting: 2 * MOST_OPEN });
-  return {
-    exportHistory: async ({ caller: { accountId }, query: { kind, format, cursor, limit } }) => {
-      const read: Source = (account, after, rows) =>
-        inScope(account, undefined, async (scope) => {
-          await scope.take(reads, 1, { withinMs: READ_WAIT_MS });
-          return sources[kind](account, after, rows);
-        });
-      // The first page before the answer begins: a bad cursor or a crowd is an error, not a broken stream.
-      const first = await read(accountId, cursor, Math.min(pageRows, limit)).catch(asRefusal);
-      const pages = pagesOf({ read, accountId, first, limit, pageRows, endsAt: Date.now() + mostMs });
-      const lines = format === "csv" ? csvOf(pages, EXPORT_COLUMNS[kind]) : jsonLinesOf(pages);
-      const content = Readable.from(lines, { objectMode: false, highWaterMark: 64 * 1_024 });
-      open.add(accountId, content, mostMs);
-      return { contentType: format === "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson", content };
-    },
+  const begin = async (
+    { caller: { accountId }, query: { kind, format, cursor, limit } }: Call<"exportHistory">,
+    over: AbortSignal,
+  ): Promise<Answer<"exportHistory">> => {
+    const read: Source = (account, after, rows) =>
+      inScope(account, undefined, async (scope) => {
+        await scope.take(reads, 1, { withinMs: READ_WAIT_MS });
+        return sources[kind](account, after, rows);
+      });
+    // The first page before the answer begins: a bad cursor or a crowd is an error, not a broken stream.
+    const first = await read(accountId, cursor, Math.min(pageRows, limit));
+    over.throwIfAborted();
+    const pages = pagesOf({ read, accountId, first, limit, pageRows, endsAt: Date.now() + mostMs });
+    const lines = format === "csv" ? csvOf(pages, EXPORT_COLUMNS[kind]) : jsonLinesOf(pages);
+    const content = Readable.from(lines, { objectMode: false, highWaterMark: 64 * 1_024 });
+    over.addEventListener("abort", () => content.destroy(over.reason as Error));
+    return { contentType: format === "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson", content };
   };
+  return {
+    exportHistory: (call) =>
+      new Promise((resolve, reject) => {
+        inScope(call.caller.accountId, undefined, async (scope) => {
+          await scope.take(places, 1, { withinMs: PLACE_WAIT_MS });
+          const answer = await begin(call, scope.over);
+          resolve(answer);
+          await ended(answer.content, mostMs + READ_WAIT_MS);
+        }).catch((error: unknown) => reject(refusalOf(error)));
+      }),
+  };
+}
+
+/** Resolves when the stream has closed. A slow reader's is closed in time, also when it reads nothing at all. */
+function ended(stream: Readable, mostMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => stream.destroy(new Error("the export was read too slowly")), mostMs);
+    stream.once("close", () => (clearTimeout(timer), resolve()));
+    // A request that was refused meanwhile has nobody who listens, and such an error would end the process.
+    stream.on("error", () => undefined);
+  });
 }
 
 /** Rows older than the cursor, newest first. */
@@ -97,34 +124,12 @@ function cell(value: ExportRow[string] | undefined): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Answers under way. A slow reader's ends in time, also when it reads nothing at all. */
-class OpenExports {
-  readonly #byAccount = new Map<string, number>();
-  #all = 0;
-
-  /** @throws KeywrightError `queue_full`. */
-  add(accountId: AccountId, stream: Readable, mostMs: number): void {
-    const own = this.#byAccount.get(accountId) ?? 0;
-    if (own >= MOST_OPEN_EACH || this.#all >= MOST_OPEN) {
-      stream.destroy();
-      throw crowded(own >= MOST_OPEN_EACH ? "This account's" : "Too many", 5);
-    }
-    this.#byAccount.set(accountId, own + 1);
-    this.#all++;
-    const timer = setTimeout(() => stream.destroy(new Error("the export was read too slowly")), mostMs + READ_WAIT_MS);
-    stream.once("close", () => {
-      clearTimeout(timer);
-      this.#all--;
-      const left = (this.#byAccount.get(accountId) ?? 1) - 1;
-      if (left === 0) this.#byAccount.delete(accountId);
-      else this.#byAccount.set(accountId, left);
-    });
-  }
-}
-
-function asRefusal(error: unknown): never {
-  throw error instanceof Crowded ? crowded("Too many", error.retryAfterSeconds) : error;
-}
-
-const crowded = (whose: string, retryAfterSeconds: number): KeywrightError =>
-  new KeywrightError("queue_full", `${whose} exports are under way at the moment.`, {}, { retryAfterSeconds });
+const refusalOf = (error: unknown): unknown =>
+  error instanceof Crowded || error instanceof Preempted
+    ? new KeywrightError(
+        "queue_full",
+        "Other exports are under way: an account has two at a time.",
+        {},
+        { retryAfterSeconds: error instanceof Crowded ? error.retryAfterSeconds : 1 },
+      )
+    : error;

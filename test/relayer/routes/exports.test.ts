@@ -7,6 +7,7 @@ import { KeywrightError } from "../../../protocol/errors";
 import type { ExportKind, ExportRow } from "../../../protocol/exports";
 import { exportRoutes } from "../../../relayer/routes/exports";
 import { SEED, count } from "../../support/counts";
+import { eventually } from "../../support/chainBed";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
@@ -123,6 +124,21 @@ describe("the export's route", function () {
     let text = "";
     for await (const piece of slow.content) text += String(piece);
     expect(text.trimEnd().split("\n")).to.have.length(1);
+  });
+
+  it("lets an account in although others hold all open answers and read none of them", async () => {
+    const handler = routes();
+    const others = Array.from({ length: 80 }, () => freshAccount());
+    const held: Awaited<ReturnType<typeof asked>>[] = [];
+    // Nobody listens to their errors, as where a request was dropped before its answer.
+    for (const accountId of others)
+      void asked({ accountId }, handler).then(
+        (answer) => held.push(answer),
+        () => undefined,
+      );
+    await eventually("others hold all there is for them", () => held.length >= 32);
+    expect(await textOf({}, handler)).not.to.equal("");
+    for (const { content } of held) content.destroy();
   });
 
   it("has two open answers of an account at most, and room again when they end, however they end", async () => {
