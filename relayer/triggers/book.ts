@@ -7,6 +7,7 @@ import { nextDue } from "../../protocol/schedule";
 import { HOOK_HEADERS, type Settings } from "../../protocol/trigger";
 import type { Page } from "../credits/types";
 import type { Db } from "../store/database";
+import { endWaitingOf } from "./firings";
 import type { FiringView, NewTrigger, TriggerView } from "./types";
 
 const SHOWN = [
@@ -155,12 +156,15 @@ export class TriggerBook {
 
   /** Its firings that wait end. Of one that the service has paused for its crowd, those that wait are not made then. */
   async pause(id: string): Promise<void> {
-    await this.#db
-      .updateTable("triggers")
-      .set({ state: "paused", reason: null })
-      .where("id", "=", id)
-      .where("state", "in", ["active", "paused"])
-      .execute();
+    await this.#db.transaction().execute(async (trx) => {
+      const { numUpdatedRows } = await trx
+        .updateTable("triggers")
+        .set({ state: "paused", reason: null })
+        .where("id", "=", id)
+        .where("state", "in", ["active", "paused"])
+        .executeTakeFirst();
+      if (numUpdatedRows > 0n) await endWaitingOf(trx, id, "paused");
+    });
   }
 
   async rename(id: string, name: string): Promise<void> {
@@ -175,8 +179,7 @@ export class TriggerBook {
         .set({ state: "deleted", next_due: null, code: null })
         .where("id", "=", id)
         .execute();
-      await sql`update trigger_firings set state = 'ended', outcome = 'deleted', cause = null, ended_at = now()
-        where trigger_id = ${id} and state = 'waiting'`.execute(trx);
+      await endWaitingOf(trx, id, "deleted");
     });
   }
 }

@@ -30,6 +30,8 @@ export interface EngineOptions extends Omit<FireParts, "firings" | "credits"> {
 const TURN_MS = 100;
 const SEARCH_MS = 500;
 const SWEEP_MS = 1_000;
+/** Looks at all firings that wait. */
+const PAUSED_MS = 60_000;
 /** Claimed for each place, so that none is empty while the next turn is awaited. */
 const CLAIMED_PER_PLACE = 4;
 
@@ -50,6 +52,7 @@ export class Engine {
       this.#turns,
       new Repeating(() => this.#searchLogs(), SEARCH_MS, onError),
       new Repeating(() => this.#sweep(), SWEEP_MS, onError),
+      new Repeating(() => options.firings.endPaused(), PAUSED_MS, onError),
     ];
   }
 
@@ -112,7 +115,6 @@ export class Engine {
     const { db, firings, credits } = this.#options;
     await attachSeen(db, this.#options.search);
     await firings.releaseLost();
-    await firings.endPaused();
     for (const lost of await firings.interrupted()) {
       const { run } = (await credits.runs.find(lost.runId)) ?? {};
       const detail = "The service stopped during the run; nothing was charged.";

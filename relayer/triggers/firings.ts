@@ -40,6 +40,11 @@ export const CROWDED = "More firings wait than the service keeps for one trigger
 /** Of a firing's trigger: one that was paused or deleted makes nothing that has not begun. */
 const acts = sql<boolean>`exists (select from triggers where triggers.id = trigger_firings.trigger_id
   and (triggers.state = 'active' or (triggers.state = 'paused' and triggers.reason = ${CROWDED})))`;
+/** What waits of a trigger ends with its pause: claims would pass over it again and again. */
+export const endWaitingOf = (db: Db, triggerId: string, outcome: "paused" | "deleted"): Promise<unknown> =>
+  sql`update trigger_firings set state = 'ended', outcome = ${outcome}, cause = null, ended_at = now()
+    where state = 'waiting' and trigger_id = ${triggerId}
+      and account_id = (select account_id from triggers where id = ${triggerId})`.execute(db);
 /** A claim whose outcome was lost on the way back is noticed after this time. */
 const LOST_AFTER_SECONDS = 10;
 
@@ -212,7 +217,9 @@ export class Firings {
         from before where triggers.id = before.id returning triggers.state, before.state as earlier
       )
       select state = 'paused' and earlier = 'active' as paused from changed`.execute(trx);
-    if (rows[0]?.paused === true) await this.#options.onPaused(trx, { id, accountId, reason });
+    if (rows[0]?.paused !== true) return;
+    await endWaitingOf(trx, id, "paused");
+    await this.#options.onPaused(trx, { id, accountId, reason });
   }
 
   /** Firings of dead relayers, and of lost answers of this one, before any code ran: any instance may make them. */
@@ -221,7 +228,7 @@ export class Firings {
       where state = 'running' and not began and kind <> 'manual' and ${this.#isLost()}`.execute(this.#options.db);
   }
 
-  /** Firings of triggers that were paused meanwhile. */
+  /** Firings that were stored while their trigger was paused. */
   async endPaused(): Promise<void> {
     await sql`update trigger_firings set state = 'ended', outcome = 'paused', cause = null, ended_at = now()
       where state = 'waiting' and not ${acts}`.execute(this.#options.db);

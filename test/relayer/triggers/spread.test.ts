@@ -68,35 +68,52 @@ describe("a minute with ten thousand due triggers", function () {
     expect(Math.min(...served.values())).to.be.at.least(6);
   });
 
+  const endedRows = () =>
+    store.db.selectFrom("trigger_firings").select(["trigger_id", "outcome"]).where("state", "=", "ended").execute();
+
   it("ends what waits when a trigger is paused, but not what a crowded one has gathered", async () => {
-    await add([[nameOf(1), 4]]);
+    await add([[nameOf(1), 5]]);
     const firings = firingsOf();
     await scheduleDue(store.db);
     const set = (id: unknown, reason: string | null): Promise<unknown> =>
       sql`update triggers set state = 'paused', reason = ${reason} where id = ${id}`.execute(store.db);
     const [mine] = await firings.claim(1, 1);
     const taken = mine?.triggerId;
-    const others = [1, 2, 3, 4].map((n) => `${nameOf(1)}${n}`).filter((id) => id !== taken);
-    const [waits, crowded] = others;
-    await new TriggerBook(store.db).pause(String(taken));
+    const others = [1, 2, 3, 4, 5].map((n) => `${nameOf(1)}${n}`).filter((id) => id !== taken);
+    const [waits, crowded, , stopped] = others;
+    const book = new TriggerBook(store.db);
+    await book.pause(String(stopped));
+    expect(await endedRows(), "at once").to.deep.equal([{ trigger_id: stopped, outcome: "paused" }]);
+    await book.pause(String(taken));
     expect(await firings.begin(mine as Claimed), "begins after the pause").to.equal(false);
     await firings.retry(mine as Claimed, 0);
     await set(waits, "5 firings in a row failed, the last one with threw.");
     await set(crowded, CROWDED);
     const claimed = await firings.claim(10, 10);
-    expect(claimed.map(({ triggerId }) => triggerId)).to.have.members(others.slice(1));
+    expect(claimed.map(({ triggerId }) => triggerId)).to.have.members(others.slice(1, 3));
     for (const one of claimed) expect(await firings.begin(one)).to.equal(true);
     await firings.endPaused();
-    const rows = await store.db
-      .selectFrom("trigger_firings")
-      .select(["trigger_id", "outcome"])
-      .where("state", "=", "ended")
-      .execute();
-    expect(rows).to.have.deep.members([
+    expect(await endedRows()).to.have.deep.members([
+      { trigger_id: stopped, outcome: "paused" },
       { trigger_id: taken, outcome: "paused" },
       { trigger_id: waits, outcome: "paused" },
     ]);
   });
+
+  /** Three places, and this executor. */
+  const engineOf = (askRun: unknown): Engine =>
+    new Engine({
+      ...{ db: store.db, firings: firingsOf(), credits: {} as never, executor: { askRun } as never, log: silent },
+      ...{ search: { turn: async () => undefined } as never, leases: { claim: async () => false }, places: 3 },
+      ...{ lastWrite: async () => 0, limitMs: async () => 1_000, nowMs: () => Date.now(), turnMs: 5 },
+      ...{ onRan: () => undefined, onBegun: () => undefined },
+    });
+  /** A run that the contract refuses in the end. */
+  const refusedRun = (permission: Promise<never>): AskedRun => {
+    permission.catch(() => undefined);
+    const none = { abandon: () => undefined, leave: () => undefined };
+    return { permission, ...none, mayHaveRun: false, start: () => Promise.reject(new Error("no")) };
+  };
 
   it("serves other accounts while one's hooks are called by many who wait for the answers", async () => {
     await add([
@@ -113,16 +130,9 @@ describe("a minute with ten thousand due triggers", function () {
         while (!isOpen) await sleep(5);
         throw new KeywrightError("unknown_key", "closed");
       })();
-      permission.catch(() => undefined);
-      const none = { abandon: () => undefined, leave: () => undefined };
-      return { permission, ...none, mayHaveRun: false, start: () => Promise.reject(new Error("no")) };
+      return refusedRun(permission);
     };
-    const engine = new Engine({
-      ...{ db: store.db, firings: firingsOf(), credits: {} as never, executor: { askRun } as never, log: silent },
-      ...{ search: { turn: async () => undefined } as never, leases: { claim: async () => false }, places: 3 },
-      ...{ lastWrite: async () => 0, limitMs: async () => 1_000, nowMs: () => Date.now(), turnMs: 5 },
-      ...{ onRan: () => undefined, onBegun: () => undefined },
-    });
+    const engine = engineOf(askRun);
     const known = { triggerId: `${nameOf(1)}1`, accountId: nameOf(1), kind: "hook", dueAt: new Date() };
     const calls = Array.from({ length: 20 }, (_, i) =>
       engine.make({ ...known, id: randomBytes(16).toString("hex"), causeKey: `hook:${i}`, cause: {} }),
@@ -157,16 +167,9 @@ describe("a minute with ten thousand due triggers", function () {
         begun.now -= 1;
         throw unavailable("closed", undefined);
       })();
-      permission.catch(() => undefined);
-      const none = { abandon: () => undefined, leave: () => undefined };
-      return { permission, ...none, mayHaveRun: false, start: () => Promise.reject(new Error("no")) };
+      return refusedRun(permission);
     };
-    const engine = new Engine({
-      ...{ db: store.db, firings: firingsOf(), credits: {} as never, executor: { askRun } as never, log: silent },
-      ...{ search: { turn: async () => undefined } as never, leases: { claim: async () => false }, places: 3 },
-      ...{ lastWrite: async () => 0, limitMs: async () => 1_000, nowMs: () => Date.now(), turnMs: 5 },
-      ...{ onRan: () => undefined, onBegun: () => undefined },
-    });
+    const engine = engineOf(askRun);
     engine.start();
     try {
       // One of the three places is kept for an account that is not here yet.
