@@ -76,15 +76,21 @@ const ALREADY_RAN = "already_ran";
 function requireSameRun(claims: Verify.ReceiptClaims, answer: Answered | undefined): void {
   if (answer === undefined) return;
   const { code, response, has_error, error, usage } = answer;
+  const isSameUsage = usage?.cost_cents === claims.price_cents && usage.duration_ms === claims.duration_ms;
   const stated =
     code !== undefined
-      ? { code: code === claims.outcome || code === ALREADY_RAN, response: response === undefined }
+      ? {
+          code: code === claims.outcome || code === ALREADY_RAN,
+          response: response === undefined,
+          has_error: has_error === undefined,
+          error: error === undefined,
+          usage: usage === undefined || isSameUsage,
+        }
       : {
           response: response !== undefined,
           has_error: has_error === (claims.outcome !== "succeeded"),
           "error.code": (error?.code ?? "succeeded") === claims.outcome,
-          "usage.cost_cents": usage?.cost_cents === claims.price_cents,
-          "usage.duration_ms": usage?.duration_ms === claims.duration_ms,
+          usage: isSameUsage,
         };
   const wrong = Object.entries(stated).find(([, holds]) => !holds);
   if (wrong !== undefined) throw new Error(`the ${wrong[0]} given is not the one of the receipt`);

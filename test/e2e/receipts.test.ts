@@ -92,6 +92,7 @@ describe("the receipt of a run in the API", function () {
       ['"has_error":false', '"has_error":true'],
       ['"has_error":false', '"error":{"code":"action_error"},"has_error":false'],
       ['"has_error":false', '"code":"no_permission","has_error":false'],
+      ['"has_error":false', '"code":"already_ran","has_error":true'],
       ['"cost_cents":1', '"cost_cents":2'],
       [`"duration_ms":`, `"duration_ms":1`],
     ] as const) {
