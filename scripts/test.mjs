@@ -1,6 +1,6 @@
 // `npm test` and `npm run test:deep`: every test that needs only the packages; `npm run test:system`: those with a
-// browser, PostgreSQL and images. Runs one suite more at once than there are cores, since tests often wait; prints
-// their output suite by suite.
+// browser, PostgreSQL and images. Runs as many suites at once as there are cores, of system tests one more, since they
+// often wait; prints their output suite by suite.
 // The deep run (also of the system tests, by `-- --system`) uses the large counts, one suite at a time, and writes its
 // figures to bench/deep.json; without `--system` it also proves what it can of the contract's libraries
 // (scripts/proofs.ts) and tests the contract's tests with a sample of mutants (scripts/mutation.ts). Suites named after
@@ -75,7 +75,7 @@ let failed = false;
 const failures = [];
 const seconds = {};
 
-const atOnce = deep ? 1 : availableParallelism() + 1;
+const atOnce = deep ? 1 : availableParallelism() + (isSystem ? 1 : 0);
 await Promise.all(Array.from({ length: atOnce }, work));
 await tryAlone();
 summarise();
@@ -95,17 +95,18 @@ async function work() {
 }
 
 /**
- * Runs the files of failed tests once more, with nothing beside them. What fails again is a fault; what passes did so
- * only because other suites kept the machine busy, and is reported, since it may hide a race.
+ * Runs files once more with nothing beside them if all that failed in them took too long: other suites keep the machine
+ * busy. Whatever failed in another way is a fault. What passes alone is reported all the same.
  */
 async function tryAlone() {
   const files = [...new Set(failures.map(({ file }) => file))];
   if (files.length === 0) return;
   suites.again = ["mocha", [...mocha, ...files]];
-  const isWorthIt = !failed && !deep && files.length <= MOST_TRIED_AGAIN && files.every((file) => file !== "");
-  const again = isWorthIt ? await run("again") : undefined;
-  if (again?.status !== 0 || !(again.figures?.passes > 0)) failed = true;
-  else Object.assign(totals, { passing: totals.passing + totals.failing, failing: 0 });
+  const isWorthIt = !failed && !deep && files.length <= MOST_TRIED_AGAIN && failures.every(({ isLate }) => isLate);
+  const { status, figures } = isWorthIt ? await run("again") : {};
+  if (status === 0 && failures.every(({ test }) => figures?.passed.includes(test)))
+    Object.assign(totals, { passing: totals.passing + totals.failing, failing: 0 });
+  else failed = true;
 }
 
 /** Runs a suite; its output is shown immediately if it is the oldest running one, else buffered until it is. */
@@ -179,13 +180,15 @@ function summarise() {
   );
   if (sentences.length > 0) console.log(`\nLeft out: ${sentences.join("; ")}`);
   console.log(`\n${totals.passing} passed, ${totals.failing} failed, ${totals.pending} skipped`);
-  // A test that is left out in another way has no reason that anyone could read.
-  if (totals.pending !== lines.length) failed = true;
+  if (totals.pending !== lines.length) {
+    console.log("Some tests were left out for no reason on the list in test/support/needs.ts: they must run.");
+    failed = true;
+  }
   if (totals.passing === 0) failed = true;
 }
 
 /** The deep run's last figures, suite by suite; those of suites that no longer exist are dropped. */
-function keep(name, { files: _files, failed: _failed, ...figures }) {
+function keep(name, { files: _files, passed: _passed, failed: _failed, ...figures }) {
   const file = join(root, "bench", "deep.json");
   const all = existsSync(file) ? Object.entries(JSON.parse(readFileSync(file, "utf8"))) : [];
   const earlier = Object.fromEntries(all.filter(([suite]) => suite in { ...plain, ...system, mutation }));

@@ -7,6 +7,8 @@ const { reporters, Runner } = require("mocha");
 const { EVENT_RUN_END, EVENT_SUITE_BEGIN, EVENT_SUITE_END, EVENT_TEST_FAIL, EVENT_TEST_PASS } = Runner.constants;
 const SLOWEST = 15;
 const seconds = (ms) => Math.round(ms / 100) / 10;
+/** A bound of time was missed (test/support/inTime.ts), or mocha's own. */
+const isLate = (error) => error?.name === "TooLate" || error?.code === "ERR_MOCHA_TIMEOUT";
 const fileOf = (item) => relative(process.cwd(), item.file ?? "");
 
 module.exports = class TestReporter extends reporters.Spec {
@@ -18,7 +20,12 @@ module.exports = class TestReporter extends reporters.Spec {
     let began;
     runner.on(EVENT_TEST_PASS, (test) => passed.push(test));
     runner.on(EVENT_TEST_FAIL, (test, error) =>
-      failed.push({ file: fileOf(test), test: test.fullTitle(), error: String(error?.stack ?? error) }),
+      failed.push({
+        file: fileOf(test),
+        test: test.fullTitle(),
+        error: String(error?.stack ?? error),
+        isLate: test.type === "test" && isLate(error),
+      }),
     );
     // Of whole suites, since most of a file's time is in the hooks that start a stack.
     runner.on(EVENT_SUITE_BEGIN, (suite) => suite.parent?.root && (began = Date.now()));
@@ -35,6 +42,7 @@ module.exports = class TestReporter extends reporters.Spec {
         seconds: seconds(duration),
         slowest: slowest.map((test) => ({ test: test.fullTitle(), seconds: seconds(test.duration) })),
         files: Object.fromEntries(Object.entries(files).map(([file, ms]) => [file, seconds(ms)])),
+        passed: passed.map((test) => test.fullTitle()),
         failed,
       };
       writeFileSync(process.env.KEYWRIGHT_FIGURES, `${JSON.stringify(figures, undefined, 2)}\n`);

@@ -2,8 +2,10 @@ import { AssertionError } from "chai";
 
 const TRIES = 3;
 
-/** It took longer than it may. */
-class TooLate extends AssertionError {}
+/** It took longer than it may. Known to scripts/testReporter.cjs by its name. */
+class TooLate extends AssertionError {
+  override readonly name = "TooLate";
+}
 
 /** The bound of a test that `itInTime` runs. */
 export function expectInTime(took: number | undefined, bound: number, what = "time in ms"): void {
