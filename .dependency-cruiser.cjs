@@ -57,6 +57,7 @@ module.exports = {
       { path: "^(relayer|executor)/" },
       "the SDK shares protocol only",
     ),
+    never("projects-below-the-program", { path: "^client/project/" }, { path: "^client/cli/" }, "a library of the CLI"),
     never("dashboard-over-the-sdk", { path: "^dashboard/" }, { path: "^(relayer|executor|scripts|test)/" }, "rule 9"),
     never(
       "dashboard-stands-alone",

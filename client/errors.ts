@@ -85,3 +85,6 @@ export class ClientError extends Error {
 export function refuse(message: string): never {
   throw new ClientError("invalid_argument", message);
 }
+
+/** A command line or a project's files are wrong; no request was made. */
+export class WrongUse extends Error {}

@@ -9,6 +9,12 @@ import type { Answer, Input, Item } from "./wire";
 
 export type OperationName = keyof typeof CLIENT_ROUTES;
 
+/** Operations by name, for whoever is logged in. */
+export interface Connection {
+  call(name: OperationName, input: unknown): Promise<unknown>;
+  close(): void;
+}
+
 /** A page of a list, and how many items there are in all. */
 export interface Page<One> {
   readonly items: readonly One[];

@@ -105,7 +105,7 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
     },
     createUsageKey: async (permissions, { onProgress, ...options } = {}) => {
       sender();
-      for (let mintsLeft = MOST_MINTS; ;) {
+      for (let mintsLeft = MAX_MINTS; ;) {
         mintsLeft -= 1;
         const { usage_api_key, minted } = await mintUsageKey(options);
         if (mintsLeft > 0 && (await isTaken(check(await prepare.attachUsageKey(minted, permissions))))) continue;
@@ -121,7 +121,7 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
 }
 
 /** How many keys are minted before giving up on being front-run. */
-const MOST_MINTS = 4;
+const MAX_MINTS = 4;
 
 /** Whether another account front-ran the registration of the new key's id; then another key is minted. */
 async function isTaken(attempt: Promise<unknown>): Promise<boolean> {

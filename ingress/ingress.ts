@@ -13,7 +13,7 @@ import { ClientAddresses, createProxyEndpoint } from "./proxyProtocol";
 
 const RETRY_MS = 60_000;
 /** Node's timers are limited to 24 days. */
-const LONGEST_WAIT_MS = 24 * 3_600_000;
+const MAX_WAIT_MS = 24 * 3_600_000;
 
 export interface Ingress {
   readonly httpsPort: number;
@@ -77,7 +77,7 @@ function renewing(
 ): { stop(): void } {
   let timer: NodeJS.Timeout;
   const wait = (ms: number): void => {
-    timer = setTimeout(() => void renew(), Math.min(Math.max(ms, 1_000), LONGEST_WAIT_MS));
+    timer = setTimeout(() => void renew(), Math.min(Math.max(ms, 1_000), MAX_WAIT_MS));
   };
   const renew = async (): Promise<void> => {
     try {

@@ -7,7 +7,7 @@ import type { Server as HttpsServer } from "node:https";
 import { createServer, isIP, type Server, type Socket } from "node:net";
 
 /** Maximum length of the line. */
-const MOST_BYTES = 107;
+const MAX_BYTES = 107;
 const PATIENCE_MS = 5_000;
 const LINE = /^PROXY (?:TCP4|TCP6) (\S+) \S+ \d{1,5} \d{1,5}$/;
 /** A health check of the load balancer itself. */
@@ -59,9 +59,9 @@ function readLine(socket: Socket, take: (line: string) => void): void {
     if (chunk === null) return;
     read = Buffer.concat([read, chunk]);
     const end = read.indexOf("\r\n");
-    if (end < 0 && read.length <= MOST_BYTES) return;
+    if (end < 0 && read.length <= MAX_BYTES) return;
     socket.off("readable", onReadable);
-    if (end < 0 || end > MOST_BYTES) return void socket.destroy();
+    if (end < 0 || end > MAX_BYTES) return void socket.destroy();
     socket.unshift(read.subarray(end + 2));
     take(read.toString("latin1", 0, end));
   };

@@ -157,7 +157,7 @@ export type Prices = Readonly<Record<keyof typeof PRICES, number>>;
 export const RATE_LIMITS = {
   development: {
     addressRequestsPerSecond: 2_000,
-    strangersPerMinutePerAddress: 6_000,
+    unknownCredentialsPerMinutePerAddress: 6_000,
     heavyPerMinutePerAddress: 6_000,
     paymentIntentsPerMinute: 600,
     mintsPerMinutePerAddress: 120,
@@ -169,7 +169,7 @@ export const RATE_LIMITS = {
     /** All requests of one address, counted before any other work. */
     addressRequestsPerSecond: 100,
     /** Unknown credentials from one address. */
-    strangersPerMinutePerAddress: 60,
+    unknownCredentialsPerMinutePerAddress: 60,
     /** Expensive requests without a credential from one address: quotes, CIDs of code, forward requests. */
     heavyPerMinutePerAddress: 120,
     /** Per account. */

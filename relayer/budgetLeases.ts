@@ -29,7 +29,7 @@ type Lease = ExecutorAnswer<"nextLeases">["leases"][number];
 
 const AFTER_FAILURE_MS = 1_000;
 /** Writes that are under way are taken up by another relayer, or after the next start. */
-const LONGEST_STOP_MS = 2_000;
+const MAX_STOP_MS = 2_000;
 
 export class BudgetLeases {
   readonly #parts: BudgetLeaseParts;
@@ -48,7 +48,7 @@ export class BudgetLeases {
   async stop(): Promise<void> {
     this.#stopped.abort();
     const ended = Promise.allSettled([this.#loop, ...this.#underWay]);
-    await Promise.race([ended, sleep(LONGEST_STOP_MS, undefined, { ref: false })]);
+    await Promise.race([ended, sleep(MAX_STOP_MS, undefined, { ref: false })]);
   }
 
   async #run(): Promise<void> {

@@ -12,7 +12,7 @@ import { cidsBeside } from "./cids";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { Credits } from "./credits";
 import { Audit, type AuditFigures } from "./credits/audit";
-import { Repeating } from "./background";
+import { PeriodicTask } from "./periodicTask";
 import { openDashboard } from "./site/dashboard";
 import { EvidenceFolder } from "./site/evidences";
 import { ExecutorClient, type Executor } from "./executor/client";
@@ -190,7 +190,7 @@ function requestLimits({ rateLimits }: Config, { db }: Store, instance: Instance
 
 function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFigures {
   const audit = new Audit({ db, onWrong: (found) => log.error(found, "the books do not hold") });
-  const work = new Repeating(
+  const work = new PeriodicTask(
     () => audit.turn(),
     AUDIT_MS,
     (error) => log.warn({ err: error }, "the books could not be checked"),
@@ -234,7 +234,7 @@ function startIdempotencyStore(log: Logger, { db }: Store, instanceId: string, r
   const onError = (error: unknown): void =>
     log.warn({ err: error }, "the outcome of a request could not be stored; it is retried");
   const kept = createIdempotencyStore(db, instanceId, onError);
-  const work = new Repeating(() => kept.catchUp(), CATCH_UP_MS, onError);
+  const work = new PeriodicTask(() => kept.catchUp(), CATCH_UP_MS, onError);
   work.start();
   running.add("kept requests", () => work.stop());
   return kept;
@@ -341,17 +341,17 @@ function startHousekeeping(
   running: Running,
 ): void {
   const onError = (error: unknown): void => log.warn({ err: error }, "housekeeping");
-  const deletion = new Repeating(() => dropOld(db, { detailDays, runRecordsDays }), HOUSEKEEPING_MS, onError);
+  const deletion = new PeriodicTask(() => dropOld(db, { detailDays, runRecordsDays }), HOUSEKEEPING_MS, onError);
   deletion.start();
   running.add("housekeeping", () => deletion.stop());
   if (vacuum === undefined) return;
-  const vacuuming = new Repeating(() => vacuum(), VACUUM_MS, onError);
+  const vacuuming = new PeriodicTask(() => vacuum(), VACUUM_MS, onError);
   vacuuming.start();
   running.add("vacuum", () => vacuuming.stop());
 }
 
 function startTrimming(sharedCode: SharedCodeStore, log: Logger): () => Promise<void> {
-  const work = new Repeating(
+  const work = new PeriodicTask(
     () => sharedCode.trim(),
     TRIMMING_MS,
     (error) => log.warn({ err: error }, "shared code could not be trimmed"),

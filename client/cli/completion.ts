@@ -1,6 +1,6 @@
 /** Completions for the three common shells, from the program's own tree. */
 import type { Command } from "commander";
-import { WrongUse } from "./failure";
+import { WrongUse } from "../errors";
 import type { Context } from "./context";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;

@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, sta
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
-import { WrongUse } from "./failure";
+import { WrongUse } from "../errors";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -6,17 +6,11 @@ import { readFileSync } from "node:fs";
 import { JsonRpcProvider, Wallet, type Signer } from "ethers";
 import { createClient } from "../api";
 import { createChainSecuredClient, type ChainSecuredClient } from "../chainSecured";
-import { ClientError } from "../errors";
-import type { OperationName } from "../operations";
+import { ClientError, WrongUse } from "../errors";
+import type { Connection, OperationName } from "../operations";
 import type { Settings } from "./config";
-import { WrongUse } from "./failure";
 import type { Io } from "./io";
 import { defined } from "../../protocol/defined";
-
-export interface Connection {
-  call(name: OperationName, input: unknown): Promise<unknown>;
-  close(): void;
-}
 
 type Method = (input: unknown) => Promise<unknown>;
 const methodOf = (client: object, name: string): Method | undefined => {

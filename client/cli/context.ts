@@ -1,5 +1,5 @@
 /** The context passed to every command: I/O, options, requests and output. */
-import type { Connection } from "./connection";
+import type { Connection } from "../operations";
 import type { Io } from "./io";
 
 export interface GlobalOptions {

@@ -1,15 +1,12 @@
 /** How the program ends: exit codes, and errors as people and programs read them. */
 import { CommanderError } from "commander";
-import { ClientError } from "../errors";
+import { ClientError, WrongUse } from "../errors";
 import { oneLine } from "./text";
 import { defined } from "../../protocol/defined";
 
 export const EXIT = { ok: 0, refused: 1, wrongUse: 2, unreachable: 3, actionFailed: 4 } as const;
 export const EXIT_TEXT =
   "Exit codes: 0 done, 1 refused, 2 usage error, 3 not reached or a retry may succeed, 4 the action ran and failed";
-
-/** The command line itself is wrong; no request was made. */
-export class WrongUse extends Error {}
 
 /** Thrown by a command that has printed its own output and sets its exit code. */
 export class Ended extends Error {

@@ -1,7 +1,7 @@
 /** The program's I/O, replaceable in tests. */
 import { createInterface } from "node:readline";
 import { processEnvironment, type Environment } from "./config";
-import { WrongUse } from "./failure";
+import { WrongUse } from "../errors";
 
 export interface Io {
   readonly env: Environment;

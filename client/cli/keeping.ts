@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { credentialsFile, originOf, profileName, readProfiles, settingsOf, writeProfile } from "./config";
 import type { Context } from "./context";
-import { WrongUse } from "./failure";
+import { WrongUse } from "../errors";
 import type { CommandSpec } from "./spec";
 
 interface KeepingOptions {

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { createClient } from "../api";
-import { ClientError } from "../errors";
+import { ClientError, WrongUse } from "../errors";
 import {
   DEFAULT_URL,
   credentialsFile,
@@ -17,7 +17,6 @@ import {
   type Profile,
 } from "./config";
 import { connect } from "./connection";
-import { WrongUse } from "./failure";
 import { withProgress } from "./io";
 import type { Context } from "./context";
 import { defined } from "../../protocol/defined";

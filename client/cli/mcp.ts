@@ -1,7 +1,7 @@
 /** `keywright mcp`. The server and its libraries are loaded on demand, to keep the other commands fast to start. */
 import type { Command } from "commander";
 import type { Context } from "./context";
-import { WrongUse } from "./failure";
+import { WrongUse } from "../errors";
 import type * as McpServer from "./mcpServer";
 import { defined } from "../../protocol/defined";
 

@@ -11,7 +11,7 @@ import { failureOf } from "./failure";
 import { parseJson } from "../../protocol/json";
 
 /** A run may carry 16 MiB of code. */
-const MOST_BYTES = 20 * 1_024 * 1_024;
+const MAX_BYTES = 20 * 1_024 * 1_024;
 const PATH = "/mcp";
 
 /** Answers until the process is stopped. @param serverFor refuses a key that an agent must not have */
@@ -45,7 +45,7 @@ async function answer(
   const server = await serverFor(apiKey).catch((error: unknown) => failureOf(error));
   if ("exitCode" in server) return refuse(response, 403, server.message);
   const body = await bodyOf(request);
-  if (body === undefined) return refuse(response, 413, `A body has at most ${MOST_BYTES} bytes.`);
+  if (body === undefined) return refuse(response, 413, `A body has at most ${MAX_BYTES} bytes.`);
   const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
   response.once("close", () => void server.close());
   await server.connect(transport as Parameters<Server["connect"]>[0]);
@@ -65,7 +65,7 @@ async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   let length = 0;
   for await (const chunk of request) {
     length += (chunk as Buffer).length;
-    if (length > MOST_BYTES) return undefined;
+    if (length > MAX_BYTES) return undefined;
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks).toString("utf8");

@@ -4,11 +4,11 @@
  */
 import { Command, CommanderError } from "commander";
 import { everyItem } from "../api";
-import type { Page } from "../operations";
+import type { Connection, Page } from "../operations";
 import { addCompletion } from "./completion";
 import { settingsOf } from "./config";
 import { commandOf, typedOf } from "./commands";
-import { connect, type Connection } from "./connection";
+import { connect } from "./connection";
 import type { Context, GlobalOptions } from "./context";
 import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
 import { withProgress, type Io } from "./io";

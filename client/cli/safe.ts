@@ -11,7 +11,7 @@ import type { OperationName } from "../operations";
 import type { SafeBatchFile } from "../safe";
 import type { OwnerWrite } from "../writes";
 import { settingsOf } from "./config";
-import { WrongUse } from "./failure";
+import { WrongUse } from "../errors";
 import { withProgress } from "./io";
 import { commandOf, typedOf } from "./commands";
 import type { Context } from "./context";

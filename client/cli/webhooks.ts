@@ -6,9 +6,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Answer, Body } from "../wire";
 import { settingsOf } from "./config";
-import { connect, type Connection } from "./connection";
+import { connect } from "./connection";
+import type { Connection } from "../operations";
 import type { Context } from "./context";
-import { WrongUse } from "./failure";
+import { WrongUse } from "../errors";
 
 type Message = Answer<"receiveWebhook">["messages"][number];
 type Passed = NonNullable<Body<"receiveWebhook">["passed"]>;
@@ -21,7 +22,7 @@ interface Options {
 const POLL_MS = 1_000;
 const FORWARD_MS = 10_000;
 /** How often the service may fail in a row. */
-const MOST_FAILURES = 30;
+const MAX_FAILURES = 30;
 
 export function addWebhooks(program: Command, context: Context): void {
   const group = program.commands.find((command) => command.name() === "webhooks") ?? program.command("webhooks");
@@ -84,7 +85,7 @@ async function forwardAll(listening: Listening): Promise<void> {
       passed = [];
       for (const message of messages) passed.push(await forward(listening, message));
     } catch (error) {
-      if (++failures === MOST_FAILURES) throw error;
+      if (++failures === MAX_FAILURES) throw error;
     }
     if (passed.length === 0) await sleep(POLL_MS, undefined, { signal: stop }).catch(() => undefined);
   }

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import type { BuildOptions, Plugin } from "esbuild";
-import { WrongUse } from "../cli/failure";
+import { WrongUse } from "../errors";
 import { actionFile, type Project } from "./project";
 import { defined } from "../../protocol/defined";
 

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { z } from "zod";
 import { eventSchema, hookSchema, scheduleSchema } from "../../protocol/trigger";
 import type { ProjectConfig } from "../config";
-import { WrongUse } from "../cli/failure";
+import { WrongUse } from "../errors";
 import type * as Esbuild from "esbuild";
 
 export const CONFIG_FILE = "keywright.config.ts";

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { WrongUse } from "../cli/failure";
+import { WrongUse } from "../errors";
 
 /** The run's ops and fetches, in order. */
 export type Recorded =

@@ -13,7 +13,7 @@ import { Counter, type BudgetChain, type Carrier, type Payer, type Spend } from 
  * Those of windows that are over go first, then the oldest of the account that has most,
  * and among accounts that have as many, of the one that has not spent for longest.
  */
-const MOST_PER_ACCOUNT = 256;
+const MAX_PER_ACCOUNT = 256;
 const MOST = 65_536;
 /** Looking for windows that are over visits all. */
 const SWEPT_EACH_SECONDS = 60;
@@ -62,7 +62,7 @@ export class Budgets {
     if (known === undefined) this.#count += 1;
     else counters.delete(key);
     counters.set(key, counter);
-    if (counters.size > MOST_PER_ACCOUNT) this.#dropOldest(account, counters);
+    if (counters.size > MAX_PER_ACCOUNT) this.#dropOldest(account, counters);
     if (this.#count > this.#most) this.#makeRoom();
     return counter;
   }

@@ -65,8 +65,8 @@ const PATIENCE_MS = 60_000;
 const EXPECTED_FOR_MS = 5 * 60_000;
 const FIRST_LOOK_MS = 25;
 const SLOWEST_LOOK_MS = 1_000;
-const MOST_WAITING = 256;
-const MOST_TRIES = 8;
+const MAX_WAITING = 256;
+const MAX_TRIES = 8;
 
 interface Waiting extends Spend {
   readonly payer: Payer;
@@ -114,8 +114,8 @@ export class Counter {
 
   /** One after the other, in the order of the calls. */
   spend(payer: Payer, spend: Spend): Promise<bigint> {
-    if (this.#waiting.length >= MOST_WAITING)
-      throw new OpRefusal("limit_exceeded", `more than ${MOST_WAITING} spends of ${this.#budget.name} wait`);
+    if (this.#waiting.length >= MAX_WAITING)
+      throw new OpRefusal("limit_exceeded", `more than ${MAX_WAITING} spends of ${this.#budget.name} wait`);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...spend, payer, resolve, reject });
       if (!this.#isServing) void this.#serveAll();
@@ -134,7 +134,7 @@ export class Counter {
 
   async #serve(spend: Waiting): Promise<bigint> {
     const { amount, limit, over } = spend;
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       await this.#look();
       if (over?.aborted === true) throw RUN_IS_OVER;
       if (amount > 0n && this.#slices.spend(amount, limit)) return this.#left(limit);

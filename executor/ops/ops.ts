@@ -61,7 +61,7 @@ export function createOps(
 /** More than the arguments of any other op need. */
 const SHORT_ARGUMENTS_BYTES = 4_096;
 /** More fields than any op has. An unknown one is named in the refusal; thousands are not even looked at. */
-const MOST_FIELDS = 32;
+const MAX_FIELDS = 32;
 
 /** The use of a PKP; reading its public key cannot be denied. */
 type PkpUse = PkpOp | "getPublicKey";
@@ -244,7 +244,7 @@ function denied(message: string): OpRefusal {
 
 function fieldsOf(args: string): unknown {
   const fields = parseJson(args);
-  if (typeof fields === "object" && fields !== null && Object.keys(fields).length > MOST_FIELDS)
-    throw new OpRefusal("invalid_arguments", `the arguments have more than ${MOST_FIELDS} fields`);
+  if (typeof fields === "object" && fields !== null && Object.keys(fields).length > MAX_FIELDS)
+    throw new OpRefusal("invalid_arguments", `the arguments have more than ${MAX_FIELDS} fields`);
   return fields;
 }

@@ -63,7 +63,7 @@ const UNUSED_CHILDREN = 2;
 const START_ATTEMPTS = 3;
 const DRAIN_MS = 8_000;
 /** A run that has computed for this long no longer keeps others from starting. */
-const LONGEST_START_MS = 10;
+const MAX_START_MS = 10;
 /** A run that is ended costs its child: starting new ones must not take the cores from everybody. */
 const REVOKE_EVERY_MS = 250;
 
@@ -241,7 +241,7 @@ class Pool implements SandboxPool {
     if (scope.over.aborted) throw scope.over.reason;
     this.#queued.delete(queued);
     this.#running++;
-    const timer = setTimeout(() => start.rest(), LONGEST_START_MS);
+    const timer = setTimeout(() => start.rest(), MAX_START_MS);
     try {
       const worker = await this.#acquire(affinityOf(job));
       const placed = { worker, account: job.account, underWay, place };

@@ -5,7 +5,7 @@
  */
 import { hash } from "node:crypto";
 
-const MOST_KNOWN = 500_000;
+const MAX_KNOWN = 500_000;
 
 export class Once {
   /** By when they came to be, in ms since 1970. */
@@ -13,7 +13,7 @@ export class Once {
   readonly #most: number;
   #forgottenMs = -Infinity;
 
-  constructor(most = MOST_KNOWN) {
+  constructor(most = MAX_KNOWN) {
     this.#most = most;
   }
 

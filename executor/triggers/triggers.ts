@@ -239,7 +239,7 @@ function withoutSecret(settings: Settings): Settings {
 }
 
 /** What can be parsed may be too deep to be written again. */
-const MOST_NESTED = 100;
+const MAX_NESTED = 100;
 
 const isDeeper = (value: unknown, left: number): boolean =>
   typeof value === "object" &&
@@ -249,8 +249,8 @@ const isDeeper = (value: unknown, left: number): boolean =>
 function objectIn(bytes: Buffer): object {
   const value = bytes.length === 0 ? {} : parseJson(bytes.toString("utf8"));
   if (value === undefined) throw new KeywrightError("malformed_json", "The body is not JSON in UTF-8.");
-  if (isDeeper(value, MOST_NESTED))
-    throw new KeywrightError("invalid_body", `The body may be nested at most ${MOST_NESTED} deep.`);
+  if (isDeeper(value, MAX_NESTED))
+    throw new KeywrightError("invalid_body", `The body may be nested at most ${MAX_NESTED} deep.`);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new KeywrightError("invalid_body", "The body must be a JSON object: its members become params of the action.");
 }

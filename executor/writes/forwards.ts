@@ -18,7 +18,7 @@ import { encodeBatch, encodeWrite } from "./calldata";
 import type { PayerCall, Writes } from "./writes";
 
 /** How long a request signed for an identity may be carried out. */
-const LONGEST_DEADLINE_SECONDS = 900;
+const MAX_DEADLINE_SECONDS = 900;
 
 export interface ForwardOptions {
   readonly contractAddress: Address;
@@ -73,8 +73,8 @@ export class Forwards {
     const calls = ("calls" in write ? write.calls : [write]).map(encodeWrite);
     const data = "calls" in write ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
     // A request that is signed ahead would outlive the token that it was signed for.
-    if (BigInt(deadline) > BigInt(Math.floor(this.#nowSeconds()) + LONGEST_DEADLINE_SECONDS))
-      throw new KeywrightError("invalid_value", `deadline is at most ${LONGEST_DEADLINE_SECONDS} seconds from now.`);
+    if (BigInt(deadline) > BigInt(Math.floor(this.#nowSeconds()) + MAX_DEADLINE_SECONDS))
+      throw new KeywrightError("invalid_value", `deadline is at most ${MAX_DEADLINE_SECONDS} seconds from now.`);
     const request: ForwardRequest = {
       from: caller.wallet(),
       to: this.#options.contractAddress,

@@ -1,5 +1,5 @@
 /** Assembles the chain module. */
-import { Repeating } from "../background";
+import { PeriodicTask } from "../periodicTask";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, ActionHash, Address, PkpId } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
@@ -104,7 +104,7 @@ class ChainModule extends Reads implements Chain {
   readonly #lastWrite: () => Promise<number>;
   readonly #events: Events;
   readonly #members: Members;
-  readonly #work: readonly Repeating[];
+  readonly #work: readonly PeriodicTask[];
   readonly #given: ChainOptions;
 
   constructor(given: ChainOptions, tuning: ChainTuning) {
@@ -172,23 +172,23 @@ class ChainModule extends Reads implements Chain {
     this.#work = this.#backgroundWork(tuning);
   }
 
-  #backgroundWork(tuning: ChainTuning): Repeating[] {
+  #backgroundWork(tuning: ChainTuning): PeriodicTask[] {
     return [
-      this.#repeating("maintain the lanes", tuning.maintainEveryMs, () =>
+      this.#periodicTask("maintain the lanes", tuning.maintainEveryMs, () =>
         this.#underLease("keep_lanes", () => this.#maintenance.run()),
       ),
-      this.#repeating("take up transactions", tuning.sweepEveryMs, () => this.#recovery.takeOver()),
-      this.#repeating("send waiting writes", tuning.sweepEveryMs, () => this.#recovery.sendWaiting()),
-      this.#repeating("follow events", tuning.slowestPollMs, () =>
+      this.#periodicTask("take up transactions", tuning.sweepEveryMs, () => this.#recovery.takeOver()),
+      this.#periodicTask("send waiting writes", tuning.sweepEveryMs, () => this.#recovery.sendWaiting()),
+      this.#periodicTask("follow events", tuning.slowestPollMs, () =>
         this.#underLease("follow_events", () => this.#follower.follow()),
       ),
       // Apart from the follower, which may be another relayer, or wait for an endpoint until an operator rewinds.
-      this.#repeating("know the newest final block", tuning.sweepEveryMs, () => this.#knowFinalBlock()),
+      this.#periodicTask("know the newest final block", tuning.sweepEveryMs, () => this.#knowFinalBlock()),
     ];
   }
 
-  #repeating(name: string, everyMs: number, work: () => Promise<void>): Repeating {
-    return new Repeating(work, everyMs, (error) =>
+  #periodicTask(name: string, everyMs: number, work: () => Promise<void>): PeriodicTask {
+    return new PeriodicTask(work, everyMs, (error) =>
       this.#given.log.warn({ err: error, work: name }, "background work failed; it is tried again"),
     );
   }

@@ -18,7 +18,7 @@ import type { Decision } from "../../protocol/decision";
 import type { KeyState } from "../../protocol/keyState";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, KeyId, PkpId } from "../../protocol/ids";
 import type { z } from "zod";
-import type { Act } from "../act";
+import type { IdempotentOperation } from "../idempotentOperation";
 import type { Database } from "../store/database";
 import type { LogSource } from "./events/logSource";
 import type { EndpointHead } from "./rpc/client";
@@ -162,7 +162,7 @@ export interface SubmitCommon {
    */
   readonly idempotencyKey?: string;
   /** Records whether the write may have had an effect; errors thrown do not tell. */
-  readonly act?: Pick<Act, "begins" | "cameToNothing" | "happened">;
+  readonly operation?: Pick<IdempotentOperation, "begins" | "cameToNothing" | "happened">;
   readonly requestId?: string;
   /** How long to wait for the outcome before `submission_pending`; defaults to the tuning's `answerWithinMs`. */
   readonly waitMs?: number;

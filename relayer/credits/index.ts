@@ -1,7 +1,7 @@
 /** Credits: a ledger that stays exact under concurrency and crashes. */
 import type { Prices } from "../../protocol/limits";
 import type { Db } from "../store/database";
-import { Repeating } from "../background";
+import { PeriodicTask } from "../periodicTask";
 import { CreditAccounts } from "./creditAccounts";
 import { CreditExports } from "./exports";
 import type { PaymentDiscrepancy, ProcessorCheck } from "./payments/check";
@@ -48,7 +48,7 @@ export class Credits {
   /** The running comparison with the payment processor; undefined where no payment keys are configured. */
   readonly processorCheck: ProcessorCheck | undefined;
   readonly #payments: Payments | undefined;
-  readonly #background: readonly Repeating[];
+  readonly #background: readonly PeriodicTask[];
 
   constructor(options: CreditsOptions) {
     const { db, payments, deployment, onError } = options;
@@ -59,16 +59,16 @@ export class Credits {
     this.#payments = payments && new Payments(db, payments, deployment);
     this.processorCheck = this.#payments?.check(options.onProcessorWrong ?? (() => undefined));
     this.#background = [
-      new Repeating(() => this.reservations.sweep(), options.sweepMs ?? SWEEP_MS, onError),
-      new Repeating(() => recordEnds(db), options.recordMs ?? RECORD_MS, onError),
+      new PeriodicTask(() => this.reservations.sweep(), options.sweepMs ?? SWEEP_MS, onError),
+      new PeriodicTask(() => recordEnds(db), options.recordMs ?? RECORD_MS, onError),
       ...(this.#payments === undefined ? [] : this.#withProcessor(this.#payments, options)),
     ];
   }
 
-  #withProcessor(payments: Payments, { reconcileMs, checkMs, onError }: CreditsOptions): readonly Repeating[] {
+  #withProcessor(payments: Payments, { reconcileMs, checkMs, onError }: CreditsOptions): readonly PeriodicTask[] {
     return [
-      new Repeating(() => payments.reconcile(), reconcileMs ?? RECONCILE_MS, onError),
-      new Repeating(async () => this.processorCheck?.turn(), checkMs ?? CHECK_MS, onError),
+      new PeriodicTask(() => payments.reconcile(), reconcileMs ?? RECONCILE_MS, onError),
+      new PeriodicTask(async () => this.processorCheck?.turn(), checkMs ?? CHECK_MS, onError),
     ];
   }
 

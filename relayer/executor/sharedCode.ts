@@ -18,15 +18,15 @@ type Outcome = ExecutorAnswer<"run">;
 
 /** A use is recorded at most once per this interval. */
 const NOTED_FOR_MS = 60 * 60_000;
-const MOST_NOTED = 50_000;
+const MAX_NOTED = 50_000;
 /** How long an answer waits for its code to be stored, so that the next run finds it on any machine. */
 const STORED_WITHIN_MS = 250;
 /** Copies being stored at a time; code beyond that is stored with a later run. */
-const MOST_AT_ONCE = 64;
+const MAX_AT_ONCE = 64;
 
 export class CodeSharingExecutor implements Executor {
   /** By account and CID, for an hour: `used` if the use was recorded, `kept` if the code was stored, too. */
-  readonly #noted = new LRUCache<string, "used" | "kept">({ max: MOST_NOTED, ttl: NOTED_FOR_MS });
+  readonly #noted = new LRUCache<string, "used" | "kept">({ max: MAX_NOTED, ttl: NOTED_FOR_MS });
   #storing = 0;
   readonly #executor: Executor;
   readonly #store: Pick<SharedCodeStore, "read" | "keep" | "use" | "drop">;
@@ -101,7 +101,7 @@ export class CodeSharingExecutor implements Executor {
   async #note(accountId: AccountId, cid: Cid, code: string | undefined): Promise<void> {
     const name = `${accountId} ${cid}`;
     const noted = this.#noted.get(name);
-    if (noted === "kept" || (noted === "used" && code === undefined) || this.#storing >= MOST_AT_ONCE) return;
+    if (noted === "kept" || (noted === "used" && code === undefined) || this.#storing >= MAX_AT_ONCE) return;
     this.#storing += 1;
     try {
       if (code === undefined) await this.#store.use(accountId, cid);

@@ -8,7 +8,7 @@ import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import { builtFile } from "../../protocol/built";
 import { ThreadOf } from "../../protocol/threadOf";
 import type { RelayerContext } from "./context";
-import { MOST_VALUES, parseJsonText, type ParsedJson } from "./jsonText";
+import { MAX_VALUES, parseJsonText, type ParsedJson } from "./jsonText";
 
 const LIMITS: Record<Exclude<BodyKind, "none">, number> = {
   json: WIRE_LIMITS.bodyBytes,
@@ -53,7 +53,7 @@ const LARGE_BYTES = 64 * 1_024;
 /** Memory for each byte of a body: as it arrives, and as text with two bytes a character, twice while it is parsed. */
 const MEMORY_PER_BYTE = 4;
 /** The longest that a body waits to be read. */
-const MOST_WAIT_MS = 30_000;
+const MAX_WAIT_MS = 30_000;
 
 /** Whose memory a body takes, until the scope is left. */
 export interface BodyMemory {
@@ -96,7 +96,7 @@ function endedBy(over: AbortSignal, request: RelayerContext["req"]): PassThrough
 }
 
 async function takeRoom({ scope, account }: BodyMemory, bytes: number): Promise<Grant> {
-  return scope.take(memory, bytes, { account, withinMs: MOST_WAIT_MS }).catch((error: unknown) => {
+  return scope.take(memory, bytes, { account, withinMs: MAX_WAIT_MS }).catch((error: unknown) => {
     throw error instanceof Crowded ? crowded(error.retryAfterSeconds) : error;
   });
 }
@@ -128,5 +128,5 @@ const PROBLEMS: Record<Extract<ParsedJson, { problem: string }>["problem"], () =
   malformed: () => new KeywrightError("malformed_json", "The body is not JSON in UTF-8."),
   too_deep: () =>
     new KeywrightError("invalid_value", `The body is nested deeper than ${WIRE_LIMITS.jsonDepth} levels.`),
-  too_many_values: () => new KeywrightError("invalid_value", `The body contains more than ${MOST_VALUES} values.`),
+  too_many_values: () => new KeywrightError("invalid_value", `The body contains more than ${MAX_VALUES} values.`),
 };

@@ -5,7 +5,7 @@
  */
 import type { Readable } from "node:stream";
 import type { AnswerOf, PartOf, RouteName, RouteOf } from "../../protocol/http";
-import type { Act } from "../act";
+import type { IdempotentOperation } from "../idempotentOperation";
 import type { Credential } from "../../protocol/executor";
 import type { KeyState } from "../../protocol/keyState";
 import type { AccountId, Address, ApiKey, Hash32, KeyId } from "../../protocol/ids";
@@ -60,7 +60,7 @@ export interface Call<N extends RouteName> {
   /** Aborted when the client disconnects or the deadline passes. */
   readonly signal: AbortSignal;
   /** The operation named by the client's `Idempotency-Key`: the same for every retry. */
-  readonly act: Act | undefined;
+  readonly operation: IdempotentOperation | undefined;
   /** The `Idempotency-Key` as the client sent it. */
   readonly attemptKey: string | undefined;
   /** The first answer to this request, without its secret, where the request asks for that once more. */
@@ -87,7 +87,7 @@ export interface Deciding {
   /** Forgets the key: the executor does not know it. */
   forget(): void;
   /** Continues for this caller: idempotency, role check, then `work`. */
-  as(caller: Caller, work: (act: Act | undefined) => Promise<Answer<"runAction">>): Promise<Answer<"runAction">>;
+  as(caller: Caller, work: (operation: IdempotentOperation | undefined) => Promise<Answer<"runAction">>): Promise<Answer<"runAction">>;
 }
 
 /** A key, and the id under which the contract knows keys made by this service. */

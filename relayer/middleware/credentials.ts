@@ -89,7 +89,7 @@ function pickedAccount(ctx: RelayerContext): { account?: AccountId } {
   return { account };
 }
 
-const MOST_REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 export interface Identity {
   /**
@@ -115,7 +115,7 @@ function once<T>(ask: () => Promise<T>): () => Promise<T> {
 }
 
 export class Authentication {
-  readonly #remembered = new LRUCache<KeyId, Role>({ max: MOST_REMEMBERED });
+  readonly #remembered = new LRUCache<KeyId, Role>({ max: MAX_REMEMBERED });
   readonly #deps: CredentialDeps;
 
   constructor(deps: CredentialDeps) {

@@ -8,7 +8,7 @@ import { defined } from "../../protocol/defined";
 import { KeywrightError } from "../../protocol/errors";
 import { routeOf, type RouteName } from "../../protocol/http";
 import { WIRE_LIMITS } from "../../protocol/limits";
-import { Act } from "../act";
+import { IdempotentOperation } from "../idempotentOperation";
 import { asKeywrightError } from "../errors";
 import type { IdempotencyStore, KeptAnswer, KeptEnd, Known, RequestName } from "../store/idempotency";
 import type { RelayerContext } from "./context";
@@ -58,8 +58,8 @@ export class Idempotency {
   async once(
     route: RouteName,
     name: RequestName,
-    work: (act: Act) => Promise<unknown>,
-    withSecret?: (act: Act, kept: unknown) => Promise<unknown>,
+    work: (operation: IdempotentOperation) => Promise<unknown>,
+    withSecret?: (operation: IdempotentOperation, kept: unknown) => Promise<unknown>,
   ): Promise<unknown> {
     const begun = await this.#store.begin(name);
     if (!begun.begun) {
@@ -67,21 +67,21 @@ export class Idempotency {
       const body = known(route, name, begun);
       return withSecret === undefined || kept.state !== "done" || !lacksSecret(body)
         ? body
-        : withSecret(new Act(kept.attemptId, true), body);
+        : withSecret(new IdempotentOperation(kept.attemptId, true), body);
     }
-    const act = new Act(begun.attemptId, begun.isRepeated);
+    const operation = new IdempotentOperation(begun.attemptId, begun.isRepeated);
     try {
-      const answer = await work(act);
-      await this.#store.end(name, { end: "done", status: 200, body: withoutSecrets(route, answer, act) });
+      const answer = await work(operation);
+      await this.#store.end(name, { end: "done", status: 200, body: withoutSecrets(route, answer, operation) });
       return answer;
     } catch (thrown) {
-      await this.#store.end(name, endOf(act, thrown));
+      await this.#store.end(name, endOf(operation, thrown));
       throw thrown;
     }
   }
 }
 
-function endOf({ end }: Act, thrown: unknown): KeptEnd {
+function endOf({ end }: IdempotentOperation, thrown: unknown): KeptEnd {
   if (end !== "done") return { end };
   const { status, code, detail, facts } = asKeywrightError(thrown);
   return { end, status, body: { code, detail, facts } };
@@ -103,7 +103,7 @@ function known(route: RouteName, name: RequestName, { bodyHash, kept }: Known): 
 }
 
 /** What may be stored of a response: all but its secrets, and of a run only its usage and receipt. */
-function withoutSecrets(route: RouteName, answer: unknown, { receipt }: Act): unknown {
+function withoutSecrets(route: RouteName, answer: unknown, { receipt }: IdempotentOperation): unknown {
   const members = answer as Record<string, unknown>;
   if (route === "runAction")
     return { has_error: members["has_error"], usage: members["usage"], ...defined({ receipt }) };

@@ -11,12 +11,12 @@ export type ParsedJson =
  * Above the largest valid request: 64 KiB of parameters are at most 32,767 values. Parsing time grows with values, not
  * bytes.
  */
-export const MOST_VALUES = 50_000;
+export const MAX_VALUES = 50_000;
 
 /** An empty text counts as `{}`. */
 export function parseJsonText(bytes: Uint8Array): ParsedJson {
   if (bytes.length === 0) return { value: {} };
-  if (bytes.length > MOST_VALUES && holdsTooMany(bytes)) return { problem: "too_many_values" };
+  if (bytes.length > MAX_VALUES && holdsTooMany(bytes)) return { problem: "too_many_values" };
   const parsed = parse(bytes);
   return "value" in parsed && depthExceeds(parsed.value, WIRE_LIMITS.jsonDepth) ? { problem: "too_deep" } : parsed;
 }
@@ -40,7 +40,7 @@ function holdsTooMany(bytes: Uint8Array): boolean {
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] ?? 0;
     if (byte === QUOTE) at = endOfString(bytes, at);
-    else if ((byte === COMMA || OPENINGS.has(byte)) && ++values > MOST_VALUES) return true;
+    else if ((byte === COMMA || OPENINGS.has(byte)) && ++values > MAX_VALUES) return true;
   }
   return false;
 }

@@ -36,7 +36,7 @@ export class RequestLimits {
   readonly #mintsPerDay: number;
   readonly #byKey: SharedLimit;
   readonly #byAddress: RateLimiterAbstract;
-  readonly #strangers: RateLimiterAbstract;
+  readonly #unknownCredentials: RateLimiterAbstract;
   readonly #heavy: RateLimiterAbstract;
   readonly #payments: RateLimiterAbstract;
   readonly #freeWrites: RateLimiterAbstract;
@@ -54,7 +54,7 @@ export class RequestLimits {
       instances,
     });
     this.#byAddress = memoryLimiter("requests_by_address", limits.addressRequestsPerSecond, 1);
-    this.#strangers = memoryLimiter("strangers_by_address", limits.strangersPerMinutePerAddress, MINUTE_SECONDS);
+    this.#unknownCredentials = memoryLimiter("unknown_credentials_by_address", limits.unknownCredentialsPerMinutePerAddress, MINUTE_SECONDS);
     this.#heavy = memoryLimiter("heavy_by_address", limits.heavyPerMinutePerAddress, MINUTE_SECONDS);
     this.#payments = budgets("payment_intents_by_account", limits.paymentIntentsPerMinute, MINUTE_SECONDS);
     this.#freeWrites = budgets("free_writes_by_account", limits.freeWritesPerDay, DAY_SECONDS);
@@ -74,9 +74,9 @@ export class RequestLimits {
    * Counts a credential that this relayer has not cached, before it is looked up. Call the returned function to refund
    * the point if the credential was valid, or could not be looked up.
    */
-  async stranger(clientGroup: string): Promise<() => void> {
-    await consume(this.#strangers, clientGroup, "Too many invalid credentials from this address.");
-    return () => void this.#strangers.reward(clientGroup);
+  async unknownCredential(clientGroup: string): Promise<() => void> {
+    await consume(this.#unknownCredentials, clientGroup, "Too many invalid credentials from this address.");
+    return () => void this.#unknownCredentials.reward(clientGroup);
   }
 
   payment(accountId: string): Promise<void> {

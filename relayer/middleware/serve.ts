@@ -7,7 +7,7 @@ import { routeOf, type Alias, type Route, type RouteName } from "../../protocol/
 import { KeywrightError } from "../../protocol/errors";
 import { inScope, type Scope } from "../../protocol/fairShare";
 import { MAX_WALL_MS } from "../../protocol/limits";
-import type { Act } from "../act";
+import type { IdempotentOperation } from "../idempotentOperation";
 import { parseBody, readBody, requireAcceptableBody } from "./body";
 import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer, StreamedAnswer } from "./call";
 import { clientGroup, hashedAddress } from "./clientAddress";
@@ -27,7 +27,7 @@ export interface ServeDeps {
   /** Key of the hashes that stand for client addresses in the store. */
   readonly addressHashKey: string;
   /** Whether an earlier attempt of this operation got as far as a submission. */
-  readonly wasSubmitted: (actId: string) => Promise<boolean>;
+  readonly wasSubmitted: (operationId: string) => Promise<boolean>;
 }
 
 /** Maximum duration of a request: for a run its wall time plus queueing, otherwise the slowest write. */
@@ -37,7 +37,7 @@ const UNGUESSABLE_CHARS = 32;
 const RUN_DEADLINE_MS = MAX_WALL_MS + REQUEST_DEADLINE_MS;
 
 /** A well-formed request and its caller. */
-interface Asked {
+interface ParsedRequest {
   readonly presented: Presented;
   readonly caller: Caller | undefined;
   readonly identity: Identity;
@@ -57,16 +57,20 @@ export function serve<N extends RouteName>(
   const route = routeOf(name);
   return async (ctx) => {
     ctx.state.route = name;
-    const given = await inScope(clientGroup(ctx.ip), undefined, async (scope) => {
-      const asked = await ask(ctx, name, deps, { scope, read: alias?.read });
+    const handled = await inScope(clientGroup(ctx.ip), undefined, async (scope) => {
+      await withinBudgets(ctx, route, deps);
+      requireAcceptableBody(ctx, route.body);
+      const presented = presentedCredentials(ctx, route.auth);
+      const identity = await identify(ctx, route, presented, deps);
+      const request = await parse(ctx, name, { presented, identity }, deps, { scope, read: alias?.read });
       return withDeadline(ctx, name, (signal) =>
-        asConfirmed(asked, (sure) => act(ctx, name, sure, deps, handler, signal)),
+        asConfirmed(request, (confirmed) => handle(ctx, name, confirmed, deps, handler, signal)),
       );
     });
-    note(ctx, given.caller);
-    ctx.set({ ...given.headers });
-    const { answer = (given: unknown) => given, answered } = alias ?? {};
-    send(ctx, { ...route, ...(answered && { response: answered.response }) }, answer(given.answer));
+    note(ctx, handled.caller);
+    ctx.set({ ...handled.headers });
+    const { answer = (own: unknown) => own, answered } = alias ?? {};
+    send(ctx, { ...route, ...(answered && { response: answered.response }) }, answer(handled.answer));
   };
 }
 
@@ -76,12 +80,15 @@ interface Reading {
   readonly read: Alias["read"];
 }
 
-async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps, reading: Reading): Promise<Asked> {
+/** Reads the rest of the request: body, fields, rate by key. A cached caller is confirmed meanwhile. */
+async function parse(
+  ctx: RelayerContext,
+  name: RouteName,
+  { presented, identity }: Pick<ParsedRequest, "presented" | "identity">,
+  deps: ServeDeps,
+  reading: Reading,
+): Promise<ParsedRequest> {
   const route = routeOf(name);
-  await withinBudgets(ctx, route, deps);
-  requireAcceptableBody(ctx, route.body);
-  const presented = presentedCredentials(ctx, route.auth);
-  const identity = await identify(ctx, route, presented, deps);
   const remembered = isAnticipated(route) || isDecidedByExecutor(name) ? identity.remembered : undefined;
   const confirmation = remembered !== undefined && isAnticipated(route) ? identity.caller() : undefined;
   const caller = remembered ?? (await identity.caller());
@@ -132,7 +139,7 @@ async function identify(
       caller: () => identity.caller().catch((error: unknown) => noLongerValid(ctx, limits, error)),
     };
   }
-  const takeBack = await limits.stranger(clientGroup(ctx.ip));
+  const takeBack = await limits.unknownCredential(clientGroup(ctx.ip));
   const identity = authentication.identify(route.auth, presented, ctx.state.requestId);
   // `wellFormedKey` routes look the key up in their handler, not through `identity`: it always counts.
   if (route.auth !== "wellFormedKey") {
@@ -146,7 +153,7 @@ async function identify(
 /** A cached credential that has become invalid counts as invalid once the contract has said so. */
 async function noLongerValid(ctx: RelayerContext, limits: RequestLimits, error: unknown): Promise<never> {
   if (error instanceof KeywrightError && INVALID_CREDENTIAL_CODES.has(error.code))
-    await limits.stranger(clientGroup(ctx.ip)).catch(() => undefined);
+    await limits.unknownCredential(clientGroup(ctx.ip)).catch(() => undefined);
   throw error;
 }
 
@@ -165,7 +172,7 @@ async function readRest(
   caller: Caller | undefined,
   { limits }: ServeDeps,
   { scope, read = (body) => body }: Reading,
-): Promise<Pick<Asked, "rawBody" | "input">> {
+): Promise<Pick<ParsedRequest, "rawBody" | "input">> {
   note(ctx, caller);
   const rawBody = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
   const input = guardRequest(route, {
@@ -184,81 +191,84 @@ function note(ctx: RelayerContext, caller: Caller | undefined): void {
   if (caller.wallet !== undefined) ctx.set("X-Account", caller.accountId);
 }
 
-interface Given {
+interface HandledRequest {
   readonly caller: Caller | undefined;
   readonly answer: unknown;
   readonly headers: Readonly<Record<string, string>>;
 }
-type Sure = Omit<Asked, "confirmation"> & { readonly confirmed: Promise<void> };
+type ConfirmedRequest = Omit<ParsedRequest, "confirmation"> & { readonly confirmed: Promise<void> };
 
 /**
  * With a cached caller, the handler runs while the contract is asked to confirm the caller. The result counts only if
  * both agree; otherwise it is discarded and the request is handled again for the actual caller, or refused.
  */
-async function asConfirmed(asked: Asked, work: (asked: Sure) => Promise<Given>): Promise<Given> {
-  const { confirmation } = asked;
-  if (confirmation === undefined) return work({ ...asked, confirmed: Promise.resolve() });
-  const isSame = confirmation.then((caller) => isDeepStrictEqual(caller, asked.caller));
+async function asConfirmed(
+  request: ParsedRequest,
+  work: (request: ConfirmedRequest) => Promise<HandledRequest>,
+): Promise<HandledRequest> {
+  const { confirmation } = request;
+  if (confirmation === undefined) return work({ ...request, confirmed: Promise.resolve() });
+  const isSame = confirmation.then((caller) => isDeepStrictEqual(caller, request.caller));
   const confirmed = isSame.then((same) => {
     if (!same) throw new Error("the caller differs from the cached one");
   });
-  const early = work({ ...asked, confirmed });
+  const early = work({ ...request, confirmed });
   // Both are awaited below or deliberately ignored: no unhandled rejections.
   early.catch(() => undefined);
   confirmed.catch(() => undefined);
-  return (await isSame) ? early : work({ ...asked, caller: await confirmation, confirmed: Promise.resolve() });
+  return (await isSame) ? early : work({ ...request, caller: await confirmation, confirmed: Promise.resolve() });
 }
 
-async function act<N extends RouteName>(
+async function handle<N extends RouteName>(
   ctx: RelayerContext,
   name: N,
-  asked: Sure,
+  request: ConfirmedRequest,
   deps: ServeDeps,
   handler: Handler<N>,
   signal: AbortSignal,
-): Promise<Given> {
+): Promise<HandledRequest> {
   const headers: Record<string, string> = {};
   const attemptKey = idempotencyKeyOf(ctx, name);
   const counts = {
     countAsMint: () => countAsMint(ctx, deps),
     countAsFree: (accountId: AccountId) => deps.limits.freeWrite(accountId),
   };
-  const call = (rest: Pick<Call<N>, "act" | "deciding"> & Partial<Pick<Call<N>, "kept">>): Call<N> =>
-    callOf(ctx, name, asked, headers, { signal, attemptKey, ...counts, ...rest });
-  const request = { ctx, name, attemptKey, asked, deps };
+  const call = (rest: Pick<Call<N>, "operation" | "deciding"> & Partial<Pick<Call<N>, "kept">>): Call<N> =>
+    callOf(ctx, name, request, headers, { signal, attemptKey, ...counts, ...rest });
+  const context = { ctx, name, attemptKey, request, deps };
   if (!isDecidedByExecutor(name)) {
-    await (attemptKey === undefined ? undefined : asked.confirmed);
-    const perform = (one?: Act, kept?: unknown): Promise<Answer<N>> =>
-      handler(call({ act: one, kept, deciding: undefined as Call<N>["deciding"] }));
-    return { caller: asked.caller, answer: await actOnce(request, asked.caller, perform), headers };
+    await (attemptKey === undefined ? undefined : request.confirmed);
+    const perform = (operation?: IdempotentOperation, kept?: unknown): Promise<Answer<N>> =>
+      handler(call({ operation, kept, deciding: undefined as Call<N>["deciding"] }));
+    return { caller: request.caller, answer: await performOnce(context, request.caller, perform), headers };
   }
-  const deciding = decidingFor(request);
-  const answer = await handler(call({ act: undefined, deciding: deciding as Call<N>["deciding"] }));
+  const deciding = decidingFor(context);
+  const answer = await handler(call({ operation: undefined, deciding: deciding as Call<N>["deciding"] }));
   return { caller: undefined, answer, headers };
 }
 
-interface Requested {
+interface RequestContext {
   readonly ctx: RelayerContext;
   readonly name: RouteName;
   readonly attemptKey: string | undefined;
-  readonly asked: Sure;
+  readonly request: ConfirmedRequest;
   readonly deps: ServeDeps;
 }
 
 /** Runs once the caller is certain: idempotency, role check, operation. */
-async function actOnce(
-  { ctx, name, attemptKey, asked, deps }: Requested,
+async function performOnce(
+  { ctx, name, attemptKey, request, deps }: RequestContext,
   caller: Caller | undefined,
-  work: (act?: Act, kept?: unknown) => Promise<unknown>,
+  work: (operation?: IdempotentOperation, kept?: unknown) => Promise<unknown>,
 ): Promise<unknown> {
   const address = (): string => hashedAddress(deps.addressHashKey, ctx.ip);
-  const run = async (one?: Act): Promise<unknown> => {
+  const run = async (operation?: IdempotentOperation): Promise<unknown> => {
     // A submitted operation was permitted when it began. A confirmed conversion retires the very key that repeats the
     // request, and the client must still learn its outcome.
-    if (one?.isRepeated !== true || !(await deps.wasSubmitted(one.id))) permit(routeOf(name), caller);
+    if (operation?.isRepeated !== true || !(await deps.wasSubmitted(operation.id))) permit(routeOf(name), caller);
     // Counted only for what is done, so that neither invalid nor repeated requests use up the day's budget.
-    if (routeOf(name).mints && one?.isRepeated !== true) await deps.limits.mintToday(address());
-    return work(one);
+    if (routeOf(name).mints && operation?.isRepeated !== true) await deps.limits.mintToday(address());
+    return work(operation);
   };
   if (attemptKey === undefined || routeOf(name).idempotentByItself) return run();
   const who = caller?.actorId ?? address();
@@ -266,15 +276,15 @@ async function actOnce(
     routeOf(name).secretAgain === true && ctx.query["secret"] === "again" && attemptKey.length >= UNGUESSABLE_CHARS;
   return deps.idempotency.once(
     name,
-    requestName(name, who, attemptKey, { params: ctx["params"], body: asked.rawBody }),
+    requestName(name, who, attemptKey, { params: ctx["params"], body: request.rawBody }),
     run,
     isAskedAgain ? work : undefined,
   );
 }
 
-function decidingFor(request: Requested): Deciding {
-  const { ctx, deps, asked } = request;
-  const { presented, identity } = asked;
+function decidingFor(context: RequestContext): Deciding {
+  const { ctx, deps, request } = context;
+  const { presented, identity } = request;
   const identified = async (): Promise<Caller> => {
     const caller = await identity.caller();
     if (caller === undefined) throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
@@ -293,7 +303,7 @@ function decidingFor(request: Requested): Deciding {
     },
     as: async (caller, work) => {
       note(ctx, caller);
-      return (await actOnce(request, caller, work)) as Answer<"runAction">;
+      return (await performOnce(context, caller, work)) as Answer<"runAction">;
     },
   };
 }
@@ -307,9 +317,9 @@ async function countAsMint(ctx: RelayerContext, { limits, addressHashKey }: Serv
 function callOf<N extends RouteName>(
   ctx: RelayerContext,
   route: N,
-  { input, caller, presented, rawBody, confirmed }: Sure,
+  { input, caller, presented, rawBody, confirmed }: ConfirmedRequest,
   headers: Record<string, string>,
-  rest: Pick<Call<N>, "signal" | "attemptKey" | "act" | "countAsMint" | "countAsFree" | "deciding"> &
+  rest: Pick<Call<N>, "signal" | "attemptKey" | "operation" | "countAsMint" | "countAsFree" | "deciding"> &
     Partial<Pick<Call<N>, "kept">>,
 ): Call<N> {
   const call = {

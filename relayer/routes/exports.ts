@@ -13,12 +13,12 @@ import type { RouteDeps } from "./deps";
 
 const PAGE_ROWS = 500;
 /** After this an answer ends, however slowly it is read; its reader resumes. */
-const MOST_MS = 5 * 60_000;
+const MAX_MS = 5 * 60_000;
 const READ_WAIT_MS = 30_000;
 /** How long an export waits for others to end. */
 const PLACE_WAIT_MS = 5_000;
-const MOST_OPEN = 64;
-const MOST_OPEN_EACH = 2;
+const MAX_OPEN = 64;
+const MAX_OPEN_EACH = 2;
 
 interface ExportLimits {
   readonly pageRows: number;
@@ -27,7 +27,7 @@ interface ExportLimits {
 
 export function exportRoutes(
   { chain, credits }: Pick<RouteDeps, "chain" | "credits">,
-  { pageRows, mostMs }: ExportLimits = { pageRows: PAGE_ROWS, mostMs: MOST_MS },
+  { pageRows, mostMs }: ExportLimits = { pageRows: PAGE_ROWS, mostMs: MAX_MS },
 ): HandlersOf<"exportHistory"> {
   const sources: Readonly<Record<ExportKind, Source>> = {
     runs: (accountId, after, rows) => credits.exports.runs(accountId, after, rows),
@@ -35,9 +35,9 @@ export function exportRoutes(
     writes: (accountId, after, rows) => chain.exportWrites(accountId, after, rows),
   };
   /** Answers under way: each holds its place until its stream has closed, or others have waited for it. */
-  const places = new FairShare({ total: MOST_OPEN, mostEach: MOST_OPEN_EACH, patienceMs: SHARED_LIMITS.patienceMs });
+  const places = new FairShare({ total: MAX_OPEN, mostEach: MAX_OPEN_EACH, patienceMs: SHARED_LIMITS.patienceMs });
   /** Pages that are read from the database at the same time, by all accounts. */
-  const reads = new FairShare({ total: 4, mostEach: 1, mostWaiting: 2 * MOST_OPEN });
+  const reads = new FairShare({ total: 4, mostEach: 1, mostWaiting: 2 * MAX_OPEN });
   const begin = async (
     { caller: { accountId }, query: { kind, format, cursor, limit } }: Call<"exportHistory">,
     over: AbortSignal,

@@ -8,7 +8,7 @@ import type { PkpId } from "../../protocol/ids";
 import type { ExecutorAnswer } from "../../protocol/executor";
 import { RECEIPT_HEADER } from "../../protocol/receipt";
 import type { PkpReference } from "../../protocol/http";
-import type { Act } from "../act";
+import type { IdempotentOperation } from "../idempotentOperation";
 import { DeniedRun, type AskedRun } from "../executor/askedRun";
 import type { Answer, Call, Deciding, HandlersOf } from "../middleware/call";
 import { alreadyRan } from "../middleware/idempotency";
@@ -27,7 +27,7 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
       try {
         const key = await asked.permission.catch((error: unknown) => refuse(deciding, error));
         const caller = await deciding.named(key);
-        return await deciding.as(caller, (act) => paidRun(deps, { ...call, caller, act }, asked));
+        return await deciding.as(caller, (operation) => paidRun(deps, { ...call, caller, operation }, asked));
       } finally {
         asked.abandon();
       }
@@ -79,8 +79,8 @@ async function wantedMs({ executorInfo }: RouteDeps, { body }: Run): Promise<num
  * An earlier request under this key ended with unknown outcome: if it got as far as reserving credit, the action may
  * have run and is not run again.
  */
-async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
-  const earlier = await credits.runs.find(act.id);
+async function requireNotRun({ credits }: RouteDeps, operation: IdempotentOperation): Promise<void> {
+  const earlier = await credits.runs.find(operation.id);
   if (earlier === undefined) return;
   const { run } = earlier;
   throw alreadyRan(
@@ -98,20 +98,20 @@ async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
  * The reservation belongs to the run, not to the response: once the guest was started, it is always settled.
  */
 async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Answer<"runAction">> {
-  if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
+  if (call.operation?.isRepeated === true) await requireNotRun(deps, call.operation);
   const { accountId, actorId, keyId, capCents } = call.caller;
-  const wanted = { limitMs: await wantedMs(deps, call), runId: call.act?.id, origin: call.header("origin") };
+  const wanted = { limitMs: await wantedMs(deps, call), runId: call.operation?.id, origin: call.header("origin") };
   const reserved = await deps.credits.reservations.reserveRun({ accountId, keyId, capCents, ...wanted });
   const { reservationId, limitMs } = reserved;
   const startedAt = new Date();
-  call.act?.begins();
+  call.operation?.begins();
   const outcome = asked.start(limitMs);
   const leave = (): void => asked.leave();
   if (call.signal.aborted) leave();
   call.signal.addEventListener("abort", leave, { once: true });
   const ran = await outcome.catch(async (error: unknown) => {
-    // Every attempt reserves under the act's id, which succeeds once: no other attempt has run or will run.
-    if (!asked.mayHaveRun) call.act?.cameToNothing();
+    // Every attempt reserves under the operation's id, which succeeds once: no other attempt has run or will run.
+    if (!asked.mayHaveRun) call.operation?.cameToNothing();
     await deps.credits.reservations.releaseRun(reservationId);
     throw error;
   });
@@ -119,7 +119,7 @@ async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Ans
   const by = { accountId, keyId: actorId, requestId: call.requestId, startedAt };
   const costCents = await settleRan(deps.credits, reservationId, ran, by);
   call.setHeader(RECEIPT_HEADER, ran.receipt);
-  if (call.act !== undefined) call.act.receipt = ran.receipt;
+  if (call.operation !== undefined) call.operation.receipt = ran.receipt;
   return { ...runAnswer(ran, costCents), ...(call.body.receipt === true ? { receipt: ran.receipt } : {}) };
 }
 

@@ -128,18 +128,18 @@ async function deleteTrigger(
 }
 
 async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Promise<Answer<"runTrigger">> {
-  const { caller, params, act } = call;
+  const { caller, params, operation } = call;
   const { credential, accountId, keyId, capCents } = caller;
   if (credential === undefined)
     throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
   const spender = keyId && { accountId, keyId, capCents, origin: call.header("origin") };
   const trigger = await triggers.book.one(params.id, caller.accountId);
-  act?.begins();
-  const { id, fired } = await triggers.run(trigger, { credential, spender }, act?.id);
+  operation?.begins();
+  const { id, fired } = await triggers.run(trigger, { credential, spender }, operation?.id);
   const { items } = await triggers.book.firings(trigger.id, { number: 0, size: 100 });
   const made = items.find((one) => one.id === id);
   if (made === undefined) throw new KeywrightError("timed_out", "The firing did not end in time.");
-  act?.happened();
+  operation?.happened();
   if (fired?.outcome === "not_authorized")
     throw new KeywrightError("not_authorized", fired.detail ?? "This key may not run the trigger's action.");
   return {

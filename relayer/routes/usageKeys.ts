@@ -33,7 +33,7 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
         try {
           return await addUsageApiKey(deps, writes, call, attempt);
         } catch (error) {
-          if (attempt === MOST_MINTS || !isTaken(error)) throw error;
+          if (attempt === MAX_MINTS || !isTaken(error)) throw error;
         }
       }
     },
@@ -84,7 +84,7 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
 }
 
 /** Maximum number of keys minted while another account keeps claiming their ids first. */
-const MOST_MINTS = 4;
+const MAX_MINTS = 4;
 
 /** Another account, having seen the new key's id in a pending transaction, claimed it: retry with a new key. */
 const isTaken = (error: unknown): boolean => error instanceof KeywrightError && error.code === "key_id_taken";
@@ -109,7 +109,7 @@ async function addUsageApiKey(
 
 /** The first answer with its secret, which may be that of any attempt. */
 async function usageKeyAgain({ executor }: RouteDeps, call: Call<"addUsageApiKey">): Promise<Answer<"addUsageApiKey">> {
-  for (let attempt = 1; attempt <= MOST_MINTS; attempt++) {
+  for (let attempt = 1; attempt <= MAX_MINTS; attempt++) {
     const minted = await executor.call("mintApiUsageKey", attemptOf(call, attempt), call);
     const { usageApiKey: secret, apiKeyHash: hash } = minted;
     const answer = withSecret<Answer<"addUsageApiKey">>("usage_api_key", { secret, hash }, call.kept);

@@ -7,7 +7,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite, Credential, WriteArgument } from "../../protocol/executor";
 import { routeOf, type RouteName } from "../../protocol/http";
 import type { AccountId, Address } from "../../protocol/ids";
-import type { Act } from "../act";
+import type { IdempotentOperation } from "../idempotentOperation";
 import type { CredentialWrite, OwnersRequest, SubmissionId, SubmitAnswer, SubmitCommon } from "../chain/types";
 import { decodeForward, type Forwarded, type SignedForwardRequest } from "../../protocol/forward";
 import type { Call, Caller } from "../middleware/call";
@@ -20,7 +20,7 @@ export interface WriteCall {
   readonly route: RouteName;
   readonly caller: Caller | undefined;
   readonly requestId: string;
-  readonly act: Act | undefined;
+  readonly operation: IdempotentOperation | undefined;
   countAsFree(accountId: AccountId): Promise<() => Promise<void>>;
   countAsMint(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export interface WriteOptions {
   readonly attempt?: number;
 }
 
-const keyOf = (act: Act, { attempt = 1 }: WriteOptions): string => (attempt === 1 ? act.id : `${act.id}#${attempt}`);
+const keyOf = (operation: IdempotentOperation, { attempt = 1 }: WriteOptions): string => (attempt === 1 ? operation.id : `${operation.id}#${attempt}`);
 
 export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
 
@@ -53,7 +53,7 @@ const EVEN_WITHOUT_CREDIT = new Set([
   "transferOwnership",
   "convertToChainSecuredAccount",
 ]);
-const MOST_FREE_CALLS = 8;
+const MAX_FREE_CALLS = 8;
 /** Gas limit of a free request: one that creates an account, or that is carried out without credit. */
 export const FREE_GAS = 1_500_000n;
 
@@ -98,7 +98,7 @@ export class Writes {
         ? { credential: author.credential, write: making }
         : { signer, forward: () => this.#signedByIdentity(author, signer, call, making) }),
       ...defined({ convert: options.convert }),
-      ...defined({ idempotencyKey: call.act && keyOf(call.act, options) }),
+      ...defined({ idempotencyKey: call.operation && keyOf(call.operation, options) }),
     });
     const answer = await submitted.catch((error: unknown) => {
       throw withPendingFacts(error, options.pendingFacts);
@@ -164,7 +164,7 @@ export class Writes {
     spender: Spender | undefined,
     request: (CredentialWrite | OwnersRequest) & Pick<SubmitCommon, "admit" | "idempotencyKey">,
   ): Promise<SubmitAnswer> {
-    const { route, requestId, act } = call;
+    const { route, requestId, operation } = call;
     const cents = this.#deps.prices.managementWriteCents;
     let takeBack = async (): Promise<void> => undefined;
     const reserveFor = (payer: Spender) => async (submissionId: SubmissionId) => {
@@ -172,7 +172,7 @@ export class Writes {
       if (!isHeld) takeBack = await call.countAsFree(accountId);
     };
     const reserve = spender === undefined || cents === 0 ? undefined : reserveFor(spender);
-    const common = { accountId, kind: kindOf(route), requestId, ...defined({ act, reserve }) };
+    const common = { accountId, kind: kindOf(route), requestId, ...defined({ operation, reserve }) };
     return this.#deps.chain.submit({ ...common, ...request }).catch(async (error: unknown) => {
       if (hadNoEffect(error)) await takeBack().catch(() => undefined);
       throw error;
@@ -211,7 +211,7 @@ export class Writes {
 
 const isEvenWithoutCredit = ({ gas }: SignedForwardRequest, calls: Forwarded["calls"]): boolean =>
   BigInt(gas) <= FREE_GAS &&
-  calls.length <= MOST_FREE_CALLS &&
+  calls.length <= MAX_FREE_CALLS &&
   calls.every(({ functionName }) => EVEN_WITHOUT_CREDIT.has(functionName));
 
 /** The identity's wallet if it owns a ChainSecured account, for which no payer may write. */
@@ -250,13 +250,13 @@ export const done = ({ transactionHash }: SubmitAnswer): { success: true; transa
  * a day: later the store's content cannot reproduce the secret.
  */
 export function attemptOf(
-  { act, attemptKey }: Pick<Call<"newAccount">, "act" | "attemptKey">,
+  { operation, attemptKey }: Pick<Call<"newAccount">, "operation" | "attemptKey">,
   number = 1,
 ): { attempt?: string } {
-  if (act === undefined || attemptKey === undefined) return {};
+  if (operation === undefined || attemptKey === undefined) return {};
   return {
     attempt: createHash("sha256")
-      .update(JSON.stringify([act.id, attemptKey, number]))
+      .update(JSON.stringify([operation.id, attemptKey, number]))
       .digest("hex"),
   };
 }

@@ -13,7 +13,7 @@ import type { MeasuredPool, PoolFigures } from "./pool";
 import { PreparedStatements } from "./preparedStatements";
 import { parseBytea, parseInt8 } from "./values";
 
-const LONGEST_WAIT_MS = 20_000;
+const MAX_WAIT_MS = 20_000;
 
 /** In memory, if no folder is given; `initial` is the archive of a database in memory to begin with. */
 export async function openPglitePool(dataDir: string | undefined, initial?: Blob): Promise<MeasuredPool> {
@@ -72,7 +72,7 @@ class WaitingLine {
             { retryAfterSeconds: 5 },
           ),
         );
-      }, LONGEST_WAIT_MS);
+      }, MAX_WAIT_MS);
       const enter = (): void => {
         clearTimeout(timer);
         resolve();

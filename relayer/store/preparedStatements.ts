@@ -6,7 +6,7 @@ import { protocol, type messages, type PGlite } from "@electric-sql/pglite";
 
 const { serialize } = protocol;
 /** More than the relayer's distinct statements; lists of varying lengths can exceed it, then the oldest is evicted. */
-const MOST_STATEMENTS = 400;
+const MAX_STATEMENTS = 400;
 
 interface Statement {
   readonly name: string;
@@ -52,7 +52,7 @@ export class PreparedStatements {
 
   async #forgetOldest(): Promise<void> {
     const [oldest] = this.#statements;
-    if (oldest === undefined || this.#statements.size <= MOST_STATEMENTS) return;
+    if (oldest === undefined || this.#statements.size <= MAX_STATEMENTS) return;
     this.#statements.delete(oldest[0]);
     await this.#send(serialize.close({ type: "S", name: oldest[1].name }));
   }

@@ -2,8 +2,8 @@
  * Names for PostgreSQL statements. A named statement is parsed and planned once per connection, which is most of what a
  * small one costs. Only repeated texts get a name, up to a limit: lists of different lengths are different texts.
  */
-const MOST_NAMED = 200;
-const MOST_COUNTED = 2_000;
+const MAX_NAMED = 200;
+const MAX_COUNTED = 2_000;
 const NAMED_FROM = 3;
 
 export class StatementNames {
@@ -14,10 +14,10 @@ export class StatementNames {
   /** Undefined for a text without a name (yet). */
   of(text: string): string | undefined {
     const name = this.#names.get(text);
-    if (name !== undefined || this.#names.size >= MOST_NAMED) return name;
+    if (name !== undefined || this.#names.size >= MAX_NAMED) return name;
     const uses = (this.#uses.get(text) ?? 0) + 1;
     if (uses < NAMED_FROM) {
-      if (this.#uses.size >= MOST_COUNTED) this.#uses.clear();
+      if (this.#uses.size >= MAX_COUNTED) this.#uses.clear();
       this.#uses.set(text, uses);
       return undefined;
     }

@@ -4,7 +4,7 @@
  */
 import type { Logger } from "../../protocol/log";
 import { inScope, FairShare } from "../../protocol/fairShare";
-import { Repeating } from "../background";
+import { PeriodicTask } from "../periodicTask";
 import type { Leases } from "../chain/leases";
 import type { Credits } from "../credits";
 import type { Db } from "../store/database";
@@ -38,8 +38,8 @@ const CLAIMED_PER_PLACE = 4;
 export class Engine {
   readonly #options: EngineOptions;
   readonly #share: FairShare;
-  readonly #turns: Repeating;
-  readonly #work: readonly Repeating[];
+  readonly #turns: PeriodicTask;
+  readonly #work: readonly PeriodicTask[];
   readonly #making = new Set<Promise<unknown>>();
   #isStopping = false;
 
@@ -47,12 +47,12 @@ export class Engine {
     this.#options = options;
     this.#share = new FairShare({ total: options.places });
     const onError = (error: unknown): void => options.log.warn({ err: error }, "triggers: tried again");
-    this.#turns = new Repeating(() => this.#turn(), options.turnMs ?? TURN_MS, onError);
+    this.#turns = new PeriodicTask(() => this.#turn(), options.turnMs ?? TURN_MS, onError);
     this.#work = [
       this.#turns,
-      new Repeating(() => this.#searchLogs(), SEARCH_MS, onError),
-      new Repeating(() => this.#sweep(), SWEEP_MS, onError),
-      new Repeating(() => options.firings.endPaused(), PAUSED_MS, onError),
+      new PeriodicTask(() => this.#searchLogs(), SEARCH_MS, onError),
+      new PeriodicTask(() => this.#sweep(), SWEEP_MS, onError),
+      new PeriodicTask(() => options.firings.endPaused(), PAUSED_MS, onError),
     ];
   }
 

@@ -32,7 +32,7 @@ export interface FireParts {
 
 const HOUR_MS = 3_600_000;
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 /** A log may be in a block that the keyholder's endpoints do not have yet, or not any more. */
 const LOG_WAIT_MS = 10 * 60_000;
 
@@ -144,4 +144,4 @@ function latestOf({ dueAt }: Claimed, code: ErrorCode): number {
 }
 
 const pauseOf = ({ attempt }: Claimed): number =>
-  Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10));
+  Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10));

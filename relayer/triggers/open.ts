@@ -35,7 +35,7 @@ export interface TriggersNeeds {
 }
 
 /** Of the executor's places for runs, while it cannot say how many it has. */
-const FEWEST_PLACES = 2;
+const MIN_PLACES = 2;
 const DEFAULT_WALL_MS = 60_000;
 /** Blocks are read without regard to any contract. */
 const ZERO_ADDRESS = `0x${"0".repeat(40)}` as Address;
@@ -62,7 +62,7 @@ export async function openTriggers(needs: TriggersNeeds): Promise<{ triggers: Tr
   const engine = new Engine({
     ...{ db, executor, credits, firings, search, log },
     leases: new Leases(db, instanceId),
-    places: Math.max(FEWEST_PLACES, Math.floor(size / 2)),
+    places: Math.max(MIN_PLACES, Math.floor(size / 2)),
     lastWrite: () => chain.lastWrite(),
     limitMs,
     onRan: ({ error, usage, serviceFault }) =>

@@ -14,7 +14,7 @@ import { storable } from "../store/values";
 const LEASE_SECONDS = 20;
 /** Longer for messages that a client fetches and passes on itself. */
 const FETCHED_LEASE_SECONDS = 60;
-const MOST_WEBHOOKS = 1_000;
+const MAX_WEBHOOKS = 1_000;
 /** Spreads the attempts for receivers that fail together. */
 const JITTER = 0.1;
 const GONE = 410;
@@ -56,7 +56,7 @@ export async function dueWebhooks(db: Db): Promise<readonly DueWebhook[]> {
   const { rows } = await sql<DueWebhook>`
     with recursive ${BUSY}
     select webhooks.id as "webhookId", account_id as "accountId" from ${WAITING}
-    where url is not null and (${FIRST_DUE}) <= now() order by random() limit ${sql.lit(MOST_WEBHOOKS)}`.execute(db);
+    where url is not null and (${FIRST_DUE}) <= now() order by random() limit ${sql.lit(MAX_WEBHOOKS)}`.execute(db);
   return rows;
 }
 

@@ -1,6 +1,6 @@
 /** Webhooks: what the service tells accounts by itself. The outbox is filled by triggers and `store/outbox.ts`. */
 import type { Chain } from "../chain/types";
-import { Repeating } from "../background";
+import { PeriodicTask } from "../periodicTask";
 import { switchOffFlooded } from "./deliveries";
 import { tellOfExpiries } from "./expiries";
 import { Sender, type SenderOptions } from "./sender";
@@ -20,8 +20,8 @@ export function startWebhooks(options: WebhookWorkOptions): () => Promise<void> 
   const { db, chain, onError } = options;
   const parts = [
     new Sender(options),
-    new Repeating(() => tellOfExpiries(db, chain), EXPIRIES_MS, onError),
-    new Repeating(() => switchOffFlooded(db), FLOODED_MS, onError),
+    new PeriodicTask(() => tellOfExpiries(db, chain), EXPIRIES_MS, onError),
+    new PeriodicTask(() => switchOffFlooded(db), FLOODED_MS, onError),
   ];
   for (const part of parts) part.start();
   return async () => void (await Promise.all(parts.map((part) => part.stop())));

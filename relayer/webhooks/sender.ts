@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { FairShare, inScope } from "../../protocol/fairShare";
 import { SHARED_LIMITS, WEBHOOK_LIMITS } from "../../protocol/limits";
-import { Repeating } from "../background";
+import { PeriodicTask } from "../periodicTask";
 import type { Executor } from "../executor/client";
 import type { Db } from "../store/database";
 import {
@@ -31,7 +31,7 @@ export interface SenderOptions {
 const EVERY_MS = 1_000;
 /** Below the lease of a delivery, above the executor's time-out. */
 const CALL_MS = WEBHOOK_LIMITS.timeoutMs + 5_000;
-const MOST_LANES = 1_024;
+const MAX_LANES = 1_024;
 /** From so many failures in a row, a webhook has one attempt at a time, with a pause. */
 const FAILING_FROM = 5;
 const STOP_MS = 2_000;
@@ -47,13 +47,13 @@ export class Sender {
   /** Lanes by account. */
   readonly #byAccount = new Map<string, number>();
   readonly #stopping = new AbortController();
-  readonly #turns: Repeating;
+  readonly #turns: PeriodicTask;
   readonly #options: SenderOptions;
   #lanes = 0;
 
   constructor(options: SenderOptions) {
     this.#options = options;
-    this.#turns = new Repeating(() => this.#turn(), EVERY_MS, options.onError);
+    this.#turns = new PeriodicTask(() => this.#turn(), EVERY_MS, options.onError);
   }
 
   start(): void {
@@ -83,7 +83,7 @@ export class Sender {
   #open(webhook: DueWebhook): void {
     const lanes = this.#lanesOf(webhook);
     const most = lanes.failures >= FAILING_FROM ? 1 : WEBHOOK_LIMITS.underWayEach;
-    const { mostLanes = MOST_LANES } = this.#options;
+    const { mostLanes = MAX_LANES } = this.#options;
     const isFull = this.#lanes >= mostLanes && this.#byAccount.has(webhook.accountId);
     if (lanes.open >= most || isFull || this.#stopping.signal.aborted) return;
     this.#count(webhook, lanes, 1);

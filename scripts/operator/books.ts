@@ -5,7 +5,7 @@ import { post } from "../../relayer/credits/ledger";
 import { usageError, type Command, type Invocation } from "./command";
 import { withStore } from "./submissions";
 
-const MOST_CENTS = 100_000_000;
+const MAX_CENTS = 100_000_000;
 
 function correctionOf({ args: [account = "", cents = "", reference = ""] }: Invocation): {
   accountId: AccountId;
@@ -16,7 +16,7 @@ function correctionOf({ args: [account = "", cents = "", reference = ""] }: Invo
     (parseHash32(account) as AccountId | undefined) ??
     usageError("The first argument is an account id (0x and 64 hex digits).");
   const amountCents = Number(cents);
-  if (!Number.isSafeInteger(amountCents) || amountCents === 0 || Math.abs(amountCents) > MOST_CENTS) {
+  if (!Number.isSafeInteger(amountCents) || amountCents === 0 || Math.abs(amountCents) > MAX_CENTS) {
     usageError("The second argument is a whole number of cents, not 0: positive gives credit, negative takes it.");
   }
   if (!/^[\x21-\x7e]{1,64}$/.test(reference))

@@ -15,7 +15,7 @@ import { startRelayerBed, type RelayerBed } from "../support/relayerBed";
 const FEW: RateLimits = {
   ...RATE_LIMITS.development,
   addressRequestsPerSecond: 40,
-  strangersPerMinutePerAddress: 5,
+  unknownCredentialsPerMinutePerAddress: 5,
   heavyPerMinutePerAddress: 2,
   paymentIntentsPerMinute: 2,
 };

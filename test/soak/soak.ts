@@ -20,11 +20,11 @@ import { PostgresProxy } from "../support/statementFaults";
 
 const CODE = "async function main(params) { return params; }";
 const PASSING = new Set([409, 429, 500, 503, 504]);
-const LONGEST_WAIT_MS = 10_000;
+const MAX_WAIT_MS = 10_000;
 /** An operation without an outcome this long after a fault is recorded as wrong, and its client continues. */
 const GIVEN_UP_AFTER_MS = 60_000;
 /** Between two operations of a client. Without a pause the chain outgrows the machine's memory within an hour. */
-const LONGEST_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 500;
 const CHAIN_KEEPS = { statesKept: 64, blocksKept: 4_000 };
 const GENEROUS = {
   RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
@@ -96,7 +96,7 @@ class Client {
       if (outcome !== undefined) {
         this.operations.push({ kind, name, outcome });
         this.#disturbance.noteWait(waited);
-        if (waited > LONGEST_WAIT_MS) this.late.push(`${kind} ${name} for ${waited} ms: ${last}`);
+        if (waited > MAX_WAIT_MS) this.late.push(`${kind} ${name} for ${waited} ms: ${last}`);
         this.begun = undefined;
         return;
       }
@@ -141,12 +141,12 @@ async function main(): Promise<void> {
     const working = clients.map(async (client) => {
       while (Date.now() < until) {
         await client.perform();
-        await pause(Math.random() * LONGEST_PAUSE_MS);
+        await pause(Math.random() * MAX_PAUSE_MS);
       }
     });
     const disturbing = disturb(faultsOf(stack, database, node), { disturbance, clients, until });
     await Promise.all([...working, disturbing]);
-    await pause(LONGEST_WAIT_MS);
+    await pause(MAX_WAIT_MS);
     const wrong = (await Promise.all(clients.map(wrongOf))).flat();
     for (const { late } of clients) wrong.push(...late.map((what) => `waited too long: ${what}`));
     wrong.push(...(await wrongBooks(database.url)));

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { Locator, Page } from "playwright-core";
 
 /** More than the tab stops of the longest screen. */
-const MOST_STOPS = 120;
+const MAX_STOPS = 120;
 const AROUND_PX = 6;
 const WHAT_HAS_THE_FOCUS = `(() => {
   const { tagName, textContent } = document.activeElement ?? {};
@@ -36,7 +36,7 @@ export class Keyboard {
     await control.waitFor({ state: "attached" });
     const passed: string[] = [];
     while (!(await this.#has(control))) {
-      if (passed.length >= MOST_STOPS) expect.fail(`Tab never reaches ${control}; it reaches ${passed.join(", ")}`);
+      if (passed.length >= MAX_STOPS) expect.fail(`Tab never reaches ${control}; it reaches ${passed.join(", ")}`);
       await this.#page.keyboard.press("Tab");
       passed.push(String(await this.#page.evaluate(WHAT_HAS_THE_FOCUS)));
     }

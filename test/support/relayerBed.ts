@@ -20,7 +20,7 @@ import { RATE_LIMITS, type RateLimits } from "../../protocol/limits";
 import { DEFAULT_SERVICE_NAME } from "../../protocol/serviceName";
 import { TYPED_DATA_VERSION, domainName } from "../../protocol/typedData";
 import { createApp } from "../../relayer/app";
-import { Repeating } from "../../relayer/background";
+import { PeriodicTask } from "../../relayer/periodicTask";
 import { openChain } from "../../relayer/chain";
 import type { Chain, ExecutorWriteCall } from "../../relayer/chain/types";
 import { Credits, type PaymentKeys } from "../../relayer/credits/index";
@@ -146,7 +146,7 @@ export async function startRelayerBed({
   creditsEveryAccount = true,
 }: RelayerBedOptions): Promise<RelayerBed> {
   const log = pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" });
-  const onError = (error: unknown): void => log.warn({ err: error }, "background");
+  const onError = (error: unknown): void => log.warn({ err: error }, "periodicTask");
   const store = await openTestStore({ ...storeOptions, onIdleError: onError });
   const { db } = store;
   const instance = new Instance({ db, lockOf: store.lockOf, onError });
@@ -184,7 +184,7 @@ export async function startRelayerBed({
   });
   executor.contract = chain;
   const kept = createIdempotencyStore(db, instance.id, onError);
-  const catchUp = new Repeating(() => kept.catchUp(), 100, onError);
+  const catchUp = new PeriodicTask(() => kept.catchUp(), 100, onError);
   catchUp.start();
   const typedDataDomain = {
     name: domainName(DEFAULT_SERVICE_NAME),

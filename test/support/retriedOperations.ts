@@ -17,9 +17,9 @@ export { OPERATION_KINDS, newTestClient, type OperationKind, type TestClient } f
 
 /** Statuses a client may get during a fault; any other is an outcome. */
 const PASSING = new Set([409, 429, 503, 504]);
-const LONGEST_WAIT_MS = 10_000;
+const MAX_WAIT_MS = 10_000;
 /** Upper bound of the statements of one operation, background work included. */
-const MOST_STATEMENTS = 90;
+const MAX_STATEMENTS = 90;
 
 export interface Done extends Prepared {
   readonly answer: HttpAnswer;
@@ -41,9 +41,9 @@ export async function retryUntilDone(operation: Prepared, { isOver = () => true 
     if (answer !== undefined && (!PASSING.has(answer.status) || codeOf(answer) === "already_ran"))
       return { ...operation, answer, waitedMs: Date.now() - since };
     if (!over) since = Date.now();
-    if (Date.now() - since > LONGEST_WAIT_MS)
+    if (Date.now() - since > MAX_WAIT_MS)
       throw new Error(
-        `${operation.kind} had no outcome ${LONGEST_WAIT_MS} ms after the fault: ${answer?.text ?? "no answer"}`,
+        `${operation.kind} had no outcome ${MAX_WAIT_MS} ms after the fault: ${answer?.text ?? "no answer"}`,
       );
     await new Promise((resolve) => setTimeout(resolve, 30));
   }
@@ -74,7 +74,7 @@ export async function failEachStatement(
     return done.answer;
   };
   for (const side of ["before", "after"] as const) {
-    for (let nth = 1, hit = true; hit && nth < MOST_STATEMENTS; nth += every) {
+    for (let nth = 1, hit = true; hit && nth < MAX_STATEMENTS; nth += every) {
       const prepared = await prepare(client, kind, needed);
       faults.arm(nth, side);
       operations.push(await retryUntilDone(prepared));
@@ -101,7 +101,7 @@ export async function expectExactly(
       (await relayer.credits.accounts.balance(id)).reservedCents +
         (await relayer.credits.accounts.balance(ownerId)).reservedCents ===
       0,
-    LONGEST_WAIT_MS,
+    MAX_WAIT_MS,
   );
   await expectBalancedBooks(relayer.store.db);
   for (const one of operations) await expectOnce(relayer, client, one);

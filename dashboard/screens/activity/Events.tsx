@@ -54,13 +54,13 @@ export function Events(): ReactNode {
 }
 
 const PAGE = 1_000;
-const MOST_PAGES = 20;
+const MAX_PAGES = 20;
 
 /** The newest, up to a limit; more of them through the API. */
 async function everyEvent(client: Pick<Records, "events">): Promise<readonly ContractEvent[]> {
   const all: ContractEvent[] = [];
   let after: string | undefined;
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const { events, next } = await client.events({ limit: PAGE, order: "newest", ...defined({ after }) });
     all.push(...events);
     if (events.length < PAGE) break;

@@ -40,7 +40,7 @@ export const BATCH_PROBE =
   "008483013e0101916009565b3d9150610400821115605a576104009150605a565b601056";
 
 /** Longer calls are simulated individually: the probe's memory layout has no space for them. */
-export const LONGEST_PROBED_BYTES = 0x1f000;
+export const MAX_PROBED_BYTES = 0x1f000;
 
 export interface ProbedCall {
   readonly succeeded: boolean;

@@ -32,7 +32,7 @@ interface RpcReceipt {
   readonly logs: readonly ChainLog[];
 }
 
-const MOST_BLOCKS_AT_ONCE = 2_000;
+const MAX_BLOCKS_AT_ONCE = 2_000;
 /** An empty result that can be neither confirmed nor refuted is accepted after this time. */
 const MISSING_ACCEPTED_AFTER_MS = 15_000;
 
@@ -41,7 +41,7 @@ export class BlockReader {
   /** Since when the logs of a block (by hash) are missing. */
   readonly #doubts = new Map<string, number>();
   /** Reduced when a node refuses a range of logs, doubled when it answers. */
-  #span = MOST_BLOCKS_AT_ONCE;
+  #span = MAX_BLOCKS_AT_ONCE;
   readonly #rpc: RpcClient;
   readonly #contract: Address;
 
@@ -98,7 +98,7 @@ export class BlockReader {
     try {
       const filter = { address: this.#contract, fromBlock: hex(from), toBlock: hex(to) };
       const [logs] = await this.#rpc.callBelow(to, [{ method: "eth_getLogs", params: [filter] }]);
-      this.#span = Math.min(MOST_BLOCKS_AT_ONCE, this.#span * 2);
+      this.#span = Math.min(MAX_BLOCKS_AT_ONCE, this.#span * 2);
       return logs as readonly ChainLog[];
     } catch (error) {
       if (this.#span === 1) throw error;

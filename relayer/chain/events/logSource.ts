@@ -5,7 +5,7 @@ import type { RpcClient } from "../rpc/client";
 import { BlockReader, type Block, type Header } from "./blockReader";
 import type { ChainLog } from "./eventRows";
 
-const MOST_ADDRESSES = 5_000;
+const MAX_ADDRESSES = 5_000;
 
 export interface LogSource {
   /** The newest block that an endpoint knows. */
@@ -17,7 +17,7 @@ export interface LogSource {
 }
 
 export class ChainLogs implements LogSource {
-  readonly #readers = new LRUCache<Address, BlockReader>({ max: MOST_ADDRESSES });
+  readonly #readers = new LRUCache<Address, BlockReader>({ max: MAX_ADDRESSES });
   readonly #blocks: BlockReader;
   readonly #rpc: RpcClient;
 

@@ -63,7 +63,7 @@ interface Member {
 }
 
 const FIRST_PAUSE_MS = 200;
-const LONGEST_PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 2_000;
 const BETWEEN_ROUNDS_MS = 150;
 const MAX_BATCH = 50;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -282,7 +282,7 @@ export class RpcClient {
 
   #block(member: Member): void {
     member.failures += 1;
-    member.blockedUntil = Date.now() + Math.min(FIRST_PAUSE_MS * 2 ** (member.failures - 1), LONGEST_PAUSE_MS);
+    member.blockedUntil = Date.now() + Math.min(FIRST_PAUSE_MS * 2 ** (member.failures - 1), MAX_PAUSE_MS);
   }
 
   /** Healthy endpoints in configured order, then blocked ones, which are asked only if no healthy one answered. */

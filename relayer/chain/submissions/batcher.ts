@@ -22,9 +22,9 @@ import {
   signerOf,
   TakenWrites,
   turnKeysOf,
-  type Authorized,
-  type InTurn,
-  type Tried,
+  type AuthorizedWrite,
+  type WriteInTurn,
+  type SimulatedWrite,
   type Waiting,
 } from "./waitingWrites";
 
@@ -174,9 +174,9 @@ export class Batcher {
    * Keeps the writes whose accounts and signers have no write in progress on any instance; the others are requeued
    * shortly.
    */
-  async #inTurn(taken: TakenWrites): Promise<readonly InTurn[]> {
+  async #inTurn(taken: TakenWrites): Promise<readonly WriteInTurn[]> {
     const turns = new Map(await this.#options.queue.turnsOf(taken.all.flatMap(({ request }) => turnKeysOf(request))));
-    return taken.all.flatMap((waiting): InTurn[] => {
+    return taken.all.flatMap((waiting): WriteInTurn[] => {
       const { request } = waiting;
       const [turn, signersTurn] = turnKeysOf(request).map((key) => turns.get(key));
       const signer = signerOf(request);
@@ -196,7 +196,7 @@ export class Batcher {
     else void this.#refuse(waiting, busyAccount());
   }
 
-  async #laneThatPays(lane: Lane, gasLimit: bigint, tried: readonly Tried[]): Promise<Lane> {
+  async #laneThatPays(lane: Lane, gasLimit: bigint, tried: readonly SimulatedWrite[]): Promise<Lane> {
     const { lanes, fees } = this.#options;
     const cost = gasLimit * (await fees.now()).maxFeePerGas;
     if (lane.balanceWei >= cost) return lane;
@@ -205,7 +205,7 @@ export class Batcher {
     return other;
   }
 
-  async #hold(tried: readonly Tried[], taken: TakenWrites): Promise<readonly Tried[]> {
+  async #hold(tried: readonly SimulatedWrite[], taken: TakenWrites): Promise<readonly SimulatedWrite[]> {
     return taken.each(tried, async (item) => {
       if (!item.waiting.held) await item.waiting.request.reserve?.(item.waiting.id);
       item.waiting.held = true;
@@ -217,11 +217,11 @@ export class Batcher {
   async #store(
     lane: Lane,
     gasLimit: bigint,
-    authorized: readonly Authorized[],
+    authorized: readonly AuthorizedWrite[],
     taken: TakenWrites,
   ): Promise<Carrier | undefined> {
     const { transactions, monitor } = this.#options;
-    const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.act?.begins()]));
+    const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.operation?.begins()]));
     const begun = { payer: lane.payer, gasLimit, writes: authorized.map(newWriteOf) };
     const carrier = await transactions.begin(begun).catch(noneIfRepeated);
     if (carrier !== undefined) monitor.watch(carrier.transaction, carrier.writes);

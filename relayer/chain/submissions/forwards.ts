@@ -15,8 +15,8 @@ import type { Outcome, WriteRow } from "./rows";
 import { reasonOf } from "./simulation";
 
 /** Requests with a higher gas limit do not share a transaction: they could use up that much gas of the others. */
-const MOST_SHARED_GAS = 1_000_000n;
-const MOST_SHARED_BYTES = 8_192;
+const MAX_SHARED_GAS = 1_000_000n;
+const MAX_SHARED_BYTES = 8_192;
 const TRANSACTION_GAS = 21_000n;
 /** Overhead per request: the loop and its part of the calldata's decoding. */
 const AROUND_REQUEST = 10_000n;
@@ -33,7 +33,7 @@ export interface MeasuredForward {
 const dataBytesOf = ({ data }: SignedForwardRequest): number => (data.length - 2) / 2;
 
 export const mayShareForwards = (request: SignedForwardRequest): boolean =>
-  BigInt(request.gas) <= MOST_SHARED_GAS && dataBytesOf(request) <= MOST_SHARED_BYTES;
+  BigInt(request.gas) <= MAX_SHARED_GAS && dataBytesOf(request) <= MAX_SHARED_BYTES;
 
 /**
  * Based on the gas that the calls used in the simulation, not on the limits in the requests: the full limit counts

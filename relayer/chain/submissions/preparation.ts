@@ -19,11 +19,11 @@ import {
   contentOf,
   isMadeInTurn,
   mayShare,
-  type Authorized,
-  type InTurn,
-  type Made,
+  type AuthorizedWrite,
+  type WriteInTurn,
+  type EncodedWrite,
   type TakenWrites,
-  type Tried,
+  type SimulatedWrite,
 } from "./waitingWrites";
 
 export interface PreparationOptions {
@@ -40,7 +40,7 @@ export interface PreparationOptions {
 }
 
 /** Nodes accept no transaction above 128 KiB. */
-const MOST_BYTES_TOGETHER = 120_000;
+const MAX_BYTES_TOGETHER = 120_000;
 
 export class Preparation {
   readonly #options: PreparationOptions;
@@ -50,9 +50,9 @@ export class Preparation {
   }
 
   /** Encodes the writes; those that depend on contract state are made now. */
-  async make(inTurn: readonly InTurn[]): Promise<readonly Made[]> {
+  async make(inTurn: readonly WriteInTurn[]): Promise<readonly EncodedWrite[]> {
     const { taken } = this.#options;
-    const made = await taken.each(inTurn, async (item): Promise<Made> => {
+    const made = await taken.each(inTurn, async (item): Promise<EncodedWrite> => {
       const content = await contentOf(item.waiting.request);
       return { ...item, content, calldata: bytesOf(content) };
     });
@@ -62,7 +62,7 @@ export class Preparation {
   }
 
   /** Estimates the gas of each write; one that would fail is refused with its named error. */
-  async simulate(made: readonly Made[]): Promise<readonly Tried[]> {
+  async simulate(made: readonly EncodedWrite[]): Promise<readonly SimulatedWrite[]> {
     const { simulation, lane, taken } = this.#options;
     const [only] = made;
     if (made.length <= 1 || only === undefined) return this.#eachAlone(made);
@@ -72,7 +72,7 @@ export class Preparation {
       lane.address,
     );
     const found = await Promise.all(
-      made.map(async (item, index): Promise<Tried | undefined> => {
+      made.map(async (item, index): Promise<SimulatedWrite | undefined> => {
         const answer = answers[index];
         if (answer === undefined) return taken.later(item);
         if ("refused" in answer) return taken.drop(item.waiting, answer.refused);
@@ -84,7 +84,7 @@ export class Preparation {
   }
 
   /** Requests that succeed individually may fail in sequence, so they are simulated in sequence. */
-  async #simulateForwards(made: readonly Made[]): Promise<readonly Tried[]> {
+  async #simulateForwards(made: readonly EncodedWrite[]): Promise<readonly SimulatedWrite[]> {
     const { simulation, forwarder, lane, taken } = this.#options;
     const calls = made.flatMap(({ content }) =>
       "forward" in content ? [forwarderCalldata([content.forward], lane.address)] : [],
@@ -92,7 +92,7 @@ export class Preparation {
     const probed = await simulation.inSequence(await forwarder(), calls, lane.address);
     if (probed === undefined) return this.#eachAlone(made);
     const found = await Promise.all(
-      made.map(async (item, index): Promise<Tried | undefined> => {
+      made.map(async (item, index): Promise<SimulatedWrite | undefined> => {
         const answer = probed[index];
         if (answer === undefined) return taken.later(item);
         if (answer.succeeded) return { ...item, gas: answer.gas };
@@ -104,12 +104,12 @@ export class Preparation {
     return found.filter((item) => item !== undefined);
   }
 
-  async #eachAlone(made: readonly Made[]): Promise<readonly Tried[]> {
+  async #eachAlone(made: readonly EncodedWrite[]): Promise<readonly SimulatedWrite[]> {
     const tried = await Promise.all(made.map((item) => this.#tryAlone(item)));
     return tried.filter((item) => item !== undefined);
   }
 
-  async #tryAlone(item: Made): Promise<Tried | undefined> {
+  async #tryAlone(item: EncodedWrite): Promise<SimulatedWrite | undefined> {
     const { taken } = this.#options;
     try {
       return { ...item, gas: await this.#gasAlone(item) };
@@ -121,7 +121,7 @@ export class Preparation {
     }
   }
 
-  #gasAlone({ content, calldata }: Made): Promise<bigint> {
+  #gasAlone({ content, calldata }: EncodedWrite): Promise<bigint> {
     const { simulation, rpc, forwarder, minBlock, lane } = this.#options;
     if ("write" in content) return simulation.alone(calldata, lane.address);
     return simulateForward(content.forward, { rpc, forwarder, minBlock, payer: lane.address });
@@ -129,22 +129,22 @@ export class Preparation {
 
   /** Limits the batch to what one transaction may hold and the lane can pay for; returns its gas limit. */
   async bound(
-    tried: readonly Tried[],
+    tried: readonly SimulatedWrite[],
     isAlone: boolean,
-  ): Promise<{ readonly tried: readonly Tried[]; readonly gasLimit: bigint }> {
+  ): Promise<{ readonly tried: readonly SimulatedWrite[]; readonly gasLimit: bigint }> {
     const { simulation, maxTransactionGas, fees, lane, taken } = this.#options;
     const [only] = tried;
     if (isAlone && only !== undefined) return { tried, gasLimit: simulation.limitAlone(only.gas) };
     const affordable = lane.balanceWei / (await fees.now()).maxFeePerGas;
     const mostGas = affordable < maxTransactionGas ? affordable : maxTransactionGas;
     let kept = tried;
-    while (kept.length > 1 && (this.#limitTogether(kept) > mostGas || sizeOf(kept) > MOST_BYTES_TOGETHER))
+    while (kept.length > 1 && (this.#limitTogether(kept) > mostGas || sizeOf(kept) > MAX_BYTES_TOGETHER))
       kept = kept.slice(0, -1);
     for (const item of tried.slice(kept.length)) taken.later(item);
     return { tried: kept, gasLimit: this.#limitTogether(kept) };
   }
 
-  #limitTogether(tried: readonly Tried[]): bigint {
+  #limitTogether(tried: readonly SimulatedWrite[]): bigint {
     const forwards = tried.flatMap(({ content, gas }) =>
       "forward" in content ? [{ request: content.forward, gas }] : [],
     );
@@ -155,14 +155,14 @@ export class Preparation {
   }
 }
 
-const sizeOf = (tried: readonly Tried[]): number => tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);
+const sizeOf = (tried: readonly SimulatedWrite[]): number => tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);
 
 /** A forward request is authorized by its signature. */
 export async function authorize(
   executor: ExecutorPort,
-  tried: readonly Tried[],
+  tried: readonly SimulatedWrite[],
   taken: TakenWrites,
-): Promise<readonly Authorized[]> {
+): Promise<readonly AuthorizedWrite[]> {
   const [first] = tried;
   if (first === undefined) return [];
   if ("forward" in first.content)
@@ -172,14 +172,14 @@ export async function authorize(
   const answer = await executor.call("authorizeWrites", { writes }, requestId === undefined ? {} : { requestId });
   return taken.each(
     tried.map((item, index) => ({ item, verdict: answer.writes[index], waiting: item.waiting })),
-    async ({ item, verdict }): Promise<Authorized> => ({ ...item, call: callIn(verdict) }),
+    async ({ item, verdict }): Promise<AuthorizedWrite> => ({ ...item, call: callIn(verdict) }),
   );
 }
 
 function writeToAuthorize({
   waiting: { request },
   content,
-}: Tried): ExecutorRequest<"authorizeWrites">["writes"][number] {
+}: SimulatedWrite): ExecutorRequest<"authorizeWrites">["writes"][number] {
   if (!("credential" in request && "write" in content))
     throw new TypeError("only a write with its credential is authorised");
   return { credential: request.credential, write: content.write, ...defined({ convert: request.convert }) };

@@ -5,7 +5,7 @@ import { targetOf } from "../../../protocol/budgets";
 import { ERRORS, KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import { mayAnswerElsewhere, RpcError } from "../../../protocol/rpc/errors";
-import { BATCH_PROBE, decodeProbe, encodeProbe, LONGEST_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
+import { BATCH_PROBE, decodeProbe, encodeProbe, MAX_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
 import { namedError, revertError } from "../abi/reverts";
 import type { Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
@@ -115,7 +115,7 @@ export class Simulation {
 
   /** Whether a write may share a transaction. */
   fitsIntoBatch(calldata: string, gas: bigint): boolean {
-    return calldata.length / 2 < LONGEST_PROBED_BYTES / 8 && (gas * 13n) / 10n < CALL_GAS;
+    return calldata.length / 2 < MAX_PROBED_BYTES / 8 && (gas * 13n) / 10n < CALL_GAS;
   }
 
   async #probe(target: Address, calls: readonly string[], from: Address): Promise<readonly ProbedCall[] | undefined> {

@@ -102,11 +102,11 @@ export class Submitter {
     return receipt?.blockHash === blockHash;
   }
 
-  #answer({ act }: SubmitRequest, write: CarriedWrite, replayed: boolean): SubmitAnswer {
+  #answer({ operation }: SubmitRequest, write: CarriedWrite, replayed: boolean): SubmitAnswer {
     const { id, state, transactionHash, blockNumber, result, error } = viewOf(write);
     if (error !== undefined) {
-      if (write.charged) act?.happened();
-      else act?.cameToNothing();
+      if (write.charged) operation?.happened();
+      else operation?.cameToNothing();
       throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
     }
     if (transactionHash === undefined || blockNumber === undefined)

@@ -61,7 +61,7 @@ export interface Waiting {
 }
 
 /** No write of its account or signer is in progress on any instance. */
-export interface InTurn {
+export interface WriteInTurn {
   readonly waiting: Waiting;
   readonly turn: Turn;
   /** Of the signer of a forward request. */
@@ -69,22 +69,22 @@ export interface InTurn {
 }
 
 /** Encoded. */
-export interface Made extends InTurn {
+export interface EncodedWrite extends WriteInTurn {
   readonly content: Content;
   readonly calldata: string;
 }
 
 /** Simulated: it would succeed with this gas. */
-export interface Tried extends Made {
+export interface SimulatedWrite extends EncodedWrite {
   readonly gas: bigint;
 }
 
 /** Permitted by the executor. */
-export interface Authorized extends Tried {
+export interface AuthorizedWrite extends SimulatedWrite {
   readonly call: Pick<NewWrite, "calldata" | "tag">;
 }
 
-export function newWriteOf({ waiting: { request, id }, turn, signersTurn, call }: Authorized): NewWrite {
+export function newWriteOf({ waiting: { request, id }, turn, signersTurn, call }: AuthorizedWrite): NewWrite {
   const { accountId, kind, idempotencyKey, reserve, requestId } = request;
   const address = signerOf(request);
   const signer =
@@ -126,13 +126,13 @@ export class TakenWrites {
     this.#left.delete(waiting);
   }
 
-  later({ waiting }: InTurn): undefined {
+  later({ waiting }: WriteInTurn): undefined {
     this.leave(waiting);
     this.#options.again(waiting);
     return undefined;
   }
 
-  sendAlone(item: InTurn): undefined {
+  sendAlone(item: WriteInTurn): undefined {
     item.waiting.alone = true;
     return this.later(item);
   }

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
-import type { Act } from "../../../relayer/act";
+import type { IdempotentOperation } from "../../../relayer/idempotentOperation";
 import { Idempotency } from "../../../relayer/middleware/idempotency";
 import {
   createIdempotencyStore,
@@ -33,8 +33,8 @@ describe("idempotency records", () => {
   const name = (bodyHash = "body"): RequestName => ({ scope: randomUUID(), key: "key", bodyHash });
   const mine = (): IdempotencyStore => (store ??= createIdempotencyStore(db, living.id));
   const of = (instanceId: string): IdempotencyStore => createIdempotencyStore(db, instanceId);
-  const codeOf = async (act: Promise<unknown>): Promise<string> =>
-    act.then(
+  const codeOf = async (operation: Promise<unknown>): Promise<string> =>
+    operation.then(
       () => "answered",
       (error: unknown) => (error instanceof KeywrightError ? error.code : String(error)),
     );
@@ -73,8 +73,8 @@ describe("idempotency records", () => {
       await codeOf(new Idempotency(mine()).once("addGroup", { ...request, bodyHash: "other" }, async () => ({}))),
     ).to.equal("idempotency_conflict");
     await of("an instance that is gone").begin({ ...request, key: "open" });
-    const unknown = async (act: Act): Promise<never> => {
-      act.begins();
+    const unknown = async (operation: IdempotentOperation): Promise<never> => {
+      operation.begins();
       throw new Error("who knows");
     };
     await codeOf(new Idempotency(mine()).once("addGroup", { ...request, key: "open" }, unknown));
@@ -89,18 +89,18 @@ describe("idempotency records", () => {
     const request = name();
     const idempotency = new Idempotency(mine());
     const attempts: string[] = [];
-    const pending = idempotency.once("addGroup", request, async (act) => {
-      attempts.push(act.id);
-      act.begins();
+    const pending = idempotency.once("addGroup", request, async (operation) => {
+      attempts.push(operation.id);
+      operation.begins();
       throw new KeywrightError("submission_pending", "still under way", { submission_id: "d3".repeat(16) });
     });
     expect(await codeOf(pending)).to.equal("submission_pending");
-    const act = async ({ id }: Act) => {
+    const operation = async ({ id }: IdempotentOperation) => {
       attempts.push(id);
       return { success: true, group_id: "7" };
     };
-    expect(await idempotency.once("addGroup", request, act)).to.deep.equal({ success: true, group_id: "7" });
-    expect(await idempotency.once("addGroup", request, act)).to.deep.equal({ success: true, group_id: "7" });
+    expect(await idempotency.once("addGroup", request, operation)).to.deep.equal({ success: true, group_id: "7" });
+    expect(await idempotency.once("addGroup", request, operation)).to.deep.equal({ success: true, group_id: "7" });
     expect(attempts).to.have.length(2);
     expect(new Set(attempts).size).to.equal(1);
   });
@@ -117,11 +117,11 @@ describe("idempotency records", () => {
     ] as const;
     for (const code of codes) {
       const [nothing, unknown, done] = [name(), name(), name()];
-      const refuse = (say: (act: Act) => void) => async (act: Act) => {
-        say(act);
+      const refuse = (say: (operation: IdempotentOperation) => void) => async (operation: IdempotentOperation) => {
+        say(operation);
         throw new KeywrightError(code, "no");
       };
-      const again = async (act: Act) => ({ repeated: act.isRepeated });
+      const again = async (operation: IdempotentOperation) => ({ repeated: operation.isRepeated });
       await codeOf(
         idempotency.once(
           "removeGroup",
@@ -134,7 +134,7 @@ describe("idempotency records", () => {
         idempotency.once(
           "removeGroup",
           unknown,
-          refuse((act) => act.begins()),
+          refuse((operation) => operation.begins()),
         ),
       );
       await codeOf(
@@ -151,7 +151,7 @@ describe("idempotency records", () => {
         idempotency.once(
           "removeGroup",
           done,
-          refuse((act) => act.happened()),
+          refuse((operation) => operation.happened()),
         ),
       );
       expect(await codeOf(idempotency.once("removeGroup", done, again)), "kept").to.equal(code);
@@ -180,9 +180,9 @@ describe("idempotency records", () => {
     const request = name();
     const idempotency = new Idempotency(mine());
     const secret = `canary-${randomUUID()}`;
-    const act = async () => ({ success: true, usage_api_key: secret, api_key_hash: "0x1" });
-    expect(await idempotency.once("addUsageApiKey", request, act)).to.include({ usage_api_key: secret });
-    expect(await idempotency.once("addUsageApiKey", request, act)).to.deep.equal({
+    const operation = async () => ({ success: true, usage_api_key: secret, api_key_hash: "0x1" });
+    expect(await idempotency.once("addUsageApiKey", request, operation)).to.include({ usage_api_key: secret });
+    expect(await idempotency.once("addUsageApiKey", request, operation)).to.deep.equal({
       success: true,
       api_key_hash: "0x1",
       secret_returned_before: true,

@@ -11,7 +11,7 @@ import { sharedStore } from "../../support/store";
 
 const FEW = {
   addressRequestsPerSecond: 2,
-  strangersPerMinutePerAddress: 2,
+  unknownCredentialsPerMinutePerAddress: 2,
   heavyPerMinutePerAddress: 2,
   paymentIntentsPerMinute: 2,
   mintsPerMinutePerAddress: 2,

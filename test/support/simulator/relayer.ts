@@ -113,7 +113,7 @@ export class SimulatedRelayer {
     const answer = this.#idempotency.once(
       "addGroup",
       requestName("addGroup", account, key, { params: {}, body }),
-      (act) =>
+      (operation) =>
         this.chain.submit({
           accountId: account as AccountId,
           kind: "add_group",
@@ -125,8 +125,8 @@ export class SimulatedRelayer {
               cents: 1,
               submissionId,
             })),
-          idempotencyKey: act.id,
-          act,
+          idempotencyKey: operation.id,
+          operation,
         }),
     );
     return (await answer) as SubmitAnswer;

@@ -16,7 +16,7 @@ const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, Date, now: 
 const START = Date.UTC(2024, 0, 1);
 /** A statement of the embedded database takes one turn of the event loop; a second one shows that nothing followed. */
 const QUIET_TURNS = 2;
-const MOST_TURNS = 20_000;
+const MAX_TURNS = 20_000;
 
 class Handle {
   constructor(readonly id: number) {}
@@ -124,7 +124,7 @@ export class SimulatedTime {
 
   async #settle(): Promise<void> {
     for (let quiet = 0, turns = 0; quiet < QUIET_TURNS; turns++) {
-      if (turns > MOST_TURNS) throw new Error("the relayers go on and on without letting time pass");
+      if (turns > MAX_TURNS) throw new Error("the relayers go on and on without letting time pass");
       const seen = this.#activity;
       await new Promise((resolve) => setImmediate(resolve));
       quiet = seen === this.#activity && this.atWork === 0 ? quiet + 1 : 0;

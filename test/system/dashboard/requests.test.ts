@@ -9,10 +9,10 @@ import { useStack } from "../../support/stack";
 const PKPS = count(30, 1_300);
 const GROUPS = count(24, 600);
 const AT_ONCE = 25;
-const MOST_PER_SCREEN = 12;
+const MAX_PER_SCREEN = 12;
 /** The account and the chain's configuration, before any screen. */
 const FOR_SIGNING_IN = 2;
-const MOST_PER_RENAME = 4;
+const MAX_PER_RENAME = 4;
 const ANY_ACTION = `0x${"0".repeat(64)}`;
 const CODE = "async function main() { return 1; }";
 
@@ -62,11 +62,11 @@ describe("requests of the dashboard", function () {
     figures[what] = asked.length;
     expect(asked.length, `${what}:\n${asked.join("\n")}`).to.be.at.most(most);
   };
-  const opened = (what: string, act: () => Promise<void>): Promise<void> => during(what, MOST_PER_SCREEN, act);
+  const opened = (what: string, act: () => Promise<void>): Promise<void> => during(what, MAX_PER_SCREEN, act);
   const link = (name: string | RegExp) => dashboard.page.getByRole("link", { name, exact: true }).first();
 
   it("are few on every screen, with members of all groups shown, and few after a rename", async () => {
-    await during("Signing in, and Overview", FOR_SIGNING_IN + MOST_PER_SCREEN, async () => {
+    await during("Signing in, and Overview", FOR_SIGNING_IN + MAX_PER_SCREEN, async () => {
       await dashboard.signIn(account.key);
       await dashboard.says(/lists anything: any code/);
     });
@@ -76,7 +76,7 @@ describe("requests of the dashboard", function () {
       await link("Treasury").click();
       await dashboard.page.getByRole("row", { name: new RegExp(`Group number ${GROUPS - 2}.*Bot`) }).waitFor();
     });
-    await during("A rename", MOST_PER_RENAME, async () => {
+    await during("A rename", MAX_PER_RENAME, async () => {
       await dashboard.press("Rename");
       await dashboard.fill("Name", "Vault");
       await dashboard.confirm("Save");

@@ -26,7 +26,7 @@ import { refusal } from "../../../support/refusal";
 const COUNT = 8;
 const RIVAL = 8;
 const FINALITY = 4;
-const MOST_IN_FLIGHT = 1;
+const MAX_IN_FLIGHT = 1;
 /** Adding them to a group again takes 700,000 gas more than leaving a group unchanged. */
 const ACTIONS = Array.from({ length: 14 }, freshAccountId);
 
@@ -36,7 +36,7 @@ describe("a transaction that fails because one of its writes became expensive", 
   let relayer: ChainInstance;
   let chain: Chain;
   async function openRelayer(): Promise<void> {
-    const tuning = { maxInFlightPerLane: MOST_IN_FLIGHT, finalityDepth: FINALITY, stuckAfterMs: 60_000 };
+    const tuning = { maxInFlightPerLane: MAX_IN_FLIGHT, finalityDepth: FINALITY, stuckAfterMs: 60_000 };
     relayer = await bed.open({ tuning, payerCount: 1 });
     ({ chain } = relayer);
   }
@@ -299,7 +299,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     await failedBatch(since);
     await whileMining(() => Promise.all(writing)).finally(() => (isOver = true));
     await counting;
-    expect(most).to.equal(MOST_IN_FLIGHT);
+    expect(most).to.equal(MAX_IN_FLIGHT);
   });
 
   it("is split by another relayer when the one that sent it ends", async () => {

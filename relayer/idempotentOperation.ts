@@ -9,7 +9,7 @@ export type End = "nothing" | "done" | "unknown";
  * An operation under a client's `Idempotency-Key`. Its outcome is set by the code that performs it, never derived from
  * thrown errors.
  */
-export class Act {
+export class IdempotentOperation {
   /** Of the run that was made; stored with the answer. */
   receipt: string | undefined;
   #end: End;

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Maximum wait for the current turn when stopping; closing its dependencies aborts it. */
-const LONGEST_STOP_MS = 5_000;
+const MAX_STOP_MS = 5_000;
 
 /**
  * Repeats a task, never concurrently: the next turn begins `everyMs` after the last has ended. Failures are reported
  * and do not stop it.
  */
-export class Repeating {
+export class PeriodicTask {
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -50,6 +50,6 @@ export class Repeating {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    await Promise.race([this.#turn, sleep(LONGEST_STOP_MS, undefined, { ref: false })]);
+    await Promise.race([this.#turn, sleep(MAX_STOP_MS, undefined, { ref: false })]);
   }
 }
