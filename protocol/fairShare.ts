@@ -54,7 +54,10 @@ interface Account {
   /** Amount times milliseconds held, halved every few seconds; as of `countedAt`. */
   used: number;
   countedAt: number;
-  /** How long its uses are, recent ones counting most; unknown before the first has ended. */
+  /**
+   * How long its uses are: their geometric mean, which one long use among short ones changes little. Recent ones count
+   * most; unknown before the first has ended.
+   */
   usualMs: number;
   askedAt: number;
 }
@@ -170,7 +173,8 @@ export class FairShare {
     if (!account.grants.delete(held)) return;
     if (!held.isResting) this.#count(account, -held.amount);
     const usedMs = held.activeMs + (held.isResting ? 0 : performance.now() - held.activeAt);
-    account.usualMs = account.usualMs === Infinity ? usedMs : account.usualMs * 0.7 + usedMs * 0.3;
+    const ms = Math.max(1, usedMs);
+    account.usualMs = account.usualMs === Infinity ? ms : account.usualMs ** 0.7 * ms ** 0.3;
     this.#meanHeldMs = this.#meanHeldMs * 0.9 + (performance.now() - held.since) * 0.1;
     this.serve();
   }

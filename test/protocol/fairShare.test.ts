@@ -222,6 +222,19 @@ describe("a fair share", () => {
     expectInTime(await waitBeside64(share, 30), 10);
   }).timeout(20_000);
 
+  it("still takes the uses of an account for short when one of them is long", async () => {
+    const share = new FairShare({ total: 8 });
+    for (const ms of [0, 0, 0, 0, 2_000]) {
+      const use = await untilGranted(share, "quiet");
+      await pause(ms);
+      use.end.resolve(undefined);
+      await settled();
+    }
+    const others = await Promise.all(Array.from({ length: 6 }, (_, i) => untilGranted(share, `other${i}`)));
+    const quiet = await untilGranted(share, "quiet");
+    for (const { end } of [...others, quiet]) end.resolve(undefined);
+  });
+
   it("does not count a grant that rests", async () => {
     const share = new FairShare({ total: 2 });
     const sleeping = await untilGranted(share, "a");
