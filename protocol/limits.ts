@@ -41,7 +41,7 @@ export type RunLimits = Readonly<Record<keyof typeof RUN_LIMITS, number>>;
 export const SHARED_LIMITS = {
   /** How long others wait before what an account holds most of is taken from it. */
   patienceMs: 1_000,
-  fetchesUnderWay: 256,
+  fetchesUnderWay: 64,
   /** Bytes of request bodies in transit. */
   fetchBodyBytes: 128 * MIB,
   /** Memory of ops with arguments longer than 16 KiB, until their answer has left the keyholder. */

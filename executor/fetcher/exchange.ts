@@ -29,7 +29,7 @@ export interface Exchanged {
 /** Answer size up to which a fetch does not count against the memory shared by all fetches. */
 export const FREE_ANSWER_BYTES = 256 * 1_024;
 /** Each piece of an answer costs memory and time, however short it is: so many, and one more for each 64 bytes. */
-const FREE_PIECES = 4_096;
+const FREE_PIECES = 1_024;
 const BYTES_PER_PIECE = 64;
 const MAX_REDIRECTS = 10;
 const MAX_HEADER_BYTES = 16_384;

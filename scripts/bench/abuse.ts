@@ -53,7 +53,7 @@ function optionsOf(args: readonly string[]): Options {
 }
 
 async function singleRows(bed: Bed, { seconds, only }: Options): Promise<SingleRow[]> {
-  const chosen = attacks({ sinkUrl: `http://${bed.servers}/` }).filter(({ name }) => name.includes(only));
+  const chosen = attacks({ sinkUrl: `http://${bed.attackersServers}/` }).filter(({ name }) => name.includes(only));
   const rows: SingleRow[] = [];
   for (const attack of [undefined, ...chosen]) {
     const row = await measureSingle(bed, attack, seconds, rows[0]?.hello.p99 ?? Infinity);

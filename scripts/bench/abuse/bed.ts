@@ -18,8 +18,9 @@ export interface Bed {
   readonly stack: Stack;
   readonly honest: AbuseAccount;
   readonly attackers: readonly AbuseAccount[];
-  /** Host and port. */
+  /** Host and port of the servers that the honest account fetches from, and of those that the attackers do. */
   readonly servers: string;
+  readonly attackersServers: string;
 }
 
 /** Everything that was started ends, also when something else fails to start. */
@@ -38,6 +39,8 @@ async function startBed(attackers: number, atEnd: (end: () => unknown) => void):
   atEnd(() => nameServer.close());
   const servers = await startServers();
   atEnd(servers.close);
+  const attackersServers = await startServers();
+  atEnd(attackersServers.close);
   // As in the compose file, where the relayer's memory is without the store's.
   const postgres = await startPostgres();
   atEnd(postgres.stop);
@@ -53,7 +56,7 @@ async function startBed(attackers: number, atEnd: (end: () => unknown) => void):
       RATE_LIMIT_MINTS_PER_DAY: String(MINTS_PER_DAY),
       SANDBOX_MEMORY_MIB: String(SANDBOX_MIB),
       DNS_SERVERS: `127.0.0.1:${nameServer.address().port}`,
-      FETCH_ALLOW_HOSTS: servers.at,
+      FETCH_ALLOW_HOSTS: `${servers.at},${attackersServers.at}`,
     },
   });
   atEnd(stack.stop);
@@ -65,5 +68,11 @@ async function startBed(attackers: number, atEnd: (end: () => unknown) => void):
   }
   await caller.close();
   const [honest, ...others] = accounts as [AbuseAccount, ...AbuseAccount[]];
-  return { stack, honest, attackers: others.slice(0, attackers), servers: servers.at };
+  return {
+    stack,
+    honest,
+    attackers: others.slice(0, attackers),
+    servers: servers.at,
+    attackersServers: attackersServers.at,
+  };
 }

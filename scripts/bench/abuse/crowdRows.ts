@@ -152,7 +152,8 @@ export async function measureCrowd(
   const watch = watchOf(bed);
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(), Math.max(seconds, attack.leastSeconds ?? 0) * 1_000);
-  const parts = { caller, accounts: crowd, baseUrl: bed.stack.baseUrl, servers: bed.servers, over: over.signal };
+  const { stack, attackersServers: servers } = bed;
+  const parts = { caller, accounts: crowd, baseUrl: stack.baseUrl, servers, over: over.signal };
   const [ends, honest] = await Promise.all([attack.attack(parts), honestly(bed, () => over.signal.aborted)]);
   clearTimeout(timer);
   const memoryMiB = watch.stop();

@@ -1,6 +1,8 @@
 /** Servers that attacking and honest actions fetch from. */
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { parentPort, Worker, type MessagePort } from "node:worker_threads";
 import { MIB } from "../../../protocol/limits";
 
 /** Above 256 KiB an answer needs its share of the memory of answers. */
@@ -28,17 +30,25 @@ const ANSWERS: Readonly<Record<string, (response: ServerResponse) => void>> = {
   },
 };
 
-export async function startServers(): Promise<{ readonly at: string; close(): void }> {
-  const server: Server = createServer((request, response) => {
+/** Serves on a free port until its thread ends; the port is its first message. */
+function serve(port: MessagePort): void {
+  const server = createServer((request, response) => {
     response.on("error", () => undefined);
     request.on("error", () => undefined);
     request.resume().on("end", () => (ANSWERS[request.url ?? ""] ?? ANSWERS["/10-mib"])?.(response));
   });
   server.on("connection", (socket) => socket.on("error", () => undefined));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const close = (): void => {
-    server.closeAllConnections();
-    server.close();
-  };
-  return { at: `localhost:${(server.address() as AddressInfo).port}`, close };
+  server.listen(0, "127.0.0.1", () => port.postMessage((server.address() as AddressInfo).port));
+}
+
+if (parentPort !== null) serve(parentPort);
+
+/**
+ * Starts servers on a thread of their own, since answering attackers must not delay what is measured.
+ * @returns their host and port, and what ends them
+ */
+export async function startServers(): Promise<{ readonly at: string; close(): Promise<unknown> }> {
+  const thread = new Worker(__filename);
+  const [port] = (await once(thread, "message")) as [number];
+  return { at: `localhost:${port}`, close: () => thread.terminate() };
 }
