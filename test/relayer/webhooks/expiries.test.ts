@@ -47,8 +47,7 @@ describe("keys that expire", () => {
       )
       .execute();
   /** As if the time to ask the contract again had come. */
-  const later = (): Promise<unknown> =>
-    sql`update key_expiries set ask_at = now() where key_id = ${keyId}`.execute(db);
+  const later = (): Promise<unknown> => sql`update key_expiries set ask_at = now() where key_id = ${keyId}`.execute(db);
   async function told(): Promise<unknown[]> {
     await tellOfExpiries(db, chain);
     const { rows } = await sql<{ at: number }>`
