@@ -10,8 +10,11 @@ const NO_PAUSE_BELOW_MS = 1;
 /** One event loop, so one instance. Nothing is kept free: a turn is over before anyone notices. */
 const loop = new FairShare({ total: 1, unit: 0 });
 
-/** Runs `work` on its account's next turn, and not at all if the signal is aborted first. */
-export function inTurn<T>(account: string, work: () => T, signal?: AbortSignal): Promise<T> {
+/**
+ * Runs `work` on its account's next turn, and not at all if the signal is aborted first. What it leaves to be awaited
+ * is not part of the turn.
+ */
+export function inTurn<T>(account: string, work: () => T | Promise<T>, signal?: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const turn = inScope(account, signal, async (scope) => {
       await scope.take(loop);

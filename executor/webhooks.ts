@@ -40,6 +40,7 @@ export class Webhooks {
     return { timestamp, body, signature: `${WEBHOOK_SIGNATURE_VERSION},${signature.toString("base64")}` };
   }
 
+  /** @throws KeywrightError `payload_too_large`; `executor_unavailable` when nothing can be sent to anybody. */
   async send(url: string, message: WebhookMessage, signal: AbortSignal): Promise<ExecutorAnswer<"sendWebhook">> {
     const { timestamp, body, signature } = this.sign(message);
     const headers: [string, string][] = [
@@ -57,6 +58,7 @@ export class Webhooks {
     return { durationMs: Math.round(performance.now() - startedAt), ...outcome };
   }
 
+  /** @throws KeywrightError `executor_unavailable`. */
   async check(url: string): Promise<ExecutorAnswer<"checkWebhook">> {
     return this.#fetcher.checkWebhook(url).then(
       () => ({}),
@@ -76,7 +78,9 @@ const answered = ({
   answer: body.subarray(0, answerBytes).toString("utf8"),
 });
 
+/** Why a receiver was not reached. @throws what is not the receiver's doing: nothing is known of it then. */
 function reasonOf(error: unknown): string {
-  if (error instanceof FetchFailed) return error.message;
-  throw error;
+  if (!(error instanceof FetchFailed)) throw error;
+  if (error.code === "unavailable") throw new KeywrightError("executor_unavailable", error.message);
+  return error.message;
 }

@@ -208,7 +208,7 @@ function startWebhookWork(
     db: store.db,
     executor,
     chain,
-    onAttempt: (isDelivered) => metrics.countWebhook(isDelivered),
+    onAttempt: (outcome) => metrics.countWebhook(outcome),
     onError: (error) => log.warn({ err: error }, "webhooks"),
   });
 }

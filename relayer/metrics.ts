@@ -8,6 +8,7 @@ import type { RunFacts } from "./routes/deps";
 import type { AuditFigures } from "./credits/audit";
 import type { ProcessorFigures } from "./credits/payments/check";
 import type { PoolFigures } from "./store/pool";
+import type { AttemptOutcome } from "./webhooks";
 import { within } from "../protocol/within";
 
 /** A timer of this interval; each wake-up of an idle process costs a tenth of a millisecond. */
@@ -51,7 +52,7 @@ export class Metrics {
   });
   readonly #webhookAttempts = new Counter({
     name: "relayer_webhook_attempts_total",
-    help: "Attempts to deliver messages to webhooks, by whether the receiver took them",
+    help: "Attempts to deliver messages to webhooks, by whether the receiver took them, or none could be made",
     labelNames: ["outcome"],
     registers: [this.#registry],
   });
@@ -89,8 +90,8 @@ export class Metrics {
     this.#runSeconds.observe(seconds);
   }
 
-  countWebhook(isDelivered: boolean): void {
-    this.#webhookAttempts.inc({ outcome: isDelivered ? "delivered" : "failed" });
+  countWebhook(outcome: AttemptOutcome): void {
+    this.#webhookAttempts.inc({ outcome });
   }
 
   countFiring(lateSeconds: number): void {

@@ -1,5 +1,5 @@
 /** The end of a run that the executor made: charged and recorded in one statement, for requests and triggers alike. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { ExecutorAnswer } from "../protocol/executor";
 import { ZERO_ADDRESS, actionHashOf, parseAddress, type AccountId, type Cid, type Hash32 } from "../protocol/ids";
 import { isFreeRun } from "../protocol/runPrice";
@@ -40,7 +40,7 @@ function recordOf(by: RanBy, { cid, error, usage, pkpsUsed, receipt }: ExecutorA
     durationMs: thousandths(usage.durationMs),
     outcome: error?.code ?? "succeeded",
     pkpsUsed: pkpsUsed.map((pkp) => parseAddress(pkp) ?? ZERO_ADDRESS),
-    receiptSha256: createHash("sha256").update(receipt, "ascii").digest("hex"),
+    receiptSha256: hash("sha256", receipt, "hex"),
     ...(error === undefined ? {} : { errorMessage: messageOf(error) }),
   };
 }

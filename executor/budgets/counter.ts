@@ -32,6 +32,8 @@ export interface Found {
 
 /** The keyholder's own reads. All throw KeywrightError `chain_unavailable`. */
 export interface BudgetChain {
+  /** How long a lease may take to be as deep as the network asks for. */
+  readonly patienceMs: number;
   /** Time of the newest block, in seconds, at most a second after it was read. */
   time(): Promise<bigint>;
   used(budget: Budget): Promise<UsedNow>;
@@ -59,10 +61,9 @@ const CLOCK: Clock = {
 
 /** As long as a permission counts: see `isFresh`. */
 const LOOKED_FOR_MS = 1_000;
-/** How long a spend waits for a lease to be on the chain. */
-const PATIENCE_MS = 60_000;
-/** How long others wait for it, instead of leasing another one. */
+/** How long others wait for a lease, instead of leasing another one: so long, and more than once in any case. */
 const EXPECTED_FOR_MS = 5 * 60_000;
+const EXPECTED_FOR_PATIENCES = 2;
 const FIRST_LOOK_MS = 25;
 const SLOWEST_LOOK_MS = 1_000;
 const MAX_WAITING = 256;
@@ -170,16 +171,20 @@ export class Counter {
     // Looked for once more after that time: nobody may have looked since the run that asked for it ended.
     for (const id of late) {
       const lease = this.#leases.get(id);
-      if (lease?.looked !== undefined && !this.#slices.isHeld(id) && isTooOld(lease, lease.looked.at))
+      if (lease?.looked !== undefined && !this.#slices.isHeld(id) && this.#isTooOld(lease, lease.looked.at))
         this.#leases.delete(id);
     }
+  }
+
+  #isTooOld({ since }: Expected, at: number): boolean {
+    return at - since > Math.max(EXPECTED_FOR_MS, EXPECTED_FOR_PATIENCES * this.#chain.patienceMs);
   }
 
   /** A lease that may be on the chain soon, or again. */
   #underWay(): Expected | undefined {
     const now = this.#clock.now();
     return [...this.#leases.values()].find(
-      (lease) => !lease.isGivenUp && !this.#slices.isThere(lease.terms.id) && !isTooOld(lease, now),
+      (lease) => !lease.isGivenUp && !this.#slices.isThere(lease.terms.id) && !this.#isTooOld(lease, now),
     );
   }
 
@@ -224,7 +229,7 @@ export class Counter {
   /** Has the lease sent and waits until it is on the chain. Returns when it is worth trying to spend. */
   async #untilThere(lease: Expected, { payer, over }: Waiting): Promise<void> {
     const { id } = lease.terms;
-    const until = this.#clock.now() + PATIENCE_MS;
+    const until = this.#clock.now() + this.#chain.patienceMs;
     let failure: unknown;
     const sent = this.#carrier.send(lease.terms, payer).catch((error: unknown) => {
       failure = error;
@@ -274,6 +279,5 @@ function exceeded({ name, window }: Budget, { amount, limit }: Spend, left: bigi
 
 const unavailable = (why: string): OpRefusal =>
   new OpRefusal("budget_unavailable", `nothing can be spent of the budget now: ${why}`);
-const isTooOld = ({ since }: Expected, at: number): boolean => at - since > EXPECTED_FOR_MS;
 const RUN_IS_OVER = new OpRefusal("limit_exceeded", "the run is over");
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -21,6 +21,10 @@ export class BudgetReads implements BudgetChain {
     this.#depth = depth;
   }
 
+  get patienceMs(): number {
+    return this.#depth.patienceMs;
+  }
+
   time(): Promise<bigint> {
     return this.#chain.time(TIME_WITHIN_MS);
   }

@@ -41,6 +41,8 @@ const DROPPED = new Set(
 const DROPPED_PREFIX = /^(proxy|sec)-/i;
 /** The only headers sent on a redirect to another origin. */
 const HARMLESS = new Set(["accept", "accept-language", "content-type", "user-agent"]);
+/** What this process lacks is no failure of the host. */
+const OURS: ReadonlySet<string | undefined> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EADDRNOTAVAIL"]);
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 /** Throws FetchFailed. */
@@ -65,7 +67,7 @@ export async function exchange(
   } catch (error) {
     if (error instanceof FetchFailed) throw error;
     if (ended.signal.aborted) throw ended.signal.reason;
-    throw new FetchFailed("failed", `${host}: ${reasonOf(error)}`);
+    throw new FetchFailed(OURS.has(codeOf(error)) ? "unavailable" : "failed", `${host}: ${reasonOf(error)}`);
   } finally {
     clearTimeout(timer);
   }
@@ -245,9 +247,13 @@ function hostOf(url: string): string {
 
 /** A short reason for the author of the action: network error codes, never internal addresses. */
 function reasonOf(error: unknown): string {
-  const cause = error instanceof Error ? (error.cause ?? error) : error;
-  const code = (cause as NodeJS.ErrnoException | undefined)?.code;
+  const code = codeOf(error);
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "the name cannot be resolved";
   if (code === "ECONNREFUSED") return "the connection was refused";
   return code ?? "the exchange failed";
+}
+
+function codeOf(error: unknown): string | undefined {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  return (cause as NodeJS.ErrnoException | undefined)?.code;
 }

@@ -79,7 +79,7 @@ function rulesOf({ call, run, lookups, isWebhook = false }: Ruled, mine: Running
   };
   return {
     ...(isWebhook ? webhookRules : guestRules),
-    resolve: (host, signal) => (ofRun ? ofRun.addressesOf(host, signal) : names.lookup(host, signal)),
+    resolve: (host, signal) => (ofRun ? ofRun.addressesOf(host, signal) : names.lookupOfService(host, signal)),
     grow,
   };
 }

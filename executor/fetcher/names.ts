@@ -23,6 +23,8 @@ const TIMEOUT_MS = 2_000;
 /** How long to wait for the addresses of one family after those of the other arrived. */
 const OTHER_FAMILY_MS = 100;
 const HOSTS_FILE = "/etc/hosts";
+/** What c-ares says when no name server has answered. */
+const NO_ANSWER: ReadonlySet<string | undefined> = new Set(["ETIMEOUT", "ECONNREFUSED", "ECANCELLED"]);
 /** Runs whose names are cached; more than can run at once. */
 const RUNS_KEPT = 4_096;
 
@@ -45,11 +47,9 @@ export class Names {
   async lookup(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
     const listed = fromHostsFile(host, this.#options.hostsFile ?? HOSTS_FILE);
     if (listed.length > 0) return listed;
-    const timeoutMs = this.#options.timeoutMs ?? TIMEOUT_MS;
-    const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
-    if (this.#options.servers !== undefined) resolver.setServers(this.#options.servers);
+    const resolver = this.#resolver();
     const cancel = (): void => resolver.cancel();
-    const timer = setTimeout(cancel, timeoutMs);
+    const timer = setTimeout(cancel, this.#timeoutMs);
     signal?.addEventListener("abort", cancel, { once: true });
     try {
       return await bothFamilies(host, resolver);
@@ -57,6 +57,37 @@ export class Names {
       clearTimeout(timer);
       signal?.removeEventListener("abort", cancel);
     }
+  }
+
+  /**
+   * The same for the service itself, which has to know whose failure it is.
+   * @throws FetchFailed `unavailable` when the name servers answer nothing, not even a question about the root.
+   */
+  async lookupOfService(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
+    return this.lookup(host, signal).catch(async (error: unknown) => {
+      if (signal?.aborted === true || (await this.#isAnswered())) throw error;
+      throw new FetchFailed("unavailable", "the name servers do not answer");
+    });
+  }
+
+  /** Any answer is one, also a refusal. */
+  #isAnswered(): Promise<boolean> {
+    return this.#resolver()
+      .resolveNs(".")
+      .then(
+        () => true,
+        ({ code }: NodeJS.ErrnoException) => !NO_ANSWER.has(code),
+      );
+  }
+
+  get #timeoutMs(): number {
+    return this.#options.timeoutMs ?? TIMEOUT_MS;
+  }
+
+  #resolver(): Resolver {
+    const resolver = new Resolver({ timeout: this.#timeoutMs, tries: 1 });
+    if (this.#options.servers !== undefined) resolver.setServers(this.#options.servers);
+    return resolver;
   }
 }
 

@@ -77,7 +77,10 @@ interface Exposed {
 }
 /** The synchronous rest of an op, after everything was awaited. */
 type Work = () => Exposed;
-type Ops = { [N in OpName]: (args: OpArguments<N>, over?: AbortSignal) => Promise<Work> | Work };
+/** Work of an op that awaits nothing is done in the turn in which its arguments were read. */
+type Served = Promise<Work | Exposed> | Work;
+type Begun = Promise<Work | Exposed> | Exposed;
+type Ops = { [N in OpName]: (args: OpArguments<N>, over?: AbortSignal) => Served };
 
 class RunOps {
   readonly #decisions = new Map<PkpId, Promise<Decision>>();
@@ -140,11 +143,18 @@ class RunOps {
     if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
     this.#requireSize(name, args);
     const account = this.#run.decision.accountId;
-    const parsed = await inTurn(account, () => OP_ARGUMENTS[name].safeParse(fieldsOf(args)), over);
+    const begin = (): Begun => this.#begin(name, args, over);
+    // To read a spend takes less time than to hand out a turn.
+    const begun = await (name === "spend" ? begin() : inTurn(account, begin, over));
+    return typeof begun === "function" ? inTurn(account, begun, over) : begun;
+  }
+
+  #begin(name: OpName, args: string, over: AbortSignal | undefined): Begun {
+    const parsed = OP_ARGUMENTS[name].safeParse(fieldsOf(args));
     if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
-    const serve = this.#ops[name] as (args: unknown, over?: AbortSignal) => Promise<Work> | Work;
-    const work = await serve(parsed.data, over);
-    return inTurn(account, work, over);
+    const serve = this.#ops[name] as (args: unknown, over?: AbortSignal) => Served;
+    const served = serve(parsed.data, over);
+    return typeof served === "function" ? served() : served;
   }
 
   /** Parsing and hashing block the thread shared by all ops, so the size per op is limited. */
@@ -193,12 +203,12 @@ class RunOps {
   }
 
   /** Counted under the CID of the code that runs, which the keyholder has computed: no argument can name another. */
-  async #spend({ budget: name, window, amount, limit }: OpArguments<"spend">, over?: AbortSignal): Promise<Work> {
+  async #spend({ budget: name, window, amount, limit }: OpArguments<"spend">, over?: AbortSignal): Promise<Exposed> {
     const { cid, keyId, decision, key } = this.#run;
     const budget = { account: decision.accountId, action: actionHashOf(cid), name, window };
     const payer = { cid, keyId, isAccountKey: key?.isAccountKey ?? false, capCents: key?.capCents ?? 0n };
     const left = await this.#parts.budgets.spend(budget, payer, { amount, limit, over });
-    return () => ({ value: String(left) });
+    return { value: String(left) };
   }
 
   /** Asks once per PKP of a run and applies the decision to each op. A failed request is repeated. */

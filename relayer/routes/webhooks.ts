@@ -2,15 +2,15 @@
 import { defined } from "../../protocol/defined";
 import type { webhookRoutes as routes } from "../../protocol/http/webhooks";
 import { WEBHOOK_ID_HEADER, WEBHOOK_SIGNATURE_HEADER, WEBHOOK_TIMESTAMP_HEADER } from "../../protocol/webhooks";
-import type { Answer, HandlersOf } from "../middleware/call";
-import type { DeliveryView, FetchedMessage, WebhookView, Webhooks } from "../webhooks/registry";
+import type { Answer, Caller, HandlersOf } from "../middleware/call";
+import type { DeliveryView, FetchedMessage, Owner, WebhookView, Webhooks } from "../webhooks/registry";
 
 export function webhookRoutes({ webhooks }: { readonly webhooks: Webhooks }): HandlersOf<keyof typeof routes> {
   return {
     listWebhooks: async ({ caller }) => (await webhooks.list(caller.accountId)).map(webhookItem),
-    createWebhook: async ({ caller, body }) => webhookItem(await webhooks.create(caller.accountId, body)),
+    createWebhook: async ({ caller, body }) => webhookItem(await webhooks.create(ownerOf(caller), body)),
     updateWebhook: async ({ caller, params, body }) =>
-      webhookItem(await webhooks.update(caller.accountId, params.id, body)),
+      webhookItem(await webhooks.update(ownerOf(caller), params.id, body)),
     deleteWebhook: async ({ caller, params }) => {
       await webhooks.delete(caller.accountId, params.id);
       return { success: true };
@@ -28,6 +28,11 @@ export function webhookRoutes({ webhooks }: { readonly webhooks: Webhooks }): Ha
     },
   };
 }
+
+const ownerOf = ({ accountId, wallet, identityWallet }: Caller): Owner => ({
+  accountId,
+  wallet: wallet ?? identityWallet,
+});
 
 const iso = (date: Date | null): string | undefined => date?.toISOString();
 

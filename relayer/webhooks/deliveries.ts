@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import type { WebhookMessage } from "../../protocol/webhookCalls";
 import type { AccountId } from "../../protocol/ids";
 import { WEBHOOK_LIMITS, WEBHOOK_RETRY_SECONDS } from "../../protocol/limits";
+import { webhookBody } from "../../protocol/webhooks";
 import type { Db, Trx } from "../store/database";
 import { enqueue } from "../store/outbox";
 import { storable } from "../store/values";
@@ -18,6 +19,9 @@ const MAX_WEBHOOKS = 1_000;
 /** Spreads the attempts for receivers that fail together. */
 const JITTER = 0.1;
 const GONE = 410;
+/** An attempt that did not take place is made again after as long as its message has waited, within these bounds. */
+const SOONEST_SECONDS = 2;
+const LATEST_SECONDS = 30;
 
 export interface DueWebhook {
   readonly webhookId: string;
@@ -81,7 +85,10 @@ interface ClaimedRow {
   readonly created_at: Date;
 }
 
-/** Takes the deliveries of a webhook that have been due longest, in the order of their events; nobody else has them. */
+/**
+ * Takes the deliveries of a webhook that have been due longest, in the order of their events; nobody else has them.
+ * One whose message is too long to be signed is not among them: it has failed for good.
+ */
 export async function claim(db: Db, webhookId: string, most = 1): Promise<readonly Claimed[]> {
   const { rows } = await sql<ClaimedRow>`
     with due as materialized (
@@ -101,7 +108,10 @@ export async function claim(db: Db, webhookId: string, most = 1): Promise<readon
     from claimed join webhook_events on webhook_events.place = claimed.place
       join webhooks on webhooks.id = claimed.webhook_id
     order by claimed.place`.execute(db);
-  return rows.map(claimedOf);
+  const claimed = rows.map(claimedOf);
+  const tooLong = claimed.filter(({ message }) => Buffer.byteLength(webhookBody(message)) > WEBHOOK_LIMITS.bodyBytes);
+  for (const one of tooLong) await giveUp(db, one, `the message is longer than ${WEBHOOK_LIMITS.bodyBytes} bytes`);
+  return claimed.filter((one) => !tooLong.includes(one));
 }
 
 const claimedOf = (row: ClaimedRow): Claimed => ({
@@ -119,15 +129,18 @@ const claimedOf = (row: ClaimedRow): Claimed => ({
   },
 });
 
-/** The attempt did not take place: it is made again soon and does not count. */
-export async function putBack(db: Db, { webhookId, place }: Claimed): Promise<void> {
-  await db
-    .updateTable("webhook_deliveries")
-    .set({ due_at: sql`now() + interval '2 seconds'` })
-    .where("webhook_id", "=", webhookId)
-    .where("place", "=", place)
-    .where("state", "=", "pending")
-    .execute();
+/** The attempt did not take place: it is made again soon, and does not count against the receiver. */
+export async function putBack(db: Db, { webhookId, place, message }: Claimed): Promise<void> {
+  const waited = sql`extract(epoch from now() - ${message.timestamp}::timestamptz)`;
+  const wait = sql`least(greatest(${waited}, ${sql.lit(SOONEST_SECONDS)}), ${sql.lit(LATEST_SECONDS)})`;
+  await sql`update webhook_deliveries set due_at = now() + ${wait} * interval '1 second'
+    where webhook_id = ${webhookId} and place = ${place} and state = 'pending'`.execute(db);
+}
+
+/** No attempt can succeed, whoever the receiver is. */
+async function giveUp(db: Db, { webhookId, place }: Claimed, failure: string): Promise<void> {
+  await sql`update webhook_deliveries set state = 'failed', failure = ${failure}
+    where webhook_id = ${webhookId} and place = ${place} and state = 'pending'`.execute(db);
 }
 
 export const isDelivered = ({ status = 0, failure }: Attempt): boolean =>

@@ -1,5 +1,5 @@
 /** Tells accounts that a usage key is about to expire: once for each key and expiry, if the contract confirms it. */
-import { sql } from "kysely";
+import { sql, type RawBuilder } from "kysely";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import { WEBHOOK_LIMITS } from "../../protocol/limits";
 import type { Chain } from "../chain/types";
@@ -14,14 +14,22 @@ interface Candidate {
   readonly account_id: AccountId;
 }
 
+/** What the contract contradicts is asked again after these many seconds, each time doubled, and then each hour. */
+const ASK_AGAIN_SECONDS = 30;
+const MOST_DOUBLINGS = 7;
+
+const IS_WANTED = sql`exists (select from webhooks where webhooks.account_id = key_expiries.account_id
+  and state = 'on' and jsonb_exists_any(events, array['*', 'key.*', 'key.expiring']))`;
+
+/** Accounts take turns: one with thousands of such keys delays no other's. */
 export async function tellOfExpiries(db: Db, chain: Pick<Chain, "key">): Promise<void> {
   const { rows } = await sql<Candidate>`
     select key_id, expires_at, account_id from key_expiries
-    where not noticed and expires_at > extract(epoch from now())
+    where not noticed and ask_at <= now() and expires_at > extract(epoch from now())
       and expires_at <= extract(epoch from now() + ${WEBHOOK_LIMITS.keyExpiringDays} * interval '1 day')
-      and exists (select from webhooks where webhooks.account_id = key_expiries.account_id and state = 'on'
-        and jsonb_exists_any(events, array['*', 'key.*', 'key.expiring']))
-    order by expires_at limit ${sql.lit(AT_A_TIME)}`.execute(db);
+      and ${IS_WANTED}
+    order by row_number() over (partition by account_id order by ask_at), ask_at
+    limit ${sql.lit(AT_A_TIME)}`.execute(db);
   for (const candidate of rows) await tell(db, chain, candidate);
 }
 
@@ -29,12 +37,19 @@ async function tell(db: Db, chain: Pick<Chain, "key">, candidate: Candidate): Pr
   const { key_id: keyId, expires_at: expiresAt, account_id: accountId } = candidate;
   const key = await chain.key([keyId]);
   const isTrue = key?.live === true && key.accountId === accountId && key.expiresAtSeconds === BigInt(expiresAt);
-  const same = sql`key_id = ${keyId} and expires_at = ${expiresAt} and not noticed`;
+  const same = sql`key_id = ${keyId} and expires_at = ${expiresAt} and account_id = ${accountId} and not noticed`;
+  if (!isTrue) return askAgain(db, same);
   await db.transaction().execute(async (trx) => {
-    // What the contract contradicts is forgotten: if the key gets this expiry again, an event of the contract says so.
-    if (!isTrue) return sql`delete from key_expiries where ${same}`.execute(trx);
-    const { rows } = await sql`update key_expiries set noticed = true where ${same} returning key_id`.execute(trx);
+    const { rows } = await sql`update key_expiries set noticed = true where ${same} and ${IS_WANTED}
+      returning key_id`.execute(trx);
     if (rows.length > 0) await enqueue(trx, accountId, "key.expiring", { api_key_hash: keyId, expires_at: expiresAt });
-    return undefined;
   });
+}
+
+/** Nothing is forgotten before it is past: an endpoint may be behind, or on a branch that does not last. */
+async function askAgain(db: Db, same: RawBuilder<unknown>): Promise<void> {
+  await sql`update key_expiries set contradictions = contradictions + 1,
+    ask_at = now() + ${sql.lit(ASK_AGAIN_SECONDS)} * 2 ^ least(contradictions, ${sql.lit(MOST_DOUBLINGS)})
+      * interval '1 second'
+    where ${same}`.execute(db);
 }

@@ -5,6 +5,7 @@ import { switchOffFlooded } from "./deliveries";
 import { tellOfExpiries } from "./expiries";
 import { Sender, type SenderOptions } from "./sender";
 
+export type { AttemptOutcome } from "./sender";
 export { lateness } from "./deliveries";
 export { Webhooks } from "./registry";
 

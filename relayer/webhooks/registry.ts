@@ -3,12 +3,19 @@ import { randomBytes } from "node:crypto";
 import { sql } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { SignedWebhook } from "../../protocol/webhookCalls";
-import type { AccountId } from "../../protocol/ids";
+import type { AccountId, Address } from "../../protocol/ids";
 import { WEBHOOK_LIMITS } from "../../protocol/limits";
 import type { Executor } from "../executor/client";
-import type { Db } from "../store/database";
+import type { Db, Trx } from "../store/database";
 import type { WebhooksTable } from "../store/tables/webhooks";
 import { claim, finish, type Attempt } from "./deliveries";
+
+/** The owner for whom a change was authorised. */
+export interface Owner {
+  readonly accountId: AccountId;
+  /** Absent for the account's own key, which no owner has after a change of owner. */
+  readonly wallet?: Address | undefined;
+}
 
 export interface WebhookView {
   readonly id: string;
@@ -69,6 +76,7 @@ export interface WebhooksOptions {
   readonly httpsOnly: boolean;
 }
 
+const CHANGES_OF_OWNER = ["AccountOwnershipTransferred", "AccountConvertedToChainSecured"];
 const VIEW = sql`id, url, events, description, credit_low_cents as "creditLowCents", state, off_reason as "offReason",
   created_at as "createdAt", succeeded_at as "succeededAt", failing_since as "failingSince"`;
 
@@ -85,12 +93,13 @@ export class Webhooks {
     return rows;
   }
 
-  /** Errors: `invalid_value` for a URL where nothing may be sent, `too_many_webhooks`. */
-  async create(accountId: AccountId, values: WebhookValues): Promise<WebhookView> {
+  /** Errors: `invalid_value` for a URL where nothing may be sent, `too_many_webhooks`, `account_not_owned`. */
+  async create(owner: Owner, values: WebhookValues): Promise<WebhookView> {
+    const { accountId } = owner;
     this.#requireHttps(values.url);
     // Stored before its address is looked up, which takes as long as its name servers like: a change of owner in that
     // time switches it off.
-    const { id } = await this.#insert(accountId, values);
+    const { id } = await this.#insert(owner, values);
     await this.#requireSendable(values.url).catch(async (error: unknown) => {
       await sql`delete from webhooks where id = ${id} and account_id = ${accountId}`.execute(this.#options.db);
       throw error;
@@ -98,11 +107,11 @@ export class Webhooks {
     return this.#require(accountId, id);
   }
 
-  #insert(accountId: AccountId, values: WebhookValues): Promise<WebhookView> {
+  #insert(owner: Owner, values: WebhookValues): Promise<WebhookView> {
+    const { accountId } = owner;
     const { url, events = ["*"], description = "", credit_low_cents: lowCents } = values;
     const id = `wh_${randomBytes(16).toString("hex")}`;
-    return this.#options.db.transaction().execute(async (trx) => {
-      await sql`select pg_advisory_xact_lock(hashtext(${`webhooks ${accountId}`}))`.execute(trx);
+    return this.#ofOwner(owner, async (trx) => {
       const { rows } = await sql<WebhookView>`
         insert into webhooks (id, account_id, url, events, description, credit_low_cents)
         select ${id}, ${accountId}, ${url ?? null}, ${JSON.stringify(events)}::jsonb, ${description},
@@ -119,10 +128,30 @@ export class Webhooks {
   }
 
   /**
+   * What the owner changes waits for a change of owner, and one for it, so that it is switched off or not made.
+   * @throws KeywrightError `account_not_owned` if, as far as events tell, the account is no longer theirs: whoever
+   * sends a body slowly may have been authorised long ago.
+   */
+  #ofOwner<T>({ accountId, wallet }: Owner, change: (trx: Trx) => Promise<T>): Promise<T> {
+    return this.#options.db.transaction().execute(async (trx) => {
+      await sql`select pg_advisory_xact_lock(hashtext(${`webhooks ${accountId}`}))`.execute(trx);
+      const { rows } = await sql<{ isTheirs: boolean }>`
+        select owner is not distinct from ${wallet ?? null}::text as "isTheirs" from chain_events
+        where account_id = ${accountId} and name = any(${CHANGES_OF_OWNER}::text[])
+          and not removed and not retracted
+        order by cursor desc limit 1`.execute(trx);
+      if (rows[0]?.isTheirs === false)
+        throw new KeywrightError("account_not_owned", "The account has another owner now, or had one a moment ago.");
+      return change(trx);
+    });
+  }
+
+  /**
    * Absent values stay. Switched on, it continues with what still waits. Nothing changes if the webhook was switched
    * off meanwhile, as by a change of owner. Errors as `create`; `webhook_not_found`.
    */
-  async update(accountId: AccountId, id: string, values: WebhookValues): Promise<WebhookView> {
+  async update(owner: Owner, id: string, values: WebhookValues): Promise<WebhookView> {
+    const { accountId } = owner;
     const now = await this.#require(accountId, id);
     if (values.url !== undefined && now.url === null)
       throw new KeywrightError("invalid_value", "url: this webhook has none, its messages are fetched; create another");
@@ -130,14 +159,17 @@ export class Webhooks {
     await this.#requireSendable(values.url);
     const { url = now.url, events = now.events, description = now.description, state = now.state } = values;
     const offReason = state === "on" ? null : (now.offReason ?? "owner");
-    const { rows } = await sql<WebhookView>`
-      update webhooks set url = ${url}, events = ${JSON.stringify(events)}::jsonb, description = ${description},
-        credit_low_cents = ${values.credit_low_cents ?? now.creditLowCents}::int8,
-        state = ${state}, off_reason = ${offReason},
-        failing_since = case when ${state} = 'on' and state = 'off' then null else failing_since end
-      where id = ${id} and account_id = ${accountId} and off_reason is not distinct from ${now.offReason}
-      returning ${VIEW}`.execute(this.#options.db);
-    return rows[0] ?? this.#require(accountId, id);
+    const changed = await this.#ofOwner(owner, async (trx) => {
+      const { rows } = await sql<WebhookView>`
+        update webhooks set url = ${url}, events = ${JSON.stringify(events)}::jsonb, description = ${description},
+          credit_low_cents = ${values.credit_low_cents ?? now.creditLowCents}::int8,
+          state = ${state}, off_reason = ${offReason},
+          failing_since = case when ${state} = 'on' and state = 'off' then null else failing_since end
+        where id = ${id} and account_id = ${accountId} and off_reason is not distinct from ${now.offReason}
+        returning ${VIEW}`.execute(trx);
+      return rows[0];
+    });
+    return changed ?? this.#require(accountId, id);
   }
 
   async delete(accountId: AccountId, id: string): Promise<void> {

@@ -19,10 +19,13 @@ import {
   type DueWebhook,
 } from "./deliveries";
 
+/** Unsent: this service could not make the attempt. */
+export type AttemptOutcome = "delivered" | "failed" | "unsent";
+
 export interface SenderOptions {
   readonly db: Db;
   readonly executor: Pick<Executor, "call">;
-  readonly onAttempt: (isDelivered: boolean) => void;
+  readonly onAttempt: (outcome: AttemptOutcome) => void;
   readonly onError: (error: unknown) => void;
   /** Attempts that wait or are under way, of all accounts; one of each account that has no other is always let in. */
   readonly mostLanes?: number;
@@ -109,7 +112,9 @@ export class Sender {
         if (claimed === undefined) return false;
         this.#open(webhook);
         const isDelivered = await this.#attempt(claimed, scope.over);
-        if (isDelivered !== undefined) lanes.failures = isDelivered ? 0 : lanes.failures + 1;
+        // It would find the same for all that is due, one after the other: the next turn tries again.
+        if (isDelivered === undefined) return false;
+        lanes.failures = isDelivered ? 0 : lanes.failures + 1;
         return true;
       });
       if (!isMore || lanes.failures >= FAILING_FROM) return;
@@ -125,7 +130,7 @@ export class Sender {
       return undefined;
     }
     await finish(db, claimed, attempt);
-    onAttempt(isDelivered(attempt));
+    onAttempt(isDelivered(attempt) ? "delivered" : "failed");
     return isDelivered(attempt);
   }
 
@@ -134,7 +139,9 @@ export class Sender {
     const signal = AbortSignal.any([over, AbortSignal.timeout(CALL_MS)]);
     const call = this.#options.executor.call("sendWebhook", { url: url ?? "", message }, { signal });
     return call.catch((error: unknown) => {
-      if (!over.aborted) this.#options.onError(error);
+      if (over.aborted) return undefined;
+      this.#options.onAttempt("unsent");
+      this.#options.onError(error);
       return undefined;
     });
   }

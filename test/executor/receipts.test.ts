@@ -1,9 +1,10 @@
 /** Receipts of runs, as a stranger with the attested config document checks them. */
 import { createHash, createPrivateKey, sign } from "node:crypto";
 import { expect } from "chai";
+import canonicalize from "canonicalize";
 import { cidOfCode } from "../../protocol/cid";
 import { verifyReceipt, type ReceiptClaims } from "../../client/verify";
-import { Receipts, RunUse } from "../../executor/receipts";
+import { Receipts, RunUse, type ReceiptParts } from "../../executor/receipts";
 import { Keyring } from "../../executor/keys/keyring";
 import { StatementKey } from "../../executor/keys/statementKey";
 import { TestAccount, TestChain, TestExecutor, registerPayers } from "../support/executor";
@@ -46,6 +47,15 @@ describe("the receipt of a run", function () {
   const claimsOf = async (code: string, params: object, key?: string): Promise<ReceiptClaims> =>
     verifyReceipt(await receiptOf(code, params, key), config, { params });
 
+  const receiptsOn = (at: ReceiptParts["chain"]): Receipts =>
+    new Receipts({
+      chain: at,
+      statementKey: new StatementKey(new Keyring(Buffer.alloc(32, 9), `0x${"01".repeat(32)}` as never)),
+      keyNamespace: `0x${"01".repeat(32)}` as never,
+      configSha256: "ab".repeat(32),
+      runSecondCents: 2,
+    });
+
   it("states who ran what with which PKPs and operations, by which decision, for how long and how much", async () => {
     const params = { pkpId: pkp, message: "a secret message" };
     const { answer } = await executor.run(account.key, SIGN, params);
@@ -67,6 +77,29 @@ describe("the receipt of a run", function () {
     expect(claims.block.hash).to.equal(block?.hash);
     expect(claims.duration_ms).to.be.closeTo(answer?.usage.durationMs ?? -1, 0.001);
     expect(Date.now() - claims.started_at_ms).to.be.within(0, 10_000);
+  });
+
+  it("is in canonical form whatever the run used first, and whoever set it going", async () => {
+    const code = `async function main({ pkpId }) {
+      await Actions.signMessage({ pkpId, message: "m" });
+      await Actions.Encrypt({ pkpId, message: "m" });
+      return "\u2028 \u{1f4a5}";
+    }`;
+    await account.addGroup([code], [pkp]);
+    const { ops } = await claimsOf(code, { pkpId: pkp });
+    expect(Object.entries(ops)).to.deep.equal([
+      ["Encrypt", 1],
+      ["signMessage", 1],
+    ]);
+    const receipts = receiptsOn({ blockHash: async () => `0x${"0b".repeat(32)}` as never });
+    const key = { keyId: account.id, accountId: account.id };
+    const trigger = { id: "t", cause: "c" };
+    const decision = { blockNumber: 7n, blockTimestamp: 1n };
+    const run = { requestId: "r", key, cid: "Qm", params: "{}", decision, trigger } as never;
+    const [, payload = ""] = (await receipts.ofRefusal(run, "key_expired")).split(".");
+    const text = Buffer.from(payload, "base64url").toString();
+    expect(text).to.equal(canonicalize(JSON.parse(text)));
+    expect(JSON.parse(text)).to.include({ v: 1, outcome: "key_expired" }).and.not.to.have.property("response_sha256");
   });
 
   it("carries nothing of params, response or key", async () => {
@@ -142,14 +175,7 @@ describe("the receipt of a run", function () {
   });
 
   it("waits only briefly for the hash of a block, and then says null", async () => {
-    const keyring = new Keyring(Buffer.alloc(32, 9), `0x${"01".repeat(32)}` as never);
-    const receipts = new Receipts({
-      chain: { blockHash: () => new Promise(() => undefined) },
-      statementKey: new StatementKey(keyring),
-      keyNamespace: `0x${"01".repeat(32)}` as never,
-      configSha256: "ab".repeat(32),
-      runSecondCents: 2,
-    });
+    const receipts = receiptsOn({ blockHash: () => new Promise(() => undefined) });
     const decision = { blockNumber: 7n, blockTimestamp: 1n };
     const key = { keyId: account.id, accountId: account.id };
     const run = { requestId: "r", key, cid: "Qm", params: "{}", decision } as never;

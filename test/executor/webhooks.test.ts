@@ -2,6 +2,7 @@
 import { createPublicKey, verify } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { expect } from "chai";
+import type { KeywrightError } from "../../protocol/errors";
 import { statementBytes } from "../../protocol/publicKeys";
 import type { WebhookMessage } from "../../protocol/webhookCalls";
 import { WEBHOOK_LIMITS } from "../../protocol/limits";
@@ -131,6 +132,36 @@ describe("messages to webhooks", function () {
     } finally {
       await strict.stop();
       await receiver.stop();
+      names.stop();
+    }
+  });
+
+  it("say that nothing was tried while the fetcher is away or the name servers answer nobody", async () => {
+    const receiver = await startReceiver();
+    const silent = createSocket("udp4");
+    await new Promise<void>((resolve) => silent.bind(0, "127.0.0.1", resolve));
+    const away = await startWebhookBed();
+    await away.stop();
+    const nameless = await startWebhookBed([], { dnsServers: [`127.0.0.1:${silent.address().port}`] });
+    const names = await startNameServer(() => []);
+    const named = await startWebhookBed([], { dnsServers: [names.address] });
+    try {
+      for (const [one, url] of [
+        [away, receiver.url],
+        [nameless, "http://receiver.test/"],
+      ] as const) {
+        const asked = [one.webhooks.send(url, MESSAGE, never), one.webhooks.check(url)];
+        for (const outcome of await Promise.allSettled(asked))
+          expect(outcome.status === "rejected" && (outcome.reason as KeywrightError).code).to.equal(
+            "executor_unavailable",
+          );
+      }
+      expect((await named.webhooks.send("http://receiver.test/", MESSAGE, never)).failure).to.contain("resolved");
+    } finally {
+      await nameless.stop();
+      await named.stop();
+      await receiver.stop();
+      silent.close();
       names.stop();
     }
   });

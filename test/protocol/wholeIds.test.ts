@@ -48,6 +48,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "executor/triggers/hooks.ts": ['createHash("sha256").update(id).digest("hex").slice(0, 32)'],
   "relayer/triggers/index.ts": ['createHash("sha256").update(actId).digest("hex").slice(0, 32)'],
   "relayer/webhooks/registry.ts": ["pg_advisory_xact_lock(hashtext(${`webhooks ${accountId}`}))"],
+  "relayer/store/migrations/0032_changes_of_owner.ts": ["pg_advisory_xact_lock(hashtext('webhooks ' || changed))"],
   "relayer/store/migrations/0000_schema.ts": ["(key varchar(255) primary key"],
   "executor/writes/calldata.ts": ["word.slice(ADDRESS_PADDING.length)"],
   // Words that are checked to be addresses first, and addresses computed from public keys.

@@ -65,7 +65,7 @@ async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
   metrics.countRun({ error: "sandbox_crashed", seconds: 0.002, serviceFault: true });
   metrics.countOutcome(false);
   metrics.watchWebhooks(() => Promise.resolve(0));
-  for (const isDelivered of [true, false]) metrics.countWebhook(isDelivered);
+  for (const outcome of ["delivered", "failed", "unsent"] as const) metrics.countWebhook(outcome);
   const names = new Map<string, Map<string, Set<string>>>([["up", new Map([["job", new Set(["keywright-relayer"])]])]]);
   for (const line of (await metrics.text()).split("\n")) {
     const [, name = "", labels = ""] = /^([a-z_0-9]+)(?:\{(.*)\})? /.exec(line) ?? [];
@@ -80,7 +80,7 @@ async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
 
 const WORDS = new Set(
   [
-    "and or by on sum min max rate increase delta max_over_time min_over_time",
+    "and or unless by on sum min max rate increase delta max_over_time min_over_time",
     "histogram_quantile time vector label_values",
   ].flatMap((words) => words.split(" ")),
 );

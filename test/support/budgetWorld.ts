@@ -136,6 +136,7 @@ export class BudgetWorld {
 
 /** One keyholder: its view of the chain, behind by some blocks, and its clock, which runs wrong. */
 export class SimulatedKeyholder implements BudgetChain, Carrier {
+  readonly patienceMs: number;
   /** Blocks that its endpoints are behind. */
   behind = 0;
   #time = { seconds: 0n, readAt: -Infinity };
@@ -143,8 +144,9 @@ export class SimulatedKeyholder implements BudgetChain, Carrier {
   readonly #world: BudgetWorld;
   readonly #rate: number;
 
-  constructor(world: BudgetWorld, rate = 1) {
+  constructor(world: BudgetWorld, rate = 1, patienceMs = 60_000) {
     this.#world = world;
+    this.patienceMs = patienceMs;
     this.#rate = rate;
     this.#counter = this.#fresh();
   }

@@ -12,6 +12,7 @@ import * as runMessages from "./0028_run_messages";
 import * as runsOfTriggers from "./0029_runs_of_triggers";
 import * as chainsOfTriggers from "./0030_chains_of_triggers";
 import * as eventsOfOwners from "./0031_events_of_owners";
+import * as changesOfOwner from "./0032_changes_of_owner";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -26,4 +27,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0029_runs_of_triggers": runsOfTriggers,
   "0030_chains_of_triggers": chainsOfTriggers,
   "0031_events_of_owners": eventsOfOwners,
+  "0032_changes_of_owner": changesOfOwner,
 };

@@ -54,6 +54,10 @@ export interface KeyExpiriesTable {
   expires_at: Int8;
   account_id: string;
   noticed: Generated<boolean>;
+  /** When the contract is asked about it, once the expiry is near. */
+  ask_at: Timestamp;
+  /** How often the contract has said otherwise since an event said it. */
+  contradictions: Generated<number>;
 }
 
 export interface WebhookTables {

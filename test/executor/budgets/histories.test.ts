@@ -6,6 +6,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import type { Hash32 } from "../../../protocol/ids";
+import { leaseDepthOf } from "../../../executor/budgets/depth";
 import { OpRefusal } from "../../../executor/ops/refusal";
 import { BudgetWorld, SimulatedKeyholder, type Fate } from "../../support/budgetWorld";
 import { SEED, count } from "../../support/counts";
@@ -219,6 +220,23 @@ describe("one budget", () => {
       const signed = history.world.spent.reduce((sum, { amount }) => sum + amount, 0n);
       expect(signed <= 1_000n && signed >= 900n, `${signed}`).to.equal(true);
     });
+  });
+
+  it("waits for a lease for as long as the blocks above it take, and leases no other one meanwhile", async () => {
+    const { confirmations, patienceMs } = leaseDepthOf(1n, 30);
+    const world = new BudgetWorld(confirmations);
+    const keyholder = new SimulatedKeyholder(world, 1, patienceMs);
+    const spends = [keyholder.spend(10n, 1_000n), keyholder.spend(10n, 1_000n)];
+    let isDone = false;
+    void Promise.all(spends).then(() => (isDone = true));
+    // The lease of the first is in the tenth block: sending takes a while, too.
+    for (let block = 0; block < confirmations + 20 && !isDone; block++) {
+      if (block >= 10) world.mine(BLOCK_SECONDS);
+      await world.time.pass(BLOCK_SECONDS * 1_000, () => isDone);
+    }
+    expect(world.refused).to.deep.equal([]);
+    expect(await Promise.all(spends)).to.deep.equal([990n, 980n]);
+    expect(world.used(world.now / 3_600n)).to.equal(125n);
   });
 
   it("starts each window with nothing, and leaves what a slice had left behind", async () => {

@@ -12,6 +12,7 @@ const MOST = 20;
 
 /** A chain that carries out every lease at once. */
 class ObligingChain implements BudgetChain, Carrier {
+  readonly patienceMs = 60_000;
   seconds = 1_000 * HOUR;
   readonly sent: LeaseTerms[] = [];
 

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { sql } from "kysely";
 import type { KeywrightError } from "../../../protocol/errors";
-import { actionHashOf, type AccountId, type Cid, type Hash32 } from "../../../protocol/ids";
+import { actionHashOf, type AccountId, type Address, type Cid, type Hash32 } from "../../../protocol/ids";
 import { typeOfChainEvent } from "../../../protocol/webhooks";
 import type { Db } from "../../../relayer/store/database";
 import { enqueue } from "../../../relayer/store/outbox";
@@ -16,6 +16,10 @@ import { freshAccount, fund, openCredits, type CreditsBench } from "../../suppor
 import { insertWebhook } from "../../support/webhookBed";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
+
+const FORMER_OWNER = `0x${"f0".repeat(20)}` as Address;
+const NEW_OWNER = `0x${"0e".repeat(20)}` as Address;
+const codeOf = (error: KeywrightError): string => error.code;
 
 const webhook = (
   db: Db,
@@ -156,11 +160,16 @@ describe("the outbox of webhooks", () => {
     expect(await levels(off)).to.deep.equal([]);
   });
 
-  async function happen(accountId: AccountId, name: string, args: object, removed = false): Promise<void> {
+  async function happen(
+    accountId: AccountId,
+    name: string,
+    args: object,
+    { removed = false, owner = null }: { removed?: boolean; owner?: Address | null } = {},
+  ): Promise<void> {
     await db
       .insertInto("chain_events")
       .values({
-        ...{ account_id: accountId, name, args: JSON.stringify(args), removed, owner: null, log_index: 0 },
+        ...{ account_id: accountId, name, args: JSON.stringify(args), removed, owner, log_index: 0 },
         block_number: 1e9,
         ...{ block_hash: `0x${randomBytes(32).toString("hex")}`, transaction_hash: `0x${"7a".repeat(32)}` },
       })
@@ -171,7 +180,7 @@ describe("the outbox of webhooks", () => {
     const account = freshAccount();
     const id = await webhook(db, account, ["account.*"]);
     await happen(account, "GroupAdded", { id: account, name: 'nul\u0000 \ud800 "' });
-    await happen(account, "GroupAdded", { id: account, name: "x".repeat(20_000) }, true);
+    await happen(account, "GroupAdded", { id: account, name: "x".repeat(20_000) }, { removed: true });
     const messages = await sent(db, id);
     expect(messages.map(({ type }) => type)).to.deep.equal(["account.group_added", "account.group_added"]);
     expect(typeOfChainEvent("UsageApiKeyScopesSet")).to.equal("account.usage_api_key_scopes_set");
@@ -200,25 +209,66 @@ describe("the outbox of webhooks", () => {
     const [account, other] = [freshAccount(), freshAccount()];
     let current = account;
     const call = async (): Promise<unknown> => {
-      await happen(current, "AccountOwnershipTransferred", { id: current });
+      await happen(current, "AccountOwnershipTransferred", { id: current }, { owner: NEW_OWNER });
       return {};
     };
     const webhooks = new Webhooks({ db, executor: { call: call as Executor["call"] }, httpsOnly: true });
     const off = { state: "off", offReason: "owner_changed" };
-    expect(await webhooks.create(account, { url })).to.deep.include(off);
+    expect(await webhooks.create({ accountId: account }, { url })).to.deep.include(off);
     const id = await webhook(db, other, ["*"]);
     current = other;
-    expect(await webhooks.update(other, id, { url, state: "on" })).to.deep.include({
-      ...off,
-      url: "https://example.com",
-    });
+    const refusal = await webhooks.update({ accountId: other }, id, { url, state: "on" }).catch(codeOf);
+    expect(refusal).to.equal("account_not_owned");
+    expect((await webhooks.list(other))[0]).to.deep.include({ ...off, url: "https://example.com" });
     const refused = { call: (async () => ({ problem: "none of its addresses is public" })) as Executor["call"] };
     const refusing = new Webhooks({ db, executor: refused, httpsOnly: true });
     const before = (await refusing.list(account)).length;
-    expect(await refusing.create(account, { url }).catch((error: KeywrightError) => error.code)).to.equal(
+    expect(await refusing.create({ accountId: account, wallet: NEW_OWNER }, { url }).catch(codeOf)).to.equal(
       "invalid_value",
     );
     expect(await refusing.list(account)).to.have.length(before);
+  });
+
+  it("and lets nobody make or switch on a receiver who was authorised before the owner changed", async () => {
+    const account = freshAccount();
+    const webhooks = new Webhooks({ db, executor: { call: (async () => ({})) as Executor["call"] }, httpsOnly: true });
+    const id = await webhook(db, account, ["*"], "off");
+    await happen(account, "AccountCreated", { id: account }, { owner: FORMER_OWNER });
+    await happen(account, "AccountOwnershipTransferred", { id: account }, { owner: NEW_OWNER });
+    const url = "https://example.com";
+    for (const wallet of [FORMER_OWNER, undefined]) {
+      const former = { accountId: account, wallet };
+      expect(await webhooks.update(former, id, { state: "on" }).catch(codeOf)).to.equal("account_not_owned");
+      expect(await webhooks.create(former, { url }).catch(codeOf)).to.equal("account_not_owned");
+    }
+    expect(await webhooks.list(account)).to.have.length(1);
+    expect((await webhooks.list(account))[0]).to.include({ state: "off" });
+    const owner = { accountId: account, wallet: NEW_OWNER };
+    expect(await webhooks.update(owner, id, { state: "on" })).to.include({ state: "on" });
+    expect(await webhooks.create(owner, { url })).to.include({ state: "on" });
+    // A reorganization takes the transfer back: the owner is the former one again.
+    await sql`update chain_events set retracted = true where account_id = ${account} and owner = ${NEW_OWNER}`.execute(
+      db,
+    );
+    expect(await webhooks.update({ accountId: account, wallet: FORMER_OWNER }, id, { state: "on" })).to.include({
+      state: "on",
+    });
+  });
+
+  it("and leaves none on that is switched on or made in the very moment of the change", async () => {
+    const webhooks = new Webhooks({ db, executor: { call: (async () => ({})) as Executor["call"] }, httpsOnly: true });
+    for (let round = 0; round < 40; round++) {
+      const account = freshAccount();
+      const former = { accountId: account, wallet: FORMER_OWNER };
+      await happen(account, "AccountCreated", { id: account }, { owner: FORMER_OWNER });
+      const id = await webhook(db, account, ["*"], "off");
+      await Promise.allSettled([
+        webhooks.update(former, id, { state: "on" }),
+        happen(account, "AccountOwnershipTransferred", { id: account }, { owner: NEW_OWNER }),
+        webhooks.create(former, { url: "https://example.com" }),
+      ]);
+      for (const { state } of await webhooks.list(account)) expect(state).to.equal("off");
+    }
   });
 
   it("remembers when keys expire, and stumbles over no number or name", async () => {
@@ -232,7 +282,8 @@ describe("the outbox of webhooks", () => {
     ])
       await happen(account, "UsageApiKeySet", { id: account, keyId, expiration, balance: "0", name });
     const kept = await db.selectFrom("key_expiries").selectAll().where("key_id", "=", keyId).execute();
-    expect(kept).to.deep.equal([{ key_id: keyId, expires_at: 1_800_000_000, account_id: account, noticed: false }]);
+    expect(kept).to.have.length(1);
+    expect(kept[0]).to.include({ key_id: keyId, expires_at: 1_800_000_000, account_id: account, noticed: false });
   });
 
   it("has the outcome of each write, and after a reorg only one that differs", async () => {

@@ -1,11 +1,13 @@
 /** Deliveries: at least once, each by one relayer at a time, until they arrive or three days are over. */
 import { expect } from "chai";
 import { sql } from "kysely";
+import type { KeywrightError } from "../../../protocol/errors";
 import type { AccountId } from "../../../protocol/ids";
-import { WEBHOOK_RETRY_SECONDS } from "../../../protocol/limits";
+import { WEBHOOK_LIMITS, WEBHOOK_RETRY_SECONDS } from "../../../protocol/limits";
 import type { Db } from "../../../relayer/store/database";
 import { enqueue } from "../../../relayer/store/outbox";
 import { claim, lateness, switchOffFlooded } from "../../../relayer/webhooks/deliveries";
+import { Webhooks } from "../../../relayer/webhooks/registry";
 import { Sender } from "../../../relayer/webhooks/sender";
 import { eventually } from "../../support/chainBed";
 import { freshAccount } from "../../support/credits";
@@ -38,10 +40,10 @@ describe("the sender of webhooks", function () {
     expect(errors.splice(0)).to.deep.equal([]);
   });
 
-  function startSender(mostLanes?: number): void {
+  function startSender(mostLanes?: number, executor = bed.executor): void {
     const onError = (error: unknown): void => void errors.push(error);
     const limit = mostLanes === undefined ? {} : { mostLanes };
-    const sender = new Sender({ db, executor: bed.executor, onAttempt: () => undefined, onError, ...limit });
+    const sender = new Sender({ db, executor, onAttempt: () => undefined, onError, ...limit });
     senders.push(sender);
     sender.start();
   }
@@ -137,6 +139,51 @@ describe("the sender of webhooks", function () {
     expect((await receiver.next("webhook.off")).data).to.deep.equal({ webhook_id: id, reason: "unreachable" });
     const days = WEBHOOK_RETRY_SECONDS.reduce((sum, seconds) => sum + seconds, 0) / 86_400;
     expect(days).to.be.closeTo(3, 0.01);
+  });
+
+  it("counts nothing against a receiver that this service could not send to itself", async () => {
+    const broken = await startWebhookBed();
+    await broken.stop();
+    const id = await insertWebhook(db, account, { url: receiver.url });
+    await tell(1);
+    const attempts = WEBHOOK_RETRY_SECONDS.length;
+    await db.updateTable("webhook_deliveries").set({ attempts }).where("webhook_id", "=", id).execute();
+    startSender(undefined, broken.executor);
+    await eventually("it was tried", () => errors.length > 0);
+    await senders.pop()?.stop();
+    expect(errors.splice(0).map((error) => (error as KeywrightError).code)).to.include("executor_unavailable");
+    expect(await webhook(id)).to.include({ state: "on", failing_since: null });
+    expect((await deliveries(id))[0]).to.include({ state: "pending", attempts });
+    expect((await deliveries(id))[0]?.due_at.getTime()).to.be.below(Date.now() + 31_000);
+    await hasten(id);
+    startSender();
+    await eventually("it has arrived", () => nArrived().size === 1);
+  });
+
+  it("fails a message that is too long to be signed for good, and sends the others", async () => {
+    const id = await insertWebhook(db, account, { url: receiver.url });
+    const data = { text: "x".repeat(WEBHOOK_LIMITS.bodyBytes) };
+    await db.transaction().execute((trx) => enqueue(trx, account, "run.failed", data));
+    await tell(1);
+    startSender();
+    await eventually("the other has arrived", () => nArrived().has(0));
+    await eventually("it has failed", async () => (await deliveries(id)).every(({ state }) => state !== "pending"));
+    const [failed, delivered] = await deliveries(id);
+    expect(failed).to.include({ state: "failed", failure: "the message is longer than 65536 bytes" });
+    expect(delivered).to.include({ state: "delivered" });
+    expect(await webhook(id)).to.include({ state: "on", failing_since: null });
+  });
+
+  it("does not keep the other messages from whoever fetches them", async () => {
+    const id = await insertWebhook(db, account);
+    await db.updateTable("webhooks").set({ url: null }).where("id", "=", id).execute();
+    const data = { text: "x".repeat(WEBHOOK_LIMITS.bodyBytes) };
+    await db.transaction().execute((trx) => enqueue(trx, account, "run.failed", data));
+    await tell(1);
+    const webhooks = new Webhooks({ db, executor: bed.executor, httpsOnly: true });
+    const fetched = await webhooks.receive(account, id, []);
+    expect(fetched.map(({ body }) => (JSON.parse(body) as { data: unknown }).data)).to.deep.equal([{ n: 0 }]);
+    expect((await deliveries(id))[0]).to.include({ state: "failed" });
   });
 
   it("is switched off at once by a receiver that says it is gone, or by too much that waits", async () => {
