@@ -50,6 +50,9 @@ export async function makePolicy<Template extends PolicyTemplate>(
 }
 
 type Types = Readonly<Record<string, readonly { readonly name: string; readonly type: string }[]>>;
+/** Not what every object inherits: `constructor` is a type only where one has this name. */
+const own = (types: Types, name: string): Types[string] | undefined =>
+  Object.hasOwn(types, name) ? types[name] : undefined;
 interface Call {
   readonly to: string;
   readonly function: string;
@@ -109,17 +112,18 @@ function callsOf(calls: readonly Call[], wrong: (why: string) => never): Call[] 
 
 /** Types that wallets can hash: each field's type exists, each type is used, and none contains itself. */
 function requireTypes(types: Types, first: string, wrong: (why: string) => never): void {
-  if (types[first] === undefined) wrong(`types lack ${first}`);
+  if (own(types, first) === undefined) wrong(`types lack ${first}`);
   const used = new Set<string>();
   const visit = (name: string, above: readonly string[]): void => {
     if (isElementary(name)) wrong(`types.${name} has the name of a plain type`);
+    if (name === "EIP712Domain") wrong("types.EIP712Domain is the domain's own type, which domains state");
     if (above.includes(name)) wrong(`types.${name} contains itself`);
     used.add(name);
-    const fields = types[name] ?? [];
+    const fields = own(types, name) ?? [];
     if (new Set(fields.map((field) => field.name)).size < fields.length) wrong(`types.${name} names a field twice`);
     for (const field of fields) {
       const inner = withoutLists(field.type);
-      if (types[inner] !== undefined) visit(inner, [...above, name]);
+      if (own(types, inner) !== undefined) visit(inner, [...above, name]);
       else if (!isElementary(inner)) wrong(`types.${name}.${field.name} has the type ${inner}, which does not exist`);
     }
   };
@@ -132,11 +136,11 @@ const withoutLists = (type: string): string => type.replace(/(\[\d*\])+$/, "");
 
 /** The plain type at this path, list indexes left out; `isOne`: of a field that no list contains. */
 function fieldType(types: Types, type: string, [name, ...rest]: readonly string[], isOne = false): string | undefined {
-  const field = types[type]?.find((one) => one.name === name);
+  const field = own(types, type)?.find((one) => one.name === name);
   if (field === undefined) return undefined;
   const inner = isOne ? field.type : withoutLists(field.type);
   if (rest.length > 0) return fieldType(types, inner, rest, isOne);
-  return types[inner] === undefined ? inner : undefined;
+  return own(types, inner) === undefined ? inner : undefined;
 }
 
 /** Reads a policy's code: returns its template and parameters if it is one of these templates, unchanged. */

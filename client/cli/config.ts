@@ -115,17 +115,21 @@ export function readProfiles(file: string): Record<string, Profile> {
   }
 }
 
-/**
- * Atomic: writes a temporary file and renames it, so that a crash leaves the old one. Created with mode 0600, so that
- * the content is never readable by others.
- */
 export function writeProfile(file: string, name: string, profile: Profile | undefined): void {
   const others = Object.entries(readProfiles(file)).filter(([known]) => known !== name);
   const profiles = Object.fromEntries(profile === undefined ? others : [...others, [name, profile]]);
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writePrivate(file, { profiles });
+}
+
+/**
+ * Atomic: writes a temporary file and renames it, so that a crash leaves the old one. Created with mode 0600, so that
+ * the content is never readable by others, also where the old file was.
+ */
+export function writePrivate(file: string, secrets: object): void {
   const temporary = `${file}.${process.pid}`;
   try {
-    writeFileSync(temporary, `${JSON.stringify({ profiles }, null, 2)}\n`, { mode: 0o600 });
+    writeFileSync(temporary, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
     chmodSync(temporary, 0o600);
     renameSync(temporary, file);
   } finally {

@@ -1,7 +1,7 @@
 /** How the program ends: exit codes, and errors as people and programs read them. */
 import { CommanderError } from "commander";
 import { ClientError, WrongUse } from "../errors";
-import { oneLine } from "./text";
+import { jsonText, oneLine } from "./text";
 import { defined } from "../../protocol/defined";
 
 export const EXIT = { ok: 0, refused: 1, wrongUse: 2, unreachable: 3, actionFailed: 4 } as const;
@@ -50,10 +50,10 @@ const usageText = ({ code, message }: CommanderError): string =>
 /** For people: code, what to fix, and what support needs. */
 export function failureText({ code, message, request_id, facts }: Failure): string {
   const more = Object.entries(facts ?? {}).map(
-    ([name, value]) => `  ${name}: ${oneLine(typeof value === "string" ? value : JSON.stringify(value))}`,
+    ([name, value]) => `  ${oneLine(name)}: ${oneLine(typeof value === "string" ? value : JSON.stringify(value))}`,
   );
   const lines = [
-    `error ${code}: ${oneLine(message, 2_000)}`,
+    `error ${oneLine(code)}: ${oneLine(message, 2_000)}`,
     ...more,
     ...(request_id === undefined ? [] : [`  request id: ${oneLine(request_id)}`]),
   ];
@@ -61,5 +61,5 @@ export function failureText({ code, message, request_id, facts }: Failure): stri
 }
 
 export function failureJson({ exitCode: _, ...error }: Failure): string {
-  return `${JSON.stringify({ error })}\n`;
+  return `${jsonText({ error })}\n`;
 }

@@ -5,7 +5,7 @@ import { InvalidArgumentError, type Command } from "commander";
 import type * as Policies from "../policies";
 import type { Policy, PolicyParameters, PolicyTemplate } from "../policies";
 import type { Context } from "./context";
-import { EXIT, Ended } from "./failure";
+import { EXIT, Ended, WrongUse } from "./failure";
 import { paramsOf, readText } from "./run";
 import { defined } from "../../protocol/defined";
 
@@ -92,6 +92,8 @@ function hoursOf(text: string): [number, number] {
 }
 
 function sharedParameters({ hours, approvers, threshold }: Shared): object {
+  if (approvers === undefined && threshold !== undefined)
+    throw new WrongUse("--threshold needs --approvers: without them nobody would have to approve.");
   const all = {
     hours,
     approvers:

@@ -22,7 +22,7 @@ import { addReceipt } from "./receipt";
 import { addRun } from "./run";
 import { addSafe } from "./safe";
 import { commandSpecs, inputOf, type CommandSpec } from "./spec";
-import { readable } from "./text";
+import { jsonText, readable } from "./text";
 import { VERSION } from "../../protocol/version";
 import { addVerify } from "./verify";
 import { addWebhooks } from "./webhooks";
@@ -79,9 +79,7 @@ function contextOf(program: Command, io: Io): Context {
     options,
     print: (value) =>
       io.out(
-        options().json === true
-          ? `${JSON.stringify(value, null, 2)}\n`
-          : readable(value, io.terminal ? io.columns : undefined),
+        options().json === true ? `${jsonText(value, 2)}\n` : readable(value, io.terminal ? io.columns : undefined),
       ),
     asking: async (what, use) => {
       const connection = await connect(settingsOf(io.env, options()), io);

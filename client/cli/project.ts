@@ -1,22 +1,24 @@
 /** Actions as code: `init`, `build`, `dev`, `test`, `deploy`. */
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
+import { createClient } from "../api";
 import { buildAction, buildAll, options as buildOptions, readLock, writeLock } from "../project/build";
 import { planDeployment, type Plan } from "../project/deploy";
 import { openProject, type Project } from "../project/project";
 import { startSandbox, type LocalOutcome, type LocalSandbox } from "../project/sandbox";
 import { newProject } from "../project/templates";
 import type { Connection } from "../operations";
-import { originOf, settingsOf } from "./config";
+import { originOf, settingsOf, writePrivate } from "./config";
 import type { Context } from "./context";
 import { EXIT, Ended } from "./failure";
 import { WrongUse } from "../errors";
 import { paramsOf } from "./run";
-import { lines, oneLine } from "./text";
+import { jsonText, lines, oneLine } from "./text";
 import { defined } from "../../protocol/defined";
+import { parseJson } from "../../protocol/json";
 import { VERSION } from "../../protocol/version";
 
 export const SECRETS_FILE = "keywright.secrets.json";
@@ -70,7 +72,9 @@ const projectHere = (context: Context): Promise<Project> => openProject(context.
 
 function init({ io, options, print }: Context, where: string): void {
   const folder = resolve(io.cwd, where);
-  const { url } = settingsOf(io.env, options());
+  const { url, insecure } = settingsOf(io.env, options());
+  // Refuses http to other machines: whoever is on the way could change the program that the project installs.
+  createClient({ baseUrl: url, insecure });
   const files = newProject(
     basename(folder)
       .toLowerCase()
@@ -158,12 +162,12 @@ function show(
   if (options().json === true) {
     const value = JSON.parse(response) as unknown;
     const shown = { response: value, logs, error, recorded, cid, pkp_id: pkpId, duration_ms: durationMs };
-    io.out(`${JSON.stringify(shown)}\n`);
+    io.out(`${jsonText(shown)}\n`);
     return;
   }
   io.out(
     error === undefined
-      ? `✓ ${JSON.stringify(JSON.parse(response), null, 2)}\n`
+      ? `✓ ${jsonText(JSON.parse(response), 2)}\n`
       : `✗ ${error.code}: ${oneLine(error.message, 2_000)}\n${lines(error.stack ?? "")}\n`,
   );
   if (logs !== "") io.out(lines(logs.endsWith("\n") ? logs : `${logs}\n`));
@@ -235,6 +239,8 @@ function mocha({ io }: Context, cwd: string, args: readonly string[]): Promise<n
 
 async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun?: boolean }): Promise<void> {
   const project = await projectHere(context);
+  // Of a file that cannot be read, a new key's secret would be lost after the key was made.
+  readSecrets(project.folder);
   const built = await buildAll(project);
   await context.asking("deploying", async (connection: Connection) => {
     const plan = await planDeployment(connection, project, built);
@@ -269,24 +275,27 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
 
 /** Keys of the account that the project names and whose secrets are not in its file. */
 function lostSecrets({ folder }: Project, { keys }: Plan): { name: string; hash: string }[] {
-  const kept = readSecrets(join(folder, SECRETS_FILE));
-  return [...keys].flatMap(([name, hash]) => (name in kept ? [] : [{ name, hash }]));
+  const kept = readSecrets(folder);
+  return [...keys].flatMap(([name, hash]) => (Object.hasOwn(kept, name) ? [] : [{ name, hash }]));
 }
 
-const readSecrets = (file: string): Record<string, string> =>
-  existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>) : {};
+function readSecrets(folder: string): Record<string, string> {
+  const file = join(folder, SECRETS_FILE);
+  if (!existsSync(file)) return {};
+  const secrets = parseJson(readFileSync(file, "utf8"));
+  if (typeof secrets !== "object" || secrets === null || Array.isArray(secrets))
+    throw new WrongUse(`${SECRETS_FILE} is not the JSON of keys by name: repair it, or move it away.`);
+  return secrets as Record<string, string>;
+}
 
 /** Runs the steps in sequence; a key's secret is written to disk before the next step starts. */
 async function carryOut({ io }: Context, { folder }: Project, { steps, made }: Plan): Promise<void> {
-  const file = join(folder, SECRETS_FILE);
   let kept = 0;
   for (const step of steps) {
     await step.run(made);
     if (Object.keys(made.secrets).length === kept) continue;
     kept = Object.keys(made.secrets).length;
-    writeFileSync(file, `${JSON.stringify({ ...readSecrets(file), ...made.secrets }, null, 2)}\n`, { mode: 0o600 });
-    // A file of an older program keeps its mode.
-    chmodSync(file, 0o600);
+    writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), ...made.secrets });
   }
   if (kept > 0) io.err(`New keys are in ${SECRETS_FILE}: they are shown nowhere else.\n`);
 }

@@ -10,6 +10,7 @@ import type { Context } from "./context";
 import { Ended } from "./failure";
 import { withProgress } from "./io";
 import { readText } from "./run";
+import { jsonText, oneLine } from "./text";
 import { parse, textOf, verifierSettings, withVerifierOptions, type VerifierOptions } from "./verify";
 import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
@@ -109,8 +110,8 @@ async function claimsOf(check: () => Promise<Verify.ReceiptClaims>): Promise<Res
 }
 
 function receiptLines({ claims, wrong }: Result, { outcome }: Report): string {
-  if (claims === undefined) return `RECEIPT REFUSED: ${wrong}.\n`;
-  const lines = Object.entries(claims).map(([name, value]) => `  ${name}: ${JSON.stringify(value)}`);
+  if (claims === undefined) return `RECEIPT REFUSED: ${oneLine(wrong)}.\n`;
+  const lines = Object.entries(claims).map(([name, value]) => `  ${name}: ${jsonText(value)}`);
   const head = `RECEIPT: signed by the statement key of the service above, whose verdict (${outcome}) applies to it.`;
   return `${[head, ...lines].join("\n")}\n`;
 }

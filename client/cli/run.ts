@@ -8,7 +8,7 @@ import type { Result } from "../operations";
 import { EXIT, Ended } from "./failure";
 import { WrongUse } from "../errors";
 import type { Context } from "./context";
-import { lines, oneLine } from "./text";
+import { jsonText, lines, oneLine } from "./text";
 import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
 
@@ -64,6 +64,8 @@ async function run(context: Context, named: string, options: RunOptions): Promis
 }
 
 export function paramsOf(context: Pick<Context, "io">, { params, paramsFile }: RunOptions): Record<string, unknown> {
+  if (params !== undefined && paramsFile !== undefined)
+    throw new WrongUse("Give either --params or --params-file: which one counts would be a guess.");
   const text = paramsFile === undefined ? (params ?? "{}") : readText(context, paramsFile);
   const value = parseJson(text);
   if (value === undefined) throw new WrongUse("The parameters are not JSON.");
@@ -77,9 +79,9 @@ function printRun({ io }: Context, { response, logs, error, usage }: Result<"run
   if (logs !== "") io.err(lines(logs.endsWith("\n") ? logs : `${logs}\n`));
   if (error !== undefined)
     io.err(
-      `error ${error.code}: ${oneLine(error.message, 2_000)}\n` +
+      `error ${oneLine(error.code)}: ${oneLine(error.message, 2_000)}\n` +
         (error.stack === undefined ? "" : `${lines(error.stack)}\n`),
     );
-  else io.out(`${JSON.stringify(response, null, 2)}\n`);
-  io.err(`${usage.duration_ms} ms, ${usage.cost_cents} cent\n`);
+  else io.out(`${jsonText(response, 2)}\n`);
+  io.err(`${oneLine(`${usage.duration_ms} ms, ${usage.cost_cents} cent`)}\n`);
 }

@@ -16,6 +16,18 @@ export const lines = (value: string): string =>
     .map((line) => line.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " "))
     .join("\n");
 
+/**
+ * JSON that shows as it is in a terminal: what would control one is escaped, which means the same to programs. JSON
+ * itself escapes only the first of these characters.
+ */
+export const jsonText = (value: unknown, indent?: number): string =>
+  JSON.stringify(value, null, indent).replace(/[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu, (one) =>
+    one
+      .split("")
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      .join(""),
+  );
+
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -32,7 +44,7 @@ function cell(value: unknown): string {
  */
 export function table(rows: readonly Record<string, unknown>[], width = Infinity): string {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const columns = names.map((name) => ({ name, cells: rows.map((row) => cell(row[name])) }));
+  const columns = names.map((name) => ({ name: oneLine(name), cells: rows.map((row) => cell(row[name])) }));
   const seen = new Set<string>();
   const told = columns.filter(({ cells }) => {
     const text = cells.join("\n");
@@ -63,8 +75,8 @@ function fields(record: Record<string, unknown>, columns?: number): string {
   const entries = Object.entries(record).filter((entry) => !isTable(entry));
   const width = Math.max(0, ...entries.map(([name]) => name.length));
   return [
-    ...entries.map(([name, value]) => `${name.padEnd(width)}  ${cell(value)}\n`),
-    ...tables.map(([name, rows]) => `\n${name}\n${table(rows as Record<string, unknown>[], columns)}`),
+    ...entries.map(([name, value]) => `${oneLine(name).padEnd(width)}  ${cell(value)}\n`),
+    ...tables.map(([name, rows]) => `\n${oneLine(name)}\n${table(rows as Record<string, unknown>[], columns)}`),
   ].join("");
 }
 

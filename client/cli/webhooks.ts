@@ -10,6 +10,7 @@ import { connect } from "./connection";
 import type { Connection } from "../operations";
 import type { Context } from "./context";
 import { WrongUse } from "../errors";
+import { oneLine } from "./text";
 
 type Message = Answer<"receiveWebhook">["messages"][number];
 type Passed = NonNullable<Body<"receiveWebhook">["passed"]>;
@@ -61,7 +62,7 @@ async function whileListening(
   const { id } = (await connection.call("createWebhook", { events: wanted, description })) as Answer<"createWebhook">;
   io.err(`Listening as ${id}; messages go to ${forwardTo}. Stop with Ctrl+C.\n`);
   try {
-    await forwardAll({ id, forwardTo, connection, stop, say: (line) => io.out(`${line}\n`) });
+    await forwardAll({ id, forwardTo, connection, stop, say: (line) => io.out(`${oneLine(line)}\n`) });
   } finally {
     await connection.call("deleteWebhook", { id }).catch(() => undefined);
   }

@@ -44,8 +44,7 @@ export interface Plan {
 
 /** Reads the account and returns the missing steps in dependency order. */
 export async function planDeployment(connection: Connection, project: Project, built: readonly Built[]): Promise<Plan> {
-  const { groups, triggers } = project.config;
-  const state = await readState(connection, new Set(Object.keys(groups)), Object.keys(triggers).length > 0);
+  const state = await readState(connection, project.config);
   const made: Made = {
     pkps: new Map(state.wallets.map((one) => [one.name, one.wallet_address])),
     groups: new Map(state.groups.map((one) => [one.name, one.id])),
@@ -53,7 +52,9 @@ export async function planDeployment(connection: Connection, project: Project, b
   };
   const parts = { call: connection.call, project, built, state };
   const keys = new Map(
-    state.keys.filter(({ name }) => name in project.config.keys).map((one) => [one.name, one.api_key_hash]),
+    state.keys
+      .filter(({ name }) => Object.hasOwn(project.config.keys, name))
+      .map((one) => [one.name, one.api_key_hash]),
   );
   const own = [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)];
   return { steps: [...own, ...triggerSteps(connection.call, project, built, state.triggers)], made, keys };
@@ -66,18 +67,16 @@ interface Parts {
   readonly state: State;
 }
 
-async function readState(
-  connection: Connection,
-  groupsWanted: ReadonlySet<string>,
-  hasTriggers: boolean,
-): Promise<State> {
+async function readState(connection: Connection, config: Project["config"]): Promise<State> {
   const list = async <One>(name: OperationName, query: object = {}): Promise<One[]> => {
     const items: One[] = [];
     for await (const item of everyItem((page) => connection.call(name, page) as Promise<Page<One>>, query))
       items.push(item);
     return items;
   };
-  const groups = (await list<Named & { id: string }>("listGroups")).filter(({ name }) => groupsWanted.has(name));
+  const groups = (await list<Named & { id: string }>("listGroups")).filter(({ name }) =>
+    Object.hasOwn(config.groups, name),
+  );
   const whole = await Promise.all(
     groups.map(async (group) => ({
       ...group,
@@ -87,15 +86,21 @@ async function readState(
       ),
     })),
   );
-  const twice = whole.find(({ name }, i) => whole.findIndex((other) => other.name === name) !== i);
-  if (twice !== undefined) throw new WrongUse(`The account has two groups named ${twice.name}: rename one.`);
   return {
-    groups: whole,
-    wallets: await list<Wallet>("listWallets"),
-    keys: await list<Key>("listApiKeys"),
+    groups: unique("groups", config.groups, whole),
+    wallets: unique("PKPs", config.pkps, await list<Wallet>("listWallets")),
+    keys: unique("keys", config.keys, await list<Key>("listApiKeys")),
     actions: await list<Action>("listActions"),
-    triggers: hasTriggers ? await list<Known>("listTriggers") : [],
+    triggers: Object.keys(config.triggers).length > 0 ? await list<Known>("listTriggers") : [],
   };
+}
+
+/** Of two items with one name, which one the project means would be a guess. */
+function unique<One extends Named>(what: string, wanted: object, items: One[]): One[] {
+  const names = items.map(({ name }) => name);
+  const twice = Object.keys(wanted).find((name) => names.indexOf(name) !== names.lastIndexOf(name));
+  if (twice !== undefined) throw new WrongUse(`The account has two ${what} named ${twice}: rename one.`);
+  return items;
 }
 
 function actionSteps({ call, project, built, state }: Parts): Step[] {

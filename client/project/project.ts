@@ -113,22 +113,22 @@ async function loadConfig(esbuild: typeof Esbuild, folder: string, file: string)
 function checked(config: Project["config"]): Project["config"] {
   for (const [group, { actions, pkps }] of Object.entries(config.groups)) {
     for (const action of actions)
-      if (NAME.test(action) && !(action in config.actions))
+      if (NAME.test(action) && !Object.hasOwn(config.actions, action))
         throw new WrongUse(`${CONFIG_FILE}: the group ${group} lists the action ${action}, which is not there.`);
     for (const pkp of pkps)
-      if (NAME.test(pkp) && !pkp.startsWith("0x") && !(pkp in config.pkps))
+      if (NAME.test(pkp) && !pkp.startsWith("0x") && !Object.hasOwn(config.pkps, pkp))
         throw new WrongUse(`${CONFIG_FILE}: the group ${group} lists the PKP ${pkp}, which is not there.`);
   }
   checkTriggers(config);
   for (const [key, { execute }] of Object.entries(config.keys))
     for (const group of execute)
-      if (!(group in config.groups))
+      if (!Object.hasOwn(config.groups, group))
         throw new WrongUse(`${CONFIG_FILE}: the key ${key} names the group ${group}, which is not there.`);
   return config;
 }
 
 export function actionFile({ folder, config }: Project, action: string): string {
-  const found = config.actions[action];
+  const found = Object.hasOwn(config.actions, action) ? config.actions[action] : undefined;
   if (found === undefined)
     throw new WrongUse(
       `There is no action ${action} in ${CONFIG_FILE}; there are: ${Object.keys(config.actions).join(", ")}.`,
@@ -140,12 +140,12 @@ export function actionFile({ folder, config }: Project, action: string): string 
 
 function checkTriggers(config: Project["config"]): void {
   for (const [trigger, { action, schedule, event, hook, execute }] of Object.entries(config.triggers)) {
-    if (NAME.test(action) && !(action in config.actions))
+    if (NAME.test(action) && !Object.hasOwn(config.actions, action))
       throw new WrongUse(`${CONFIG_FILE}: the trigger ${trigger} runs the action ${action}, which is not there.`);
     if ([schedule, event, hook].filter((one) => one !== undefined).length !== 1)
       throw new WrongUse(`${CONFIG_FILE}: the trigger ${trigger} needs exactly one of schedule, event and hook.`);
     for (const group of execute)
-      if (!(group in config.groups))
+      if (!Object.hasOwn(config.groups, group))
         throw new WrongUse(`${CONFIG_FILE}: the trigger ${trigger} names the group ${group}, which is not there.`);
   }
 }

@@ -141,7 +141,7 @@ const dashboardFile = defineRoute({
 const docs = defineRoute({
   ...origin,
   path: "/docs",
-  summary: "The documentation: its pages.",
+  summary: "The documentation: its pages; with `Accept: text/markdown` as a list for programs.",
   response: page,
   answers: "text/html",
   errors: ["route_not_found"],

@@ -2,7 +2,7 @@
 import { KeywrightError } from "../../protocol/errors";
 import type { Dashboard } from "../site/dashboard";
 import type { Docs, DocsPage } from "../site/docs";
-import type { HandlersOf } from "../middleware/call";
+import type { Call, HandlersOf } from "../middleware/call";
 import type { Packages } from "../site/packages";
 import type { Viewer } from "../site/viewer";
 
@@ -76,12 +76,8 @@ export function serviceRoutes({
       return file;
     },
 
-    docs: async ({ setHeader }) => docsPage(docs, "index", setHeader),
-    docsPage: async ({ params: { page }, header, setHeader }) => {
-      setHeader("Vary", "Accept");
-      const asSource = /\btext\/markdown\b/.test(header("Accept") ?? "") && !page.endsWith(".md");
-      return docsPage(docs, asSource ? `${page}.md` : page, setHeader);
-    },
+    docs: async (call) => docsPage(docs, negotiated("index", call), call.setHeader),
+    docsPage: async (call) => docsPage(docs, negotiated(call.params.page, call), call.setHeader),
     llms: async ({ setHeader }) => docsPage(docs, "llms.txt", setHeader),
     llmsFull: async ({ setHeader }) => docsPage(docs, "llms-full.txt", setHeader),
     skill: async ({ setHeader }) => docsPage(docs, "SKILL.md", setHeader),
@@ -101,6 +97,12 @@ export function serviceRoutes({
       return file;
     },
   };
+}
+
+/** The page's source for programs that ask for it. */
+function negotiated(page: string, { header, setHeader }: Pick<Call<"docs">, "header" | "setHeader">): string {
+  setHeader("Vary", "Accept");
+  return /\btext\/markdown\b/.test(header("Accept") ?? "") && !page.endsWith(".md") ? `${page}.md` : page;
 }
 
 function docsPage(

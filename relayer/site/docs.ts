@@ -62,7 +62,10 @@ export function openDocs(serviceName: string): Docs {
   );
   const names = [...texts.keys()];
   const html = (title: string, body: string): DocsPage => page(serviceName, names, title, body);
-  const pages = new Map<string, () => DocsPage>([["index", () => html("Documentation", indexOf(texts))]]);
+  const pages = new Map<string, () => DocsPage>([
+    ["index", () => html("Documentation", markdown.render(indexOf(texts, "")))],
+    ["index.md", () => plain(indexOf(texts, "/docs/"), "text/markdown")],
+  ]);
   for (const [name, text] of texts) {
     pages.set(name, () => html(titleOf(text), markdown.render(text)));
     pages.set(`${name}.md`, () => plain(text, "text/markdown"));
@@ -92,9 +95,9 @@ const plain = (content: string, type: string): DocsPage => ({
 });
 
 const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
-const indexOf = (texts: ReadonlyMap<string, string>): string =>
-  markdown.render(
-    ["# Documentation", "", ...[...texts].map(([name, text]) => `- [${titleOf(text)}](${name}.md)`)].join("\n"),
+const indexOf = (texts: ReadonlyMap<string, string>, folder: string): string =>
+  ["# Documentation", "", ...[...texts].map(([name, text]) => `- [${titleOf(text)}](${folder}${name}.md)`), ""].join(
+    "\n",
   );
 
 const escape = (text: string): string => text.replace(/[&<>"]/g, (one) => `&#${one.charCodeAt(0)};`);

@@ -56,6 +56,9 @@ const TYPES: readonly (readonly [types: Types, fields?: object])[] = [
       ],
     },
   ],
+  [{ A: [{ name: "a", type: "constructor" }] }],
+  [{ A: [{ name: "a", type: "toString[]" }] }],
+  [{ A: [{ name: "a", type: "EIP712Domain" }], EIP712Domain: [{ name: "name", type: "string" }] }],
   [{ A: [{ name: "a", type: "address" }] }, { a: { max: 1 } }],
   [{ A: [{ name: "a", type: "address[]" }] }, { a: { in: [WRONG_CHECKSUM] } }],
   [{ A: [{ name: "a", type: "int64" }] }, { a: { max: 10 } }],
@@ -157,6 +160,7 @@ describe("policies", function () {
       ]),
       ["contract-calls", { chain: 1, calls: [ANY_TRANSFER, { ...ANY_TRANSFER, args: [{ in: [BOB] }, {}] }] }],
       ["contract-calls", { chain: 1, calls: [{ ...ANY_TRANSFER, to: WRONG_CHECKSUM }] }],
+      ["typed-data", { domains: [{ name: "x" }], primaryType: "valueOf", types: { A: [{ name: "a", type: "bool" }] } }],
       ...TYPES.map(([types, fields = {}]): [Parameters<typeof makePolicy>[0], object] => [
         "typed-data",
         { domains: [{ name: "x" }], primaryType: "A", types, fields },

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -282,6 +283,41 @@ describe("a project of actions", function () {
     const again = await run("deploy", "--yes");
     expect(again.out).to.include("Nothing to do.");
     expect(again.err).to.equal("");
+  });
+
+  it("makes nothing where the file of secrets cannot be read, and never leaves one readable by others", async () => {
+    const file = join(folder, "keywright.secrets.json");
+    const secrets = readFileSync(file, "utf8");
+    const config = readFileSync(join(folder, "keywright.config.ts"), "utf8");
+    writeFileSync(join(folder, "keywright.config.ts"), config.replace("keys: {", "keys: { second: {},"));
+    writeFileSync(file, secrets.slice(0, -3));
+    const { code, err } = await run("deploy", "--yes");
+    expect([code, err]).to.deep.equal([2, err]);
+    expect(err).to.include("keywright.secrets.json").and.to.not.include(secrets.slice(12, 40));
+    expect((await ok<{ items: { name: string }[] }>("key", "list")).items.map(({ name }) => name)).to.deep.equal([
+      "bot",
+    ]);
+    writeFileSync(file, secrets);
+    chmodSync(file, 0o644);
+    await ok("deploy", "--yes");
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    const both = JSON.parse(readFileSync(file, "utf8")) as Record<string, string>;
+    expect(Object.keys(both)).to.deep.equal(["bot", "second"]);
+    writeFileSync(join(folder, "keywright.config.ts"), config);
+    writeFileSync(file, secrets);
+  });
+
+  it("is not deployed where two items of the account have one of its names", async () => {
+    const { wallet_address } = await ok<{ wallet_address: string }>("pkp", "create", "--name", "greeter");
+    const { api_key_hash } = await ok<{ api_key_hash: string }>("key", "create", "bot");
+    for (const what of ["two PKPs named greeter", "two keys named bot"]) {
+      const { code, err } = await run("deploy", "--yes");
+      expect([code, err]).to.deep.equal([2, err]);
+      expect(err).to.include(what);
+      if (what.includes("PKPs")) await ok("pkp", "rename", wallet_address, "other");
+    }
+    await ok("key", "revoke", api_key_hash);
+    expect((await run("deploy")).out).to.include("Nothing to do.");
   });
 
   it("says which key's secret is missing, and how to replace the key", async () => {

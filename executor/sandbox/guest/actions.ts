@@ -32,8 +32,8 @@ const REPLACED: readonly (readonly [name: string, instead: string | (() => strin
     "signAsAction",
     () => `one of Actions.${namesLike(/^sign.*AsAction/)}, or an ethers.Wallet over Actions.getActionPrivateKey()`,
   ],
-  ["sign", signing],
   ["encrypt", "Actions.Encrypt({ pkpId, message })"],
+  ["encrypt_bls", "Actions.Encrypt({ pkpId, message })"],
   ["decrypt", "Actions.Decrypt({ pkpId, ciphertext })"],
   ["decryptAndCombine", "Actions.Decrypt({ pkpId, ciphertext })"],
   ["decryptToSingleNode", "Actions.Decrypt({ pkpId, ciphertext })"],
@@ -51,12 +51,12 @@ const REPLACED: readonly (readonly [name: string, instead: string | (() => strin
   ["getPermittedActions", "the group's lists in the account contract"],
   ["getPermittedAddresses", "the group's lists in the account contract"],
   ["getPermittedAuthMethods", "the group's lists in the account contract"],
+  ["getPermittedAuthMethodScopes", "the group's lists in the account contract"],
   ["isPermittedAction", "the account contract's views"],
   ["isPermittedAddress", "the account contract's views"],
   ["isPermittedAuthMethod", "the account contract's views"],
   ["pubkeyToTokenId", "the PKP's address, which is its id"],
-  ["uint8arrayToString", "TextDecoder, ethers.hexlify or ethers.encodeBase64"],
-  ["uint8arrayFromString", "TextEncoder, ethers.getBytes or ethers.decodeBase64"],
+  ["verifyActionSignature", "ethers.verifyMessage or crypto.subtle, with Actions.getActionPublicKey({ ipfsId })"],
 ];
 
 export interface ActionsParts {

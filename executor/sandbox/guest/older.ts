@@ -19,7 +19,7 @@ export interface OldSignature {
 export function olderFunctions(
   ops: Ops,
   keep: (name: string, signature: OldSignature) => void,
-): readonly (readonly [name: string, call: (...args: never[]) => Promise<unknown>])[] {
+): readonly (readonly [name: string, call: (...args: never[]) => unknown])[] {
   const { stringify } = JSON;
 
   async function signDigest(name: string, args: unknown): Promise<OldSignature> {
@@ -48,6 +48,15 @@ export function olderFunctions(
       },
     ],
     [
+      "sign",
+      async (args: unknown) => {
+        const { signingScheme } = fieldsOf("sign", args, ["toSign", "publicKey", "sigName", "signingScheme"]);
+        if (signingScheme !== "EcdsaK256Sha256") throw new TypeError(OTHER_SCHEMES);
+        await signDigest("sign", args);
+        return "success";
+      },
+    ],
+    [
       "signAndCombineEcdsa",
       async (args: unknown) => {
         const { r, s, recid: v } = await signDigest("signAndCombineEcdsa", args);
@@ -67,6 +76,8 @@ export function olderFunctions(
     ],
     // An action runs once, in one place.
     ["runOnce", async (_: unknown, once: () => unknown) => once()],
+    ["uint8arrayToString", (bytes: Uint8Array, encoding?: string) => textOf(bytes, encoding)],
+    ["uint8arrayFromString", (text: string, encoding?: string) => bytesOf(text, encoding)],
     ["broadcastAndCollect", async (args: unknown) => [fieldsOf("broadcastAndCollect", args, ["value"]).value]],
   ];
 }
@@ -77,6 +88,38 @@ function fieldsOf(name: string, args: unknown, fields: readonly string[]): Field
     if (given[field] === undefined)
       throw new TypeError(`Actions.${name}({ ${fields.join(", ")} }): ${field} is missing`);
   return given;
+}
+
+const OTHER_SCHEMES =
+  "Actions.sign signs with EcdsaK256Sha256. For other schemes use Actions.signEd25519, signSchnorr or signP256.";
+
+const UTF8 = /^utf-?8$/;
+const HEX = /^(hex|base16)$/;
+/** As the library `uint8arrays` names them: base64 has no padding, base64pad has. */
+const BASE64 = /^base64(url)?(pad)?$/;
+
+function unknownEncoding(name: string): never {
+  throw new RangeError(
+    `the encoding ${name} is unknown here: use utf8, hex, base64, base64pad, base64url, base64urlpad`,
+  );
+}
+
+function textOf(bytes: Uint8Array, name = "utf8"): string {
+  if (UTF8.test(name)) return new TextDecoder().decode(bytes);
+  if (HEX.test(name)) return hexOf(bytes);
+  const [, url, pad] = BASE64.exec(name) ?? unknownEncoding(name);
+  const padded = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  const text = url === undefined ? padded : padded.replace(/\+/g, "-").replace(/\//g, "_");
+  return pad === undefined ? text.replace(/=+$/, "") : text;
+}
+
+function bytesOf(text: string, name = "utf8"): Uint8Array {
+  if (UTF8.test(name)) return new TextEncoder().encode(text);
+  if (BASE64.test(name))
+    return Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (letter) => letter.charCodeAt(0));
+  if (!HEX.test(name)) unknownEncoding(name);
+  if (!/^([0-9a-fA-F]{2})*$/.test(text)) throw new TypeError("the text is not hex");
+  return Uint8Array.from(text.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }
 
 /** Hex of bytes, of a list of bytes, or of hex. */

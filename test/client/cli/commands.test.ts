@@ -2,7 +2,10 @@
 import { expect } from "chai";
 import type { Command } from "commander";
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { ROUTES } from "../../../protocol/http";
 import { ALL_OPERATIONS } from "../../../client/operations";
@@ -16,6 +19,8 @@ const names = (command: Command, words: string[] = []): string[] => [
   ...(words.length === 0 ? [] : [words.join(" ")]),
   ...command.commands.flatMap((one) => names(one, [...words, one.name()])),
 ];
+
+const CID = "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKnR8p";
 
 describe("the commands of the command line", () => {
   let cli: TestCli;
@@ -80,6 +85,8 @@ describe("the commands of the command line", () => {
       "group list --no-such-option",
       "run missing.js",
       "run x.js --params [1]",
+      "run x.js --params {} --params-file x.json",
+      `policy transfer-limits --chain 1 --to 0x${"a1".repeat(20)} --max 1 --threshold 2`,
       "verify ftp://x",
       "completion tcsh",
     ]) {
@@ -103,7 +110,8 @@ describe("the commands of the command line", () => {
 
   it("refuse http to another machine before anything is sent or asked, unless it is allowed", async () => {
     const remote = "http://keys.example";
-    for (const line of [`--url ${remote} group list`, `--url ${remote} login`, `--url ${remote} account create Acme`]) {
+    for (const words of ["group list", "login", "account create Acme", "init project"]) {
+      const line = `--url ${remote} ${words}`;
       const { code, err } = await cli.run(line);
       expect([code, err], line).to.deep.equal([2, err]);
       expect(err).to.include("--insecure");
@@ -169,5 +177,34 @@ describe("the commands of the command line", () => {
       .and.to.match(/^next  7\n\nevents\nCURSOR  ARGS\n1 /);
     expect(readable({ a: 1, list: ["x", "y"] })).to.equal("a     1\nlist  x,y\n");
     expect(readable([])).to.equal("(none)\n");
+  });
+
+  it("show nothing of a hostile service that would control the terminal, and the same JSON to programs", async () => {
+    const wild = "\u001b[2J\u009b2J\u202e\u{e0041}";
+    const run = { response: wild, logs: wild, has_error: false, usage: { duration_ms: wild, cost_cents: wild } };
+    const error = { code: wild, message: wild, stack: wild };
+    const problem = { code: wild, detail: wild, request_id: wild, [wild]: wild };
+    const answers: [line: string, answer: object, status?: number][] = [
+      ["service health", { [wild]: wild, rows: [{ [wild]: wild }] }],
+      ["service health", problem, 400],
+      [`run ${CID}`, run],
+      [`run ${CID}`, { ...run, has_error: true, error }],
+    ];
+    for (const [line, answer, status = 200] of answers) {
+      const service = createServer((_, response) => response.writeHead(status).end(JSON.stringify(answer)));
+      await once(service.listen(0, "127.0.0.1"), "listening");
+      cli.env["KEYWRIGHT_URL"] = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+      cli.env["KEYWRIGHT_API_KEY"] = `${"A".repeat(43)}=`;
+      try {
+        for (const asked of [line, `--json ${line}`]) {
+          const { out, err } = await cli.run(asked);
+          expect(out + err, asked).to.not.match(/[^\P{C}\n]/u);
+        }
+        const { out, err } = await cli.run(`--json ${line}`);
+        expect(JSON.stringify(JSON.parse(out || err))).to.include(JSON.stringify(wild));
+      } finally {
+        service.close();
+      }
+    }
   });
 });

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Wallet, getBytes, id, verifyMessage } from "ethers";
+import { Wallet, computeAddress, getBytes, id, recoverAddress, verifyMessage } from "ethers";
 import type { OpAnswer, OpCall } from "../../../executor/sandbox/types";
 import { endpointsOf } from "../../../protocol/http";
 import { MAX_WALL_MS, RUN_LIMITS, type RunLimits } from "../../../protocol/limits";
@@ -106,7 +106,29 @@ const ROWS: Record<string, () => Promise<void>> = {
       (await run(`LitActions.signEcdsa({ toSign: [1], publicKey: "04", sigName: "s" })`)).error?.message,
     ).to.include("32 bytes");
   },
-  "`signAndCombine`, `sign`": () => refusedWith("signMessage", "signAndCombine", "sign"),
+  "`sign`": async () => {
+    const { signingKey } = Wallet.createRandom();
+    const digest = id("anything");
+    const ops = answering({ signDigest: signingKey.sign(digest).serialized });
+    const signs = (signingScheme: string) =>
+      run(
+        `(async () => {
+           const made = await Lit.Actions.sign({ toSign, publicKey, sigName: "s", signingScheme: "${signingScheme}" });
+           Lit.Actions.setResponse({ response: made });
+         })();`,
+        { ops, params: { toSign: [...getBytes(digest)], publicKey: signingKey.publicKey } },
+      );
+    const { response, signatures = "{}" } = await signs("EcdsaK256Sha256");
+    const { s } = JSON.parse(signatures) as Record<string, { signature: string }>;
+    expect([response, recoverAddress(digest, s?.signature ?? "0x")]).to.deep.equal([
+      '"success"',
+      computeAddress(signingKey),
+    ]);
+    const { error, signatures: none } = await signs("SchnorrEd25519Sha512");
+    expect([error?.message, none]).to.deep.equal([error?.message, undefined]);
+    expect(error?.message).to.include("signEd25519");
+  },
+  "`signAndCombine`": () => refusedWith("signMessage", "signAndCombine"),
   "`ethPersonalSignMessageEcdsa`": async () => {
     const wallet = Wallet.createRandom();
     const { publicKey } = wallet.signingKey;
@@ -121,7 +143,8 @@ const ROWS: Record<string, () => Promise<void>> = {
     expect(verifyMessage("hello", s?.signature ?? "")).to.equal(wallet.address);
   },
   "`signAsAction`": () => refusedWith("signEd25519AsAction", "signAsAction"),
-  "`encrypt`": () => refusedWith("Actions.Encrypt", "encrypt"),
+  "`verifyActionSignature`": () => refusedWith("getActionPublicKey", "verifyActionSignature"),
+  "`encrypt`, `encrypt_bls`": () => refusedWith("Actions.Encrypt", "encrypt", "encrypt_bls"),
   "`decrypt`, `decryptAndCombine`, `decryptToSingleNode`": () =>
     refusedWith("Actions.Decrypt", "decrypt", "decryptAndCombine", "decryptToSingleNode"),
   "`aesDecrypt`": () => refusedWith("AES-GCM", "aesDecrypt"),
@@ -145,12 +168,26 @@ const ROWS: Record<string, () => Promise<void>> = {
       "getPermittedAddresses",
       "getPermittedAuthMethods",
     ),
+  "`getPermittedAuthMethodScopes`": () => refusedWith("the group's lists", "getPermittedAuthMethodScopes"),
   "`isPermittedAction`, `isPermittedAddress`, `isPermittedAuthMethod`": () =>
     refusedWith("the account contract's views", "isPermittedAction", "isPermittedAddress", "isPermittedAuthMethod"),
   "`pubkeyToTokenId`": () => refusedWith("the PKP's address", "pubkeyToTokenId"),
   "`uint8arrayToString`, `uint8arrayFromString`": async () => {
-    await refusedWith("TextDecoder", "uint8arrayToString");
-    await refusedWith("TextEncoder", "uint8arrayFromString");
+    expect(
+      await valueOf(
+        `["utf8", undefined, "hex", "base16", "base64", "base64pad", "base64url", "base64urlpad"].map((encoding) => {
+           const text = LitActions.uint8arrayToString(new Uint8Array([0xc3, 0xbf, 0x3f, 0x3e]), encoding);
+           return [text, [...LitActions.uint8arrayFromString(text, encoding)].join()];
+         })`,
+      ),
+    ).to.deep.equal(
+      ["ÿ?>", "ÿ?>", "c3bf3f3e", "c3bf3f3e", "w78/Pg", "w78/Pg==", "w78_Pg", "w78_Pg=="].map((text) => [
+        text,
+        "195,191,63,62",
+      ]),
+    );
+    const { error } = await run(`LitActions.uint8arrayFromString("1", "base58btc")`);
+    expect(error?.message).to.include("base58btc is unknown here");
   },
   "`crypto.subtle`": async () => {
     expect(

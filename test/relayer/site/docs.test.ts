@@ -73,6 +73,7 @@ describe("the documentation's pages", () => {
       };
       for (const source of [sent("/docs/sdk.md"), sent("/docs/sdk", "text/markdown, text/html;q=0.9")])
         expect(await source).to.equal("text/markdown; charset=utf-8 # The SDK");
+      expect(await sent("/docs", "text/markdown")).to.equal("text/markdown; charset=utf-8 # Documen");
       expect(await sent("/docs/sdk", "text/html")).to.include("text/html");
       expect(await sent("/SKILL.md"))
         .to.include("text/markdown")
