@@ -11,6 +11,7 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { extract } from "tar-stream";
 import type { Entry } from "./layout";
+import { requirePrograms } from "./programs";
 
 const run = promisify(execFile);
 const PERMANENT_ARCHIVE = "https://snapshot.debian.org/archive/debian/";
@@ -51,6 +52,7 @@ export async function readLock(file: string): Promise<LockedPackage[]> {
 
 /** Locks the newest versions on this machine's mirrors. Run `apt-get update` before. */
 export async function newestPackages(): Promise<LockedPackage[]> {
+  requirePrograms("locking Debian's packages", "apt-cache");
   const seen = `${new Date()
     .toISOString()
     .replace(/[-:]/g, "")
