@@ -1,6 +1,6 @@
 // The service tests (contracts' own tests run inside Hardhat: `npm run test:contracts`).
 module.exports = {
-  require: ["ts-node/register/transpile-only"],
+  require: ["./scripts/typescript.cjs"],
   extension: ["ts"],
   // Node 24 would first try to load each TypeScript file itself, as an ES module.
   "node-option": ["no-experimental-strip-types"],

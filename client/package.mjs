@@ -8,7 +8,7 @@ import { noBytecode } from "./build.mjs";
 import { writeDeclarations } from "./declarations.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const target = process.argv[2] ?? join(root, "dist", "sdk");
+const target = join(root, "dist", "sdk");
 const bundles = join(root, "dist", "client", "browser");
 
 /** Entries for browsers, too; client/build.mjs makes each as one file, for those that load it by its address. */

@@ -1,9 +1,10 @@
 // The package as the service serves it: dist/packages/keywright-<version>.tgz, and its hash in the form npm writes into
 // lockfiles. The same sources give the same bytes. Made again only when something it is made of has changed.
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 
@@ -18,8 +19,7 @@ export default async function packForServing({ root }) {
   const inputs = inputsOf(root);
   const state = join(folder, "inputs.sha256");
   if (existsSync(join(folder, file)) && existsSync(state) && readFileSync(state, "utf8") === inputs) return;
-  const { status, stderr } = spawnSync(process.execPath, [join(root, "client", "package.mjs")], { encoding: "utf8" });
-  if (status !== 0) throw new Error(`the package could not be built: ${stderr}`);
+  await promisify(execFile)(process.execPath, [join(root, "client", "package.mjs")]);
   const bytes = await tarball(join(root, "dist", "sdk"));
   const integrity = `sha512-${createHash("sha512").update(bytes).digest("base64")}`;
   mkdirSync(folder, { recursive: true });

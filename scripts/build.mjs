@@ -28,11 +28,12 @@ await build({
 });
 
 // Folders that need more than file-by-file compilation (the sandbox prelude, browser bundles) have their own build.mjs.
-for (const folder of [...folders, "dashboard"]) {
-  const own = join(root, folder, "build.mjs");
-  if (folder !== "scripts" && existsSync(own))
-    await (await import(own)).default({ root, outdir: join(root, "dist", folder) });
-}
+const ownBuild = async (folder) => (await import(join(root, folder, "build.mjs"))).default;
+for (const folder of folders)
+  if (folder !== "scripts" && existsSync(join(root, folder, "build.mjs")))
+    await (await ownBuild(folder))({ root, outdir: join(root, "dist", folder) });
 
 // The package that the service serves is made of the above.
-await (await import(join(root, "client", "tarball.mjs"))).default({ root });
+const { default: packForServing } = await import(join(root, "client", "tarball.mjs"));
+const buildDashboard = await ownBuild("dashboard");
+await Promise.all([packForServing({ root }), buildDashboard({ root, outdir: join(root, "dist", "dashboard") })]);

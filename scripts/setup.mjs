@@ -30,21 +30,39 @@ function packagesOf(lockfile) {
   return existsSync(lockfile) ? JSON.parse(readFileSync(lockfile, "utf8")).packages : {};
 }
 
-/** Install scripts are disabled (.npmrc). secp256k1 lacks binaries for some systems and is compiled there. */
-function compileWhatHasNoBinary() {
-  if (existsSync(join(modules, "secp256k1", "prebuilds", `${process.platform}-${process.arch}`))) return;
-  console.error("Compiling secp256k1 (no binary for this system; this needs a C++ tool chain) …");
-  run("npm", ["rebuild", "secp256k1", "--ignore-scripts=false", "--loglevel=error"], projectEnvironment());
+/**
+ * Install scripts are disabled (.npmrc). secp256k1 brings binaries for these systems alone and is compiled elsewhere: by
+ * these programs, of these packages of Debian.
+ */
+const BINARIES = ["linux-x64", "darwin-arm64", "win32-x64"];
+const COMPILERS = { python3: "python3", make: "make", "c++": "g++" };
+const system = `${process.platform}-${process.arch}`;
+const isCompiled = !BINARIES.includes(system);
+const compiled = join(modules, "secp256k1", "build", "Release", "addon.node");
+
+function requireCompilers() {
+  const missing = Object.keys(COMPILERS).filter((name) => spawnSync(name, ["--version"]).error !== undefined);
+  if (missing.length === 0) return;
+  const packages = missing.map((name) => COMPILERS[name]).join(" ");
+  throw new Error(`On ${system} secp256k1 is compiled, which needs ${missing.join(", ")}: apt-get install ${packages}`);
+}
+
+/** The package's own script succeeds where the compiler fails. */
+function compile() {
+  console.error(`Compiling secp256k1, which has no binary for ${system} …`);
+  run("npm", ["rebuild", "secp256k1", "--ignore-scripts=false", "--foreground-scripts"], projectEnvironment());
+  if (!existsSync(compiled)) throw new Error("secp256k1 could not be compiled: the compiler's messages say why");
 }
 
 try {
-  // Checked first: without a usable Node the installation is useless.
+  // Checked first: without a usable Node, or a compiler where one is needed, the installation is useless.
   if (!hasPackage) projectNode();
+  if (isCompiled && !existsSync(compiled)) requireCompilers();
   if (packagesAreStale()) {
     console.error("Installing packages (about a minute the first time) …");
     run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
-    compileWhatHasNoBinary();
   }
+  if (isCompiled && !existsSync(compiled)) compile();
   console.log(dirname(projectNode()));
 } catch (error) {
   console.error(error.message);

@@ -1,6 +1,6 @@
 /**
  * `npm run verify -- <base url>`: the steps of client/verify as a table, and one exit code (0 verified, 1 failed, 2
- * simulated, 3 incomplete, 4 wrong use).
+ * simulated, 3 incomplete, 4 wrong use, 5 the images could not be built).
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,8 +30,9 @@ const USAGE = `npm run verify -- <base url> [options]
   --json                   the report as JSON
 Exit codes: ${Object.entries(EXIT_CODES)
   .map(([outcome, code]) => `${code} ${outcome}`)
-  .join(", ")}, 4 wrong use`;
+  .join(", ")}, 4 wrong use, 5 the source's images could not be built`;
 const WRONG_USE = 4;
+const NOT_BUILT = 5;
 
 type Style = Parameters<typeof styleText>[0];
 const MARKS: Readonly<Record<StepStatus, { mark: string; word: string; style: Style }>> = {
@@ -109,16 +110,23 @@ function jsonFile(path: string | undefined): unknown {
   return path === undefined ? undefined : (JSON.parse(readFileSync(path, "utf8")) as unknown);
 }
 
+/** Not a fault of the command line: a program is missing, or the build failed. */
+class NotBuilt extends Error {}
+
 /** The image digests built from this source, by service name. */
 async function builtFrom(source: string): Promise<Record<string, string>> {
   const output = mkdtempSync(join(tmpdir(), "keywright-verify-"));
   try {
     const images = await buildImages({ source: resolve(source), output });
     return Object.fromEntries(Object.entries(images).map(([name, { digest }]) => [name, digest]));
+  } catch (error) {
+    throw new NotBuilt(messageOf(error));
   } finally {
     rmSync(output, { recursive: true, force: true });
   }
 }
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 async function main(): Promise<void> {
   try {
@@ -131,8 +139,9 @@ async function main(): Promise<void> {
     else print(report);
     process.exitCode = report.exitCode;
   } catch (error) {
-    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
-    process.exitCode = WRONG_USE;
+    const isUse = !(error instanceof NotBuilt);
+    console.error(isUse ? `${messageOf(error)}\n\n${USAGE}` : messageOf(error));
+    process.exitCode = isUse ? WRONG_USE : NOT_BUILT;
   }
 }
 

@@ -57,6 +57,9 @@ const WITHOUT_BUBBLEWRAP = {
 const isRoot = (): boolean => process.getuid?.() === 0;
 const architecture = process.arch === "arm64" ? "arm64" : "x64";
 
+/** The reason on a machine without it. */
+export const NOT_INSTALLED = "it is not installed";
+
 let bubblewrap: Promise<string | undefined> | undefined;
 /** Why bubblewrap does not work; undefined when it does. Set by `detectConfinement`. */
 let bubblewrapProblem: string | undefined = "it was not tried";
@@ -256,6 +259,7 @@ function readable(paths: readonly string[]): string[] {
 
 async function tryBubblewrap(): Promise<string | undefined> {
   if (process.platform !== "linux") return "it is for Linux only";
+  if (spawnSync("bwrap", ["--version"], { env: { TZ: "UTC" }, stdio: "ignore" }).error !== undefined) return NOT_INSTALLED;
   const { process: wrapper, channel } = startInBubblewrap(
     [process.execPath, "--version"],
     { filter: "child", withoutNetwork: true, reads: [], priority: GUEST_PRIORITY },

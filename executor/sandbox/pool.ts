@@ -5,7 +5,7 @@
 import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
-import { detectConfinement } from "../confinement/confine";
+import { detectConfinement, NOT_INSTALLED } from "../confinement/confine";
 import { Starter } from "../confinement/starter";
 import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
 import { MIB, SHARED_LIMITS } from "../../protocol/limits";
@@ -92,7 +92,11 @@ export async function createSandboxPool(options: PoolOptions): Promise<SandboxPo
   return pool;
 }
 
-const WITHOUT_BUBBLEWRAP = "without bubblewrap children may make any system call: apt-get install bubblewrap";
+/** The reason goes to operators, who may have installed it and forbidden what it needs. */
+const withoutBubblewrap = (problem: string): string =>
+  problem === NOT_INSTALLED
+    ? "without bubblewrap children may make any system call: apt-get install bubblewrap"
+    : `bubblewrap does not work here, so children may make any system call: ${problem.split("\n", 1)[0]}`;
 
 class Pool implements SandboxPool {
   /** Runs under way: as many as there is memory for. */
@@ -166,7 +170,7 @@ class Pool implements SandboxPool {
     const permissions = await first.selfTest([]);
     const missing = [
       // The cause of most others, and what helps, come first.
-      ...(problem === undefined ? [] : [WITHOUT_BUBBLEWRAP]),
+      ...(problem === undefined ? [] : [withoutBubblewrap(problem)]),
       ...barriers.missing,
       ...permissions.missing,
       ...(this.#options.missingElsewhere ?? []),

@@ -1,5 +1,4 @@
 /** Builds an OCI layout for each service from a source folder. Reproducible: the same commit gives the same digests. */
-import { spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -7,6 +6,7 @@ import { join } from "node:path";
 import { moduleEntries, nodeEntries, programEntries, systemEntries } from "./contents";
 import { debianEntries, readLock } from "./debian";
 import { layerOf, type Entry, type Layer, writeLayout, type ImageSettings, type WrittenImage } from "./layout";
+import { requirePrograms } from "./programs";
 import { sbomEntry } from "./sbom";
 import { buildSource, exportSource, installPackages } from "./source";
 import { NODE_OPTIONS } from "../nodeOptions";
@@ -31,12 +31,6 @@ const COMMON: Pick<ImageSettings, "env" | "entrypoint"> = {
   // tini, as PID 1, reaps orphaned processes and forwards signals.
   entrypoint: ["/usr/bin/tini", "--", "/usr/bin/node", "--enable-source-maps"],
 };
-
-/** Before minutes of work, not after. */
-function requirePrograms(...names: string[]): void {
-  const missing = names.filter((name) => spawnSync(name, ["--version"]).error !== undefined);
-  if (missing.length > 0) throw new Error(`building images needs ${missing.join(" and ")}: install it with apt-get`);
-}
 
 /**
  * User and capabilities as compose.yaml needs them: the executor starts as root to run its children as separate users.
@@ -76,7 +70,7 @@ export async function buildImages({
 }: BuildOptions): Promise<Images> {
   if (process.platform !== "linux" || process.arch !== "x64")
     throw new Error("images are built on Linux on x64: programs of that platform go into them");
-  requirePrograms("git", "tar", "dpkg-deb");
+  requirePrograms("building images", "git", "tar", "dpkg-deb");
   const work = await mkdtemp(join(tmpdir(), "keywright image "));
   try {
     await exportSource(source, work);

@@ -1,5 +1,6 @@
 /** The contents of an image, layer by layer, complete: no shell, no package manager, no compiler. */
-import { readdir, readFile } from "node:fs/promises";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Entry } from "./layout";
 import { lockfileOf, productionPackages } from "./source";
@@ -50,8 +51,7 @@ async function licenceOf(home: string): Promise<Buffer> {
 /** Production packages, without the .bin links, which only a shell uses. */
 export async function moduleEntries(source: string): Promise<Entry[]> {
   const packages = productionPackages(await lockfileOf(join(source, "package-lock.json")));
-  const entries: File[] = [];
-  for (const path of packages) entries.push(...(await filesBelow(source, path, (name) => name === "node_modules")));
+  const entries = packages.flatMap((path) => filesBelow(source, path, (name) => name === "node_modules"));
   return entries.map((entry) => ({ ...entry, path: `app/${entry.path}` }));
 }
 
@@ -60,11 +60,11 @@ const LEFT_OUT_OF_DOCS = ["adr", "images"];
 
 /** The build output, the networks' deployments, the documentation, the skill, package.json. */
 export async function programEntries(source: string): Promise<Entry[]> {
-  const dist = (await filesBelow(source, "dist", () => false)).filter(
+  const dist = filesBelow(source, "dist", () => false).filter(
     ({ path }) => !LEFT_OUT_OF_DIST.test(relative("dist", path)),
   );
-  const deployments = await filesBelow(source, "deployments", () => false);
-  const docs = await filesBelow(source, "docs", (name) => LEFT_OUT_OF_DOCS.includes(name));
+  const deployments = filesBelow(source, "deployments", () => false);
+  const docs = filesBelow(source, "docs", (name) => LEFT_OUT_OF_DOCS.includes(name));
   const own = ["package.json", "SKILL.md"].map(async (path) => ({ path, content: await readFile(join(source, path)) }));
   const all = [...dist, ...deployments, ...docs, ...(await Promise.all(own))];
   return all.map((entry) => ({ ...entry, path: `app/${entry.path}` }));
@@ -72,14 +72,13 @@ export async function programEntries(source: string): Promise<Entry[]> {
 
 type File = Entry & { content: Buffer };
 
-/** Sequential: there are tens of thousands of files, and a process may have a thousand open. */
-async function filesBelow(root: string, folder: string, isLeftOut: (name: string) => boolean): Promise<File[]> {
-  const files: File[] = [];
-  for (const entry of await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])) {
+/** Synchronous: for tens of thousands of small files that takes a fifth of the time. */
+function filesBelow(root: string, folder: string, isLeftOut: (name: string) => boolean): File[] {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = `${folder}/${entry.name}`;
-    if (isLeftOut(entry.name)) continue;
-    if (entry.isDirectory()) files.push(...(await filesBelow(root, path, isLeftOut)));
-    else if (entry.isFile()) files.push({ path, content: await readFile(join(root, path)) });
-  }
-  return files;
+    if (isLeftOut(entry.name)) return [];
+    if (entry.isDirectory()) return filesBelow(root, path, isLeftOut);
+    return entry.isFile() ? [{ path, content: readFileSync(join(root, path)) }] : [];
+  });
 }

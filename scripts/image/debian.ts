@@ -11,6 +11,7 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { extract } from "tar-stream";
 import type { Entry } from "./layout";
+import { requirePrograms } from "./programs";
 
 const run = promisify(execFile);
 const PERMANENT_ARCHIVE = "https://snapshot.debian.org/archive/debian/";
@@ -51,6 +52,7 @@ export async function readLock(file: string): Promise<LockedPackage[]> {
 
 /** Locks the newest versions on this machine's mirrors. Run `apt-get update` before. */
 export async function newestPackages(): Promise<LockedPackage[]> {
+  requirePrograms("locking Debian's packages", "apt-cache");
   const seen = `${new Date()
     .toISOString()
     .replace(/[-:]/g, "")
@@ -67,35 +69,51 @@ export async function newestPackages(): Promise<LockedPackage[]> {
 /** The wanted files of every locked package. */
 export async function debianEntries(lock: readonly LockedPackage[], cache: string): Promise<Entry[]> {
   await mkdir(cache, { recursive: true });
+  await fillFromMirror(lock, cache);
   const entries = await Promise.all(lock.map(async (locked) => filesOf(locked.name, await packageFile(locked, cache))));
   return entries.flat();
 }
 
+const cached = ({ sha256 }: LockedPackage, cache: string): string => join(cache, `${sha256}.deb`);
+
 async function packageFile(locked: LockedPackage, cache: string): Promise<string> {
-  const file = join(cache, `${locked.sha256}.deb`);
+  const file = cached(locked, cache);
   if (existsSync(file))
     return isLocked(locked, await readFile(file)) ? file : Promise.reject(new Error(`${file} was changed: delete it`));
-  const bytes = (await fromMirror(locked)) ?? (await fromArchive(locked));
+  const bytes = await fromArchive(locked);
   if (!isLocked(locked, bytes))
     throw new Error(`${locked.name} ${locked.version} does not have the SHA-256 of image/packages.lock`);
+  await keep(file, bytes);
+  return file;
+}
+
+async function keep(file: string, bytes: Buffer): Promise<void> {
   const partial = `${file}.${process.pid}`;
   await writeFile(partial, bytes);
   await rename(partial, file);
-  return file;
 }
 
 const isLocked = ({ sha256 }: LockedPackage, bytes: Buffer): boolean =>
   createHash("sha256").update(bytes).digest("hex") === sha256;
 
-/** Undefined when the machine's mirrors have another version, or without apt. */
-async function fromMirror({ name, version }: LockedPackage): Promise<Buffer | undefined> {
+/**
+ * Puts into the cache what it lacks and the machine's mirrors have: in one command, since apt reads its lists for
+ * seconds each time. Nothing without apt; a package of which they have another version is left to the archive.
+ */
+async function fillFromMirror(lock: readonly LockedPackage[], cache: string): Promise<void> {
+  const lacking = lock.filter((locked) => !existsSync(cached(locked, cache)));
+  if (lacking.length === 0) return;
   const folder = await mkdtemp(join(tmpdir(), "keywright-deb-"));
+  const download = (some: readonly LockedPackage[]): Promise<unknown> =>
+    run("apt-get", ["download", "-q", ...some.map(({ name, version }) => `${name}:amd64=${version}`)], { cwd: folder });
   try {
-    await run("apt-get", ["download", "-q", `${name}:amd64=${version}`], { cwd: folder });
-    const [file] = await readdir(folder);
-    return file === undefined ? undefined : await readFile(join(folder, file));
-  } catch {
-    return undefined;
+    // One that the mirrors lack fails the whole command.
+    await download(lacking).catch(() => Promise.allSettled(lacking.map((one) => download([one]))));
+    for (const file of await readdir(folder)) {
+      const bytes = await readFile(join(folder, file));
+      const locked = lacking.find((one) => isLocked(one, bytes));
+      if (locked !== undefined) await keep(cached(locked, cache), bytes);
+    }
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

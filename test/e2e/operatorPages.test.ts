@@ -133,7 +133,7 @@ describe("the commands for operators and auditors", function () {
   });
 
   it("docs/verify.md: clones a release and verifies a service, as far as a simulated one can be", async function () {
-    await needs(this, "git");
+    await needs(this, "git", "clone");
     const { tcb_info: measured } = (await (await fetch(`${stack().baseUrl}/info`)).json()) as {
       tcb_info: Record<string, string>;
     };

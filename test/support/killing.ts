@@ -85,7 +85,7 @@ async function withStore(options: StoreOptions, work: (store: Store) => Promise<
 async function startSpender(options: SpenderOptions, told: Told[]): Promise<ChildProcess> {
   const args = [
     "-r",
-    "ts-node/register/transpile-only",
+    "./scripts/typescript.cjs",
     join(ROOT, "test", "support", "spender.ts"),
     JSON.stringify(options),
   ];

@@ -4,8 +4,11 @@
  * what was.
  */
 import { spawnSync } from "node:child_process";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
 import { detectConfinement } from "../../executor/confinement/confine";
+
+const ROOT = join(__dirname, "..", "..");
 
 interface Requirement {
   readonly isMet: () => boolean | Promise<boolean>;
@@ -30,6 +33,11 @@ const REQUIREMENTS = {
   curl: { isMet: () => spawnSync("curl", ["--version"]).status === 0, need: "curl: apt-get install curl" },
   // The page on verifying clones the repository.
   git: { isMet: () => spawnSync("git", ["--version"]).status === 0, need: "git: apt-get install git" },
+  // It clones the one that the tests are in, which sources from a tarball are not.
+  clone: {
+    isMet: () => spawnSync("git", ["-C", ROOT, "rev-parse", "HEAD"]).status === 0 && existsSync(join(ROOT, ".git")),
+    need: "a clone of the repository: git clone",
+  },
   // The page for Python is run.
   python3: { isMet: () => spawnSync("python3", ["--version"]).status === 0, need: "python3: apt-get install python3" },
   // The page for Go is run, in deep runs.

@@ -56,7 +56,7 @@ describe("an instance on PostgreSQL", function () {
         console.log(instance.id);
         setInterval(() => 0, 1000);
       });`;
-    const running = spawn(process.execPath, ["-r", "ts-node/register/transpile-only", "-e", script], {
+    const running = spawn(process.execPath, ["-r", "./scripts/typescript.cjs", "-e", script], {
       cwd: ROOT,
       env: { ...process.env, URL: databaseUrl },
       stdio: ["ignore", "pipe", "inherit"],

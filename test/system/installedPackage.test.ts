@@ -99,6 +99,10 @@ describe("the package, packed and installed by plain npm", function () {
   });
   after(() => rmSync(work, { recursive: true, force: true }));
 
+  /** A folder with nothing beside our package, for all tests that need no other. */
+  let alone: Promise<string> | undefined;
+  const installedAlone = (): Promise<string> => (alone ??= installed("alone", []));
+
   /** A new folder with these packages beside ours. */
   async function installed(name: string, beside: readonly string[]): Promise<string> {
     const folder = join(work, name);
@@ -109,7 +113,7 @@ describe("the package, packed and installed by plain npm", function () {
   }
 
   it("is served with the hash that npm locks, which the config document names, and packs as npm packs it", async () => {
-    const folder = await installed("locked", []);
+    const folder = await installedAlone();
     const { packages } = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")) as {
       packages: Record<string, { integrity?: string }>;
     };
@@ -131,7 +135,8 @@ describe("the package, packed and installed by plain npm", function () {
 
   for (const { beside, ethers, viem } of PEERS)
     it(`installs and loads beside ${beside.join(", ") || "nothing"}`, async () => {
-      const folder = await installed(`beside-${beside.join("-").replace(/[^a-z0-9]/g, "")}`, beside);
+      const name = `beside-${beside.join("-").replace(/[^a-z0-9]/g, "")}`;
+      const folder = beside.length === 0 ? await installedAlone() : await installed(name, beside);
       for (const name of MODULES)
         for (const text of [`await import("keywright${name}")`, `require("keywright${name}")`])
           await run(
@@ -164,7 +169,7 @@ describe("the package, packed and installed by plain npm", function () {
   });
 
   it("runs in Node 20, 22 and this one and in bun, as ES module and CommonJS", async () => {
-    const folder = await installed("programs", []);
+    const folder = await installedAlone();
     for (const [file, text] of Object.entries({ "journey.mjs": JOURNEY, "esm.mjs": ESM, "cjs.cjs": CJS }))
       writeFileSync(join(folder, file), text);
     for (const program of [process.execPath, ...(await otherRuntimes())])
@@ -195,11 +200,11 @@ describe("the package, packed and installed by plain npm", function () {
       KEYWRIGHT_URL: stack().baseUrl,
       KEYWRIGHT_API_KEY: apiKey,
     };
-    const folder = await installed("maker", []);
+    const folder = await installedAlone();
     await run("npx", ["--no", "keywright", "init", "greeter"], folder, env);
     const project = join(folder, "greeter");
     expect(readFileSync(join(project, "package.json"), "utf8")).to.include('"optionalDependencies"');
-    await run("npm", ["install", "--no-audit", "--no-fund"], project, env);
+    await run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline"], project, env);
     expect(existsSync(join(project, "node_modules", "isolated-vm"))).to.equal(false);
     const keywright = (...args: string[]) => outcome("npx", ["--no", "keywright", ...args], project, env);
     for (const args of [["build"], ["deploy", "--yes"]]) {
@@ -222,14 +227,15 @@ describe("the package, packed and installed by plain npm", function () {
     mkdirSync(folder);
     writeFileSync(join(folder, "package.json"), "{}");
     const node = `node-linux-${process.arch}`;
-    const packages = [`node20@npm:${node}@20`, `node22@npm:${node}@22`, "bun@1"];
+    const bun = process.arch === "arm64" ? "bun-linux-aarch64" : "bun-linux-x64";
+    // Not the package bun, which brings its programs for four kinds of Linux.
+    const packages = [`node20@npm:${node}@20`, `node22@npm:${node}@22`, `@oven/${bun}@1`];
     await run(
       "npm",
       ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", ...packages],
       folder,
     );
     const modules = join(folder, "node_modules");
-    const bun = process.arch === "arm64" ? "bun-linux-aarch64" : "bun-linux-x64";
     return [
       join(modules, "node20", "bin", "node"),
       join(modules, "node22", "bin", "node"),

@@ -54,10 +54,7 @@ describe("a project of actions", function () {
     mkdirSync(join(modules, "@types"), { recursive: true });
     for (const name of LINKED) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
     for (const name of COPIED) cpSync(join(ROOT, "node_modules", name), join(modules, name), { recursive: true });
-    const made = spawnSync(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")], {
-      encoding: "utf8",
-    });
-    expect(made.status, made.stdout + made.stderr).to.equal(0);
+    cpSync(join(ROOT, "dist", "sdk"), join(modules, "keywright"), { recursive: true });
     const { apiKey } = await makeAccount(stack().baseUrl);
     const { PATH, HOME } = process.env;
     env = {

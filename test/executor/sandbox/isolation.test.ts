@@ -2,6 +2,7 @@
  * The barriers between a compromised child and the keys, tested with real processes: as root every barrier must hold.
  */
 import { expect } from "chai";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,6 +17,7 @@ import { childrenOf } from "../../support/children";
 import { needs } from "../../support/needs";
 import { noFetcher, silent } from "../../support/sandbox";
 
+const ROOT = join(__dirname, "..", "..", "..");
 const isRoot = process.getuid?.() === 0;
 const options = { limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher };
 
@@ -33,6 +35,23 @@ async function asChild(script: string): Promise<string> {
   return new Promise((resolve) => child.once("close", (code) => resolve(output.trim() || `ended with code ${code}`)));
 }
 
+/** Starts a pool after this change to a copy of /usr/bin, the current folder; returns what it says is missing first. */
+function causeAfter(change: string): string {
+  const hidden = `mount -t tmpfs tmpfs /mnt && mkdir /mnt/upper /mnt/work && cd /usr/bin &&
+    mount -t overlay overlay -o lowerdir=.,upperdir=/mnt/upper,workdir=/mnt/work /usr/bin && cd /usr/bin && ${change} &&
+    cd "${ROOT}" && exec "$0" "$@"`;
+  const script = `const { createSandboxPool } = require("./dist/executor/sandbox/pool.js");
+    const logger = require("pino")({ level: "silent" });
+    const options = { limits: ${JSON.stringify(RUN_LIMITS)}, size: 1, logger, fetcher: {} };
+    createSandboxPool(options).then(async (pool) => {
+      console.log(pool.stats().level.missing[0]);
+      await pool.close(0);
+    });`;
+  const inside = ["--mount", "--propagation", "private", "sh", "-c", hidden, process.execPath, "-e", script];
+  const { stdout, stderr } = spawnSync("unshare", inside, { encoding: "utf8" });
+  return stdout + stderr;
+}
+
 describe("isolation of children", function () {
   this.timeout(20_000);
   let folder: string;
@@ -46,6 +65,17 @@ describe("isolation of children", function () {
     await pool.close(0);
     if (isRoot) expect(level).to.deep.equal({ level: "full", missing: [] });
     else expect(level.missing).to.include("children run as the keyholder's own user");
+  });
+
+  it("the self-test says how to install bubblewrap, or why it does not work where it is installed", async function () {
+    await needs(this, "root");
+    const children = "children may make any system call";
+    expect(causeAfter("rm -f bwrap")).to.equal(`without bubblewrap ${children}: apt-get install bubblewrap\n`);
+    const refusal = "bwrap: No permissions to create new namespace";
+    writeFileSync(join(folder, "bwrap"), `#!/bin/sh\nprintf '${refusal}\\nSee elsewhere\\n' >&2\nexit 1\n`, { mode: 0o755 });
+    expect(causeAfter(`cp --remove-destination ${join(folder, "bwrap")} .`)).to.equal(
+      `bubblewrap does not work here, so ${children}: ${refusal}\n`,
+    );
   });
 
   it("the self-test leaves nothing in the machine's folder for temporary files", async () => {
