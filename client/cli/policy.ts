@@ -5,7 +5,8 @@ import { InvalidArgumentError, type Command } from "commander";
 import type * as Policies from "../policies";
 import type { Policy, PolicyParameters, PolicyTemplate } from "../policies";
 import type { Context } from "./context";
-import { EXIT, Ended, WrongUse } from "./failure";
+import { WrongUse } from "../errors";
+import { EXIT, Ended } from "./failure";
 import { paramsOf, readText } from "./run";
 import { defined } from "../../protocol/defined";
 

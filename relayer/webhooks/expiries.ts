@@ -16,7 +16,7 @@ interface Candidate {
 
 /** What the contract contradicts is asked again after these many seconds, each time doubled, and then each hour. */
 const ASK_AGAIN_SECONDS = 30;
-const MOST_DOUBLINGS = 7;
+const MAX_DOUBLINGS = 7;
 
 const IS_WANTED = sql`exists (select from webhooks where webhooks.account_id = key_expiries.account_id
   and state = 'on' and jsonb_exists_any(events, array['*', 'key.*', 'key.expiring']))`;
@@ -49,7 +49,7 @@ async function tell(db: Db, chain: Pick<Chain, "key">, candidate: Candidate): Pr
 /** Nothing is forgotten before it is past: an endpoint may be behind, or on a branch that does not last. */
 async function askAgain(db: Db, same: RawBuilder<unknown>): Promise<void> {
   await sql`update key_expiries set contradictions = contradictions + 1,
-    ask_at = now() + ${sql.lit(ASK_AGAIN_SECONDS)} * 2 ^ least(contradictions, ${sql.lit(MOST_DOUBLINGS)})
+    ask_at = now() + ${sql.lit(ASK_AGAIN_SECONDS)} * 2 ^ least(contradictions, ${sql.lit(MAX_DOUBLINGS)})
       * interval '1 second'
     where ${same}`.execute(db);
 }
