@@ -11,7 +11,7 @@ export function Activity(): ReactNode {
   const session = useSession();
   const isReadable = session.kind === "key" || !session.wallet.forSafe;
   return (
-    <>
+    <Tabs.Root defaultValue="runs" className="stack">
       <PageHead
         title="Activity"
         about={
@@ -19,27 +19,29 @@ export function Activity(): ReactNode {
           "are not stored."
         }
       >
-        <Link className="button" to="/why">
-          Why was it refused?
-        </Link>
-      </PageHead>
-      {isReadable && <Export />}
-      {isReadable ? (
-        <Tabs.Root defaultValue="runs" className="stack">
+        {isReadable && (
           <Tabs.List className="tabs" aria-label="What to show">
             <Tabs.Trigger value="runs">Runs</Tabs.Trigger>
             <Tabs.Trigger value="events">Events</Tabs.Trigger>
           </Tabs.List>
+        )}
+        {isReadable && <Export />}
+        <Link className="button" to="/why">
+          Why was it refused?
+        </Link>
+      </PageHead>
+      {isReadable ? (
+        <>
           <Tabs.Content value="runs" tabIndex={-1}>
             <Runs />
           </Tabs.Content>
           <Tabs.Content value="events" tabIndex={-1}>
             <Events />
           </Tabs.Content>
-        </Tabs.Root>
+        </>
       ) : (
         <Notice>Sign in with a usage key of the account to see its activity: a multisig cannot sign for it.</Notice>
       )}
-    </>
+    </Tabs.Root>
   );
 }
