@@ -14,10 +14,7 @@ export function Activity(): ReactNode {
     <Tabs.Root defaultValue="runs" className="stack">
       <PageHead
         title="Activity"
-        about={
-          "Every run, and every change of the account that is on the chain. Parameters, logs and responses of runs " +
-          "are not stored."
-        }
+        about="Every run, and every change on the chain. Parameters, logs and responses are not stored."
       >
         {isReadable && (
           <Tabs.List className="tabs" aria-label="What to show">

@@ -195,7 +195,7 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
   },
   {
     title: "Outcome",
-    width: "minmax(0, 1fr)",
+    width: "minmax(6.25rem, 1fr)",
     cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcomeWord(outcome)}</Badge>,
     by: ({ outcome }) => outcome,
   },
