@@ -8,11 +8,12 @@ import { wordsOf } from "../parts/failures";
 import { Icon } from "../parts/icons";
 import { UnstoredSecrets } from "../parts/UnstoredSecrets";
 import { endAttempt, type SecretAttempt } from "../session/attempts";
-import { createClient, type UsageKeyPermissions } from "../../client";
+import { createClient, type Body } from "../../client";
 import { ORIGIN } from "../session/origin";
 import { openClient, useSession, useSessions } from "../session/context";
 import { useSecrets } from "../session/secrets";
-import { usageKeySecret } from "../screens/usageKeys/secret";
+import { useKeep } from "../session/once";
+import type { KeySession } from "../session/types";
 import { ScreenBoundary } from "./ScreenBoundary";
 import { NAV, PLACES, REFERENCES, type NavGroup } from "./nav";
 import { readAgain, useAccount } from "./queries";
@@ -55,7 +56,7 @@ export function Shell(): ReactNode {
             <div className="column">
               <ConnectionNotice />
               <ServiceState isOverview={path === "/"} />
-              <UnstoredUsageKeys />
+              <Unstored />
               <ScreenBoundary key={path}>
                 <Suspense fallback={<Spinner />}>
                   <Outlet />
@@ -287,7 +288,8 @@ function ServiceState({ isOverview }: { readonly isOverview: boolean }): ReactNo
       )}
       {!isOverview && account.frozen && (
         <Notice kind="warn">
-          The account is frozen: no key can run anything. <Link to="/account">Unfreeze it on the Account page</Link>
+          The account is frozen: no key can run anything.{" "}
+          {session.isOwner ? <Link to="/account">Unfreeze it on the Account page</Link> : "Its owner can unfreeze it."}
         </Notice>
       )}
       {!isOverview && balance !== undefined && balance.balance_cents <= 0 && (
@@ -299,18 +301,24 @@ function ServiceState({ isOverview }: { readonly isOverview: boolean }): ReactNo
   );
 }
 
-function UnstoredUsageKeys(): ReactNode {
+/** A wallet's secrets are stored before they are attached: nothing has to be asked for again. */
+function Unstored(): ReactNode {
   const session = useSession();
-  const { addKey } = useSessions();
-  const { show, during } = useSecrets();
+  const { during } = useSecrets();
+  const keep = useKeep();
   if (session.kind !== "key") return null;
-  const again = async ({ name: attempt, key: idempotencyKey, secret }: SecretAttempt): Promise<void> => {
-    const { label: name, body } = secret;
-    const made = await during(session.client.addUsageApiKey(body as UsageKeyPermissions, { idempotencyKey }));
-    addKey({ key: made.usage_api_key, hash: made.api_key_hash, name });
-    show({ ...usageKeySecret(name, made.usage_api_key), onKept: () => endAttempt(attempt) });
+  const again = async (attempt: SecretAttempt): Promise<void> => {
+    const secret = await during(askAgain(session, attempt));
+    void keep(attempt.secret, secret).then(() => endAttempt(attempt.name));
   };
-  return <UnstoredSecrets account={session.account.id} what="usage key" again={again} />;
+  return <UnstoredSecrets account={session.account.id} again={again} />;
+}
+
+async function askAgain({ client }: KeySession, { key: idempotencyKey, secret }: SecretAttempt): Promise<string> {
+  const { kind, body } = secret;
+  if (kind === "usage key")
+    return (await client.addUsageApiKey(body as Body<"addUsageApiKey">, { idempotencyKey })).usage_api_key;
+  return (await client.createTrigger(body as Body<"createTrigger">, { idempotencyKey })).hook_secret ?? "";
 }
 
 export function Missing(): ReactNode {

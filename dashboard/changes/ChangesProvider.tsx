@@ -16,11 +16,13 @@ import {
   type ReactNode,
 } from "react";
 import { isTouched, readAgain, type Touched } from "../app/queries";
-import { ClientError } from "../../client";
+import { ClientError, type CallOptions } from "../../client";
 import { useMessages } from "../parts/Messages";
 import { useSession } from "../session/context";
 import type { Session } from "../session/types";
-import { attemptKey, endAttempt, endFailedAttempt } from "../session/attempts";
+import { attempted, endAttempt } from "../session/attempts";
+import { useKeep } from "../session/once";
+import { useSecrets } from "../session/secrets";
 import { attemptName, type Change, type Collected, type Outcome } from "./change";
 
 // Only a wallet reviews and collects.
@@ -117,36 +119,53 @@ function useCollected(account: string) {
   return [collected, setCollected] as const;
 }
 
+type Send<R> = (options: CallOptions) => Promise<R>;
+
 /**
- * An attempt keeps its idempotency key until its outcome is known, so that retrying after a lost answer does nothing
- * twice; one that makes a secret until whoever shows that ends it.
+ * Sends a change's request under its attempt's idempotency key, so that retrying after a lost answer does nothing
+ * twice. A secret in the answer is shown before anything else is read, and its attempt stays until it is stored.
  */
+function useAttempt(accountId: string): <R extends object>(change: Change<R>, send: Send<R>) => Promise<R> {
+  const { during } = useSecrets();
+  const keep = useKeep();
+  return useCallback(
+    async <R extends object>({ request, secret }: Change<R>, send: Send<R>): Promise<R> => {
+      const name = attemptName(accountId, request);
+      if (secret === undefined) return attempted(name, send);
+      const { kind, label } = secret;
+      const made = await during(attempted(name, send, { kind, label, account: accountId, body: request[1] }));
+      const shown = secret.in(made);
+      if (shown === undefined) endAttempt(name);
+      else void keep(secret, shown).then(() => endAttempt(name));
+      return made;
+    },
+    [accountId, during, keep],
+  );
+}
+
 function useApi(session: Session): <R extends object>(change: Change<R>) => Promise<Outcome<R>> {
+  const attempt = useAttempt(session.account.id);
   const refresh = useRefresh(session);
   const queries = useQueryClient();
   const say = useMessages();
   return useCallback(
     async <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
       if (session.kind !== "key") throw new Error("the service changes API-mode accounts only");
-      const name = attemptName(session.account.id, change);
-      const { secretBody: body } = change;
-      const secret = body === undefined ? undefined : { account: session.account.id, label: body.name, body };
-      const idempotencyKey = attemptKey(name, secret);
       try {
-        const result = await change.viaApi(session.client, { idempotencyKey });
-        if (secret === undefined) endAttempt(name);
+        const result = await attempt(change, (options) => change.viaApi(session.client, options));
         say(`Done: ${change.title}.`);
-        await refresh(change.touches);
+        const read = refresh(change.touches);
+        // The form is not kept from closing below the secret.
+        if (change.secret === undefined) await read;
         return { state: "done", result };
       } catch (error) {
-        endFailedAttempt(name, error);
         // Refetch the account: its query ends the session if the key is no longer valid.
         if (error instanceof ClientError && [401, 403].includes(error.status ?? 0))
           void queries.invalidateQueries({ queryKey: ["account"] });
         throw error;
       }
     },
-    [session, refresh, say, queries],
+    [session, attempt, refresh, say, queries],
   );
 }
 

@@ -8,7 +8,7 @@ import { Dialog } from "../parts/Dialog";
 import { plural } from "../parts/text";
 import { saveFile } from "../parts/saveFile";
 import type { WalletSession } from "../session/types";
-import type { Change, Collected } from "./change";
+import type { Collected, Reviewed } from "./change";
 import { Review } from "./Review";
 
 interface Props {
@@ -82,11 +82,10 @@ export function CollectedBar({ session, collected, onRemove, onClear, onSent }: 
 }
 
 /** Combines the collected changes into one atomic change, in order. */
-function together(collected: readonly Collected[]): Change {
+function together(collected: readonly Collected[]): Reviewed {
   return {
     title: `${plural(collected.length, "change")} in one transaction`,
     words: collected.map(({ title }, at) => [`Change ${at + 1}`, title] as const),
-    viaApi: () => Promise.reject(new Error("changes are collected by ChainSecured owners only")),
-    viaChain: async ({ prepare }) => ({ write: prepare.batch(collected.map(({ write }) => write)) }),
+    viaChain: async ({ prepare }) => prepare.batch(collected.map(({ write }) => write)),
   };
 }

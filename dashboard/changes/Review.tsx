@@ -10,53 +10,52 @@ import { wordsOf } from "../parts/failures";
 import { useMessages } from "../parts/Messages";
 import { Address, Transaction } from "../parts/explorer";
 import type { WalletSession } from "../session/types";
-import type { Change, Outcome, Prepared } from "./change";
+import { useKeep } from "../session/once";
+import type { Outcome, Reviewed } from "./change";
 import { sendingOf } from "./sending";
 import { SignedCalls } from "./Signed";
+import { SignedRequest } from "./SignedRequest";
 
 type Phase =
   | { readonly at: "first" }
   | { readonly at: "preparing" }
-  | { readonly at: "review"; readonly prepared: Prepared<object>; readonly cost: string }
-  | { readonly at: "wallet"; readonly prepared: Prepared<object> }
+  | { readonly at: "review"; readonly write: OwnerWrite; readonly cost: string }
+  | { readonly at: "wallet"; readonly write: OwnerWrite }
   | { readonly at: "chain"; readonly hash: string };
 
 interface Props {
   readonly session: WalletSession;
-  readonly change: Change;
+  readonly change: Reviewed;
   readonly onOutcome: (outcome: Outcome<object>) => void;
   /** Absent where changes cannot be collected. */
   readonly onCollect?: (write: OwnerWrite) => void;
 }
 
+const PENDING: ReadonlySet<Phase["at"]> = new Set(["wallet", "chain"]);
+
 export function Review({ session, change, onOutcome, onCollect }: Props): ReactNode {
   const { phase, failure, prepare, send } = useReview(session, change, onOutcome);
-  const collect = ({ write, early = {} }: Prepared<object>): void => {
+  const collect = (write: OwnerWrite): void => {
     onCollect?.(write);
-    onOutcome({ state: "collected", early });
+    onOutcome({ state: "collected" });
   };
   const cancel = (): void => onOutcome({ state: "cancelled" });
-  const pending = phase.at === "wallet" || phase.at === "chain";
+  const isMinting = phase.at === "preparing" && change.signedFirst !== undefined;
+  const write = "write" in phase ? phase.write : undefined;
   return (
-    <Dialog open title={`Review: ${change.title}`} closable={!pending} onClose={cancel}>
-      <Summary
-        session={session}
-        change={change}
-        functionName={phase.at === "review" || phase.at === "wallet" ? phase.prepared.write.functionName : undefined}
-      />
-      {phase.at === "review" && <SignedCalls data={phase.prepared.write.data} />}
+    <Dialog open title={`Review: ${change.title}`} closable={!isMinting && !PENDING.has(phase.at)} onClose={cancel}>
+      <Summary session={session} change={change} functionName={write?.functionName} />
+      {phase.at === "review" && <SignedCalls data={phase.write.data} />}
       {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
-      {phase.at === "first" && <First change={change} onCancel={cancel} onGo={prepare} />}
-      {phase.at === "preparing" && (
-        <Spinner label={change.signedFirst === undefined ? "Asking the chain" : "Waiting for your wallet"} />
-      )}
+      {phase.at === "first" && <First {...{ session, change }} onCancel={cancel} onGo={prepare} />}
+      {phase.at === "preparing" && <Spinner label={isMinting ? "Waiting for your wallet" : "Asking the chain"} />}
       {phase.at === "review" && (
         <Ready
           cost={phase.cost}
           forSafe={session.wallet.forSafe}
           onCancel={cancel}
-          onSend={() => send(phase.prepared)}
-          onCollect={onCollect === undefined ? undefined : () => collect(phase.prepared)}
+          onSend={() => send(phase.write)}
+          onCollect={onCollect === undefined ? undefined : () => collect(phase.write)}
         />
       )}
       {phase.at === "wallet" && <Spinner label={`Waiting for ${session.wallet.name}`} />}
@@ -65,20 +64,24 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
   );
 }
 
-interface FirstProps {
-  readonly change: Change;
+interface FirstProps extends Pick<Props, "session" | "change"> {
   readonly onCancel: () => void;
   readonly onGo: () => Promise<void>;
 }
 
 /** The signature needed before there is anything to send; or a retry when preparing has failed. */
-function First({ change, onCancel, onGo }: FirstProps): ReactNode {
+function First({ session, change: { signedFirst }, onCancel, onGo }: FirstProps): ReactNode {
   return (
     <>
-      {change.signedFirst !== undefined && <Notice>{change.signedFirst}</Notice>}
+      {signedFirst !== undefined && (
+        <>
+          <Notice>{signedFirst.why}</Notice>
+          <SignedRequest type={signedFirst.type} address={session.wallet.address} config={session.config} />
+        </>
+      )}
       <Foot onCancel={onCancel}>
         <Button look="primary" onPress={onGo}>
-          {change.signedFirst === undefined ? "Try again" : "Sign the request"}
+          {signedFirst === undefined ? "Try again" : "Sign the request"}
         </Button>
       </Foot>
     </>
@@ -113,36 +116,43 @@ function Ready({ cost, forSafe, onCancel, onSend, onCollect }: ReadyProps): Reac
   );
 }
 
-function useReview(session: WalletSession, change: Change, onOutcome: Props["onOutcome"]) {
+const NOT_YET = "It opens nothing yet: next you review the transaction that attaches it.";
+
+function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["onOutcome"]) {
   const say = useMessages();
+  const keepSecret = useKeep();
   const [phase, setPhase] = useState<Phase>({ at: change.signedFirst === undefined ? "preparing" : "first" });
   const [failure, setFailure] = useState<string>();
   const sending = sendingOf(session);
   const begun = useRef(false);
 
+  const keep = async (made: object): Promise<void> => {
+    const secret = change.secret?.in(made);
+    if (change.secret !== undefined && secret !== undefined) await keepSecret(change.secret, secret, NOT_YET);
+  };
   const prepare = async (): Promise<void> => {
     setFailure(undefined);
     setPhase({ at: "preparing" });
     try {
       await session.wallet.ready();
-      const prepared = await change.viaChain(session.owner);
-      setPhase({ at: "review", prepared, cost: await sending.cost(prepared.write) });
+      const write = await change.viaChain(session.owner, keep);
+      setPhase({ at: "review", write, cost: await sending.cost(write) });
     } catch (error) {
       setFailure(wordsOf(error));
       setPhase({ at: "first" });
     }
   };
-  const send = async (prepared: Prepared<object>): Promise<void> => {
+  const send = async (write: OwnerWrite): Promise<void> => {
     setFailure(undefined);
-    setPhase({ at: "wallet", prepared });
+    setPhase({ at: "wallet", write });
     try {
       await session.wallet.ready();
-      const sent = await sending.send(prepared.write, (hash) => setPhase({ at: "chain", hash }));
+      const sent = await sending.send(write, (hash) => setPhase({ at: "chain", hash }));
       say(`Done: ${change.title}, in block ${sent.block_number}.`);
       onOutcome({ state: "done", result: sent });
     } catch (error) {
       setFailure(wordsOf(error));
-      setPhase({ at: "review", prepared, cost: await sending.cost(prepared.write).catch(() => "") });
+      setPhase({ at: "review", write, cost: await sending.cost(write).catch(() => "") });
     }
   };
   useEffect(() => {

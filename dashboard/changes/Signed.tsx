@@ -1,39 +1,33 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import type { DecodedCall } from "../../client";
-import { Facts, Id } from "../parts/elements";
+import { Id } from "../parts/elements";
 import { argumentText } from "../screens/activity/eventText";
 import { useNames, type Names } from "../screens/activity/names";
 import { useSession } from "../session/context";
+import { CallList } from "./CallList";
 import { WhatChanges } from "./WhatChanges";
 
 /** What a signature will allow: every call with its decoded arguments, and the names behind ids and hashes. */
 export function SignedCalls({ data }: { readonly data: string }): ReactNode {
   const names = useNames();
   const { account } = useSession();
+  const calls = useCalls(data);
+  return (
+    <>
+      <WhatChanges calls={calls} />
+      <CallList calls={calls} show={(arg) => <Argument arg={arg} {...{ names, account }} />} />
+    </>
+  );
+}
+
+function useCalls(data: string): readonly DecodedCall[] {
   const { data: calls = [] } = useQuery({
     queryKey: ["calls", data],
     queryFn: async () => (await import("../../client/calls")).decodeCalls(data),
     staleTime: Infinity,
   });
-  return (
-    <>
-      <WhatChanges calls={calls} />
-      <section className="stack-s" aria-label="What you sign">
-        <h3>What you sign</h3>
-        <ol className="stack-s">
-          {calls.map(({ functionName, args }, at) => (
-            <li key={`${at} ${functionName}`} aria-label={`Call ${at + 1}: ${functionName}`} className="stack-s">
-              {calls.length > 1 && <code>{functionName}</code>}
-              <Facts
-                items={args.map((arg) => [arg.name, <Argument key="v" arg={arg} {...{ names, account }} />] as const)}
-              />
-            </li>
-          ))}
-        </ol>
-      </section>
-    </>
-  );
+  return calls;
 }
 
 interface ArgumentProps {

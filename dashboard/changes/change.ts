@@ -1,40 +1,55 @@
 import type { Touched } from "../app/queries";
-import type { CallOptions, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
+import type { CallOptions, ChainSecuredClient, Client, OwnerWrite } from "../../client";
+import type { PrimaryType } from "../../protocol/typedDataShape";
+import type { SecretKind } from "../session/attempts";
 
 /** A change of the account, described in words, for both modes. Has no effect until performed. */
-export interface Change<R extends object = object> {
+export interface Change<R extends object = object> extends Reviewed<R> {
+  /** What it makes old; left out: everything. */
+  readonly touches?: readonly Touched[];
+  /** The operation of API mode and its input. */
+  readonly request: Request;
+  /** API mode: the service submits it. */
+  readonly viaApi: (client: Client, options: CallOptions) => Promise<R>;
+}
+
+export type Request = readonly [operation: string, input: object];
+
+export interface Secret<R> {
+  readonly kind: SecretKind;
+  readonly label: string;
+  readonly in: (made: R) => string | undefined;
+}
+
+/** What a ChainSecured owner reviews and signs. */
+export interface Reviewed<R extends object = object> {
   /** What it does, as an imperative sentence without a full stop. */
   readonly title: string;
   /** Its arguments, human-readable. */
   readonly words: readonly (readonly [label: string, value: string])[];
-  /** What it makes old; left out: everything. */
-  readonly touches?: readonly Touched[];
-  /** API mode: the service submits it. */
-  readonly viaApi: (client: Client, options: CallOptions) => Promise<R>;
-  /** ChainSecured: prepared for the owner to sign. */
-  readonly viaChain: (owner: ChainSecuredClient) => Promise<Prepared<R>>;
-  /** The request whose answer has a secret, which is repeated if that answer is lost. */
-  readonly secretBody?: UsageKeyPermissions;
-  /** What the wallet signs before there is anything to review, and why. */
-  readonly signedFirst?: string;
+  /**
+   * Prepares what the owner signs. What it mints is stored by `keep` before that: nothing is attached whose secret may
+   * be lost.
+   */
+  readonly viaChain: (owner: ChainSecuredClient, keep: (made: R) => Promise<void>) => Promise<OwnerWrite<R>>;
+  /** What it makes has a secret, shown once. */
+  readonly secret?: Secret<R> | undefined;
+  /** What the wallet signs before there is anything to review. */
+  readonly signedFirst?: SignedFirst;
 }
 
-/** Equal for equal changes of an account. */
-export const attemptName = (
-  accountId: string,
-  { title, words, secretBody }: Pick<Change, "title" | "words" | "secretBody">,
-): string => JSON.stringify([accountId, title, words, secretBody]);
-
-export interface Prepared<R extends object> {
-  readonly write: OwnerWrite<R>;
-  /** The result known before it is on chain: a secret that is shown once. */
-  readonly early?: Partial<R>;
+export interface SignedFirst {
+  /** Of the typed data. */
+  readonly type: PrimaryType;
+  /** What it is for, and what it costs. */
+  readonly why: string;
 }
+
+/** The same for equal requests of an account, and for no others: titles and words may be equal for different ones. */
+export const attemptName = (accountId: string, request: Request): string => JSON.stringify([accountId, ...request]);
 
 export type Outcome<R extends object> =
-  | { readonly state: "done"; readonly result: R }
-  | { readonly state: "collected"; readonly early: Partial<R> }
-  | { readonly state: "cancelled" };
+  { readonly state: "done"; readonly result: R } | { readonly state: "collected" } | { readonly state: "cancelled" };
 
 /** A change waiting to be sent with others. */
 export interface Collected {

@@ -3,7 +3,7 @@ import type { DecodedCall } from "../../client";
 import { opNames, PKP_OP_NAMES } from "../../protocol/ops";
 import type { Group, Pkp, UsageKey } from "../app/queries";
 import { listed, plural, quoted } from "../parts/text";
-import { hashText } from "../screens/activity/eventText";
+import { hashText, isKeyPath } from "../screens/activity/eventText";
 import type { Names } from "../screens/activity/names";
 import { scopeSentences, type GroupNames } from "./scopes";
 
@@ -170,13 +170,17 @@ const TELL: Readonly<Record<string, Tell>> = {
       after: "Named in the account. It may use nothing until a group lists it.",
     },
   ],
-  registerWalletDerivation: ({ name = "" }) => [
-    {
-      about: `The PKP ${quoted(name, "without a name")}`,
-      before: "No such PKP.",
-      after: "In the account. Nothing may use it until a group lists it.",
-    },
-  ],
+  // What a usage key may do is told by the call that sets it.
+  registerWalletDerivation: ({ name = "", derivationPath }) =>
+    isKeyPath(derivationPath)
+      ? []
+      : [
+          {
+            about: `The PKP ${quoted(name, "without a name")}`,
+            before: "No such PKP.",
+            after: "In the account. Nothing may use it until a group lists it.",
+          },
+        ],
   setPkpOps: ({ pkp = "", deniedOps = "0" }, before) => {
     const told = before.pkps.find(({ wallet_address }) => wallet_address.toLowerCase() === pkp.toLowerCase());
     const allowed = (denied: readonly string[]): string =>

@@ -1,9 +1,9 @@
 /** Everything an account's owner can change, each in both modes. The fields are those of the HTTP interface. */
 import type { PkpOp } from "../../protocol/ops";
-import type { Body, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
+import type { Body, CallOptions, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
 import { plural, quoted, short } from "../parts/text";
 import type { Touched } from "../app/queries";
-import type { Change } from "./change";
+import type { Change, Request } from "./change";
 import { scopeSentences, type GroupNames } from "./scopes";
 
 /** Operations that both modes have under one name with the same fields. */
@@ -20,11 +20,20 @@ function shared<Name extends Shared>(
     title,
     words,
     touches: TOUCHES[name] ?? ["account"],
-    viaApi: (client, options) =>
-      (client[name] as (input: unknown, options: unknown) => Promise<object>)(input, options),
-    viaChain: async ({ prepare }) => ({
-      write: await (prepare[name] as (input: unknown) => Promise<OwnerWrite>)(input),
-    }),
+    ...byApi(name, input),
+    viaChain: ({ prepare }) => (prepare[name] as (input: unknown) => Promise<OwnerWrite>)(input),
+  };
+}
+
+/** One operation of the service, which also names the attempt. */
+export function byApi<Name extends keyof Client, R extends object = Awaited<ReturnType<Client[Name]>>>(
+  name: Name,
+  input: Parameters<Client[Name]>[0],
+): Pick<Change<R>, "request" | "viaApi"> {
+  type Operation = (input: unknown, options: CallOptions) => Promise<R>;
+  return {
+    request: [name, input] as Request,
+    viaApi: (client, options) => (client[name] as unknown as Operation)(input, options),
   };
 }
 
@@ -53,27 +62,23 @@ const strings = ({ name, description }: Strings): Words => [
   ...(description === "" ? [] : [["Description", description] as const]),
 ];
 
-export interface MadePkp {
-  readonly wallet_address: string;
-}
-
-export function createPkp(fields: Strings): Change<MadePkp> {
+export function createPkp(fields: Strings): Change {
   return {
     title: `Create the PKP ${quoted(fields.name, "without a name")}`,
     words: strings(fields),
     touches: ["pkps", "account"],
-    signedFirst:
-      "First your wallet signs a request for a new key. That costs nothing, and the key belongs to no account until " +
-      "you send the transaction that registers it.",
-    viaApi: (client, options) => client.createWallet({ ...fields }, options),
-    viaChain: async (owner) => ({ write: await owner.prepare.registerPkp(await owner.mintPkp(), fields) }),
+    signedFirst: {
+      type: "CreateWallet",
+      why:
+        "First your wallet signs a request for a new key. That costs nothing, and the key belongs to no account " +
+        "until you send the transaction that registers it.",
+    },
+    ...byApi("createWallet", { ...fields }),
+    viaChain: async (owner) => owner.prepare.registerPkp(await owner.mintPkp(), fields),
   };
 }
 
-export interface MadeGroup {
-  readonly group_id: string;
-}
-export function createGroup(fields: Strings, pkps: readonly string[], actions: readonly string[]): Change<MadeGroup> {
+export function createGroup(fields: Strings, pkps: readonly string[], actions: readonly string[]): Change {
   const body = {
     group_name: fields.name,
     group_description: fields.description,
@@ -84,8 +89,8 @@ export function createGroup(fields: Strings, pkps: readonly string[], actions: r
     title: `Create the group ${quoted(fields.name, "without a name")}`,
     words: [...strings(fields), ["PKPs", names(pkps)], ["Actions", names(actions)]],
     touches: ["groups", "members", "actions", "account"],
-    viaApi: (client, options) => client.addGroup(body, options),
-    viaChain: async ({ prepare }) => ({ write: await prepare.addGroup(body) }),
+    ...byApi("addGroup", body),
+    viaChain: ({ prepare }) => prepare.addGroup(body),
   };
 }
 
@@ -139,7 +144,7 @@ export const removeAction = (hash: string, name: string): Change =>
     [["Action", hash]],
   );
 
-export interface MadeKey {
+interface MadeKey {
   readonly usage_api_key: string;
   readonly api_key_hash: string;
 }
@@ -150,17 +155,20 @@ export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNa
       ["Name", permissions.name],
       ["May", scopeSentences(permissions, groups).join(" ")],
     ],
-    signedFirst:
-      "First your wallet signs a request for a new secret. That costs nothing, and the secret opens nothing until " +
-      "you send the transaction that attaches it.",
-    secretBody: permissions,
+    signedFirst: {
+      type: "AddUsageApiKey",
+      why:
+        "First your wallet signs a request for a new secret, which you store. That costs nothing, and the secret " +
+        "opens nothing until you send the transaction that attaches it.",
+    },
+    secret: { kind: "usage key", label: permissions.name, in: ({ usage_api_key }) => usage_api_key },
     touches: ["keys", "account"],
-    viaApi: (client, options) => client.addUsageApiKey(permissions, options),
-    viaChain: async (owner) => {
+    ...byApi("addUsageApiKey", permissions),
+    viaChain: async (owner, keep) => {
       const { usage_api_key, minted } = await owner.mintUsageKey();
-      const write = await owner.prepare.attachUsageKey(minted, permissions);
       const made = { usage_api_key, api_key_hash: minted.api_key_hash };
-      return { write: { ...write, resultOf: () => made }, early: made };
+      await keep(made);
+      return { ...(await owner.prepare.attachUsageKey(minted, permissions)), resultOf: () => made };
     },
   };
 }
@@ -187,13 +195,16 @@ export const transferOwnership = (to: string): Change =>
 export const renameAccount = (fields: Strings): Change =>
   shared("updateAccount", fields, "Rename the account", strings(fields));
 
-export const renamePkp = (address: string, name: string, fields: Strings): Change => ({
-  title: `Rename the PKP ${quoted(name, short(address))}`,
-  words: strings(fields),
-  touches: ["pkps", "memberNames"],
-  viaApi: (client, options) => client.updateWallet({ pkp_id: address, ...fields }, options),
-  viaChain: async ({ prepare }) => ({ write: await prepare.updatePkp({ pkp_id: address, ...fields }) }),
-});
+export function renamePkp(address: string, name: string, fields: Strings): Change {
+  const body = { pkp_id: address, ...fields };
+  return {
+    title: `Rename the PKP ${quoted(name, short(address))}`,
+    words: strings(fields),
+    touches: ["pkps", "memberNames"],
+    ...byApi("updateWallet", body),
+    viaChain: ({ prepare }) => prepare.updatePkp(body),
+  };
+}
 
 /** Revokes every key in one write. */
 export const revokeAll = (keys: readonly { readonly id: string; readonly name: string }[]): Change =>

@@ -22,16 +22,21 @@ interface Props<Row> {
   /** The searched text; without it there is no search. */
   readonly textOf?: (row: Row) => string;
   /** The total number, when not all rows are loaded. */
-  readonly total?: number;
+  readonly total?: number | undefined;
   readonly tools?: ReactNode;
+  /** What chooses the rows: shown also when there are none. */
+  readonly filters?: ReactNode;
+  /** Instead of a table without rows. */
+  readonly empty?: ReactNode;
 }
 
 /** Fewer rows than this are all rendered; more are virtualized. */
 const VIRTUAL_FROM = 60;
-const ROW_PX = 25;
+const ROW_PX = 24;
 
 /** A searchable, sortable table of any length. On a phone each row is a block. */
-export function DataTable<Row>({ label, unit, rows, columns, idOf, textOf, total, tools }: Props<Row>): ReactNode {
+export function DataTable<Row>(props: Props<Row>): ReactNode {
+  const { label, unit, rows, columns, idOf, textOf, total, tools, filters, empty } = props;
   const [search, setSearch] = useState("");
   const [sort, setSort] = useState<{ readonly column: number; readonly down: boolean }>();
   const shown = useMemo(
@@ -39,11 +44,12 @@ export function DataTable<Row>({ label, unit, rows, columns, idOf, textOf, total
     [rows, search, textOf, columns, sort],
   );
   const template = columns.map(({ width }) => width).join(" ");
+  const isEmpty = rows.length === 0;
   return (
     <div className="stack-s">
       {(textOf !== undefined || tools !== undefined) && (
         <div className="list-tools">
-          {textOf !== undefined && (
+          {textOf !== undefined && !isEmpty && (
             <input
               className="input"
               type="search"
@@ -53,31 +59,40 @@ export function DataTable<Row>({ label, unit, rows, columns, idOf, textOf, total
               onChange={(e) => setSearch(e.target.value)}
             />
           )}
-          <span className="soft small number" role="status">
-            {counted(shown.length, search === "" ? (total ?? rows.length) : rows.length, unit)}
-          </span>
-          {tools}
+          {filters}
+          {!isEmpty && (
+            <>
+              <span className="soft small number" role="status">
+                {counted(shown.length, search === "" ? (total ?? rows.length) : rows.length, unit)}
+              </span>
+              {tools}
+            </>
+          )}
         </div>
       )}
-      <div
-        className="table"
-        role="table"
-        aria-label={label}
-        aria-rowcount={shown.length + 1}
-        style={{ "--columns": template } as React.CSSProperties}
-      >
-        <div className="tr head" role="row" aria-rowindex={1}>
-          {columns.map((column, at) => (
-            <HeadCell
-              key={column.title}
-              column={column}
-              sort={sort?.column === at ? sort.down : undefined}
-              onSort={() => setSort(next(sort, at))}
-            />
-          ))}
+      {isEmpty ? (
+        empty
+      ) : (
+        <div
+          className="table"
+          role="table"
+          aria-label={label}
+          aria-rowcount={shown.length + 1}
+          style={{ "--columns": template } as React.CSSProperties}
+        >
+          <div className="tr head" role="row" aria-rowindex={1}>
+            {columns.map((column, at) => (
+              <HeadCell
+                key={column.title}
+                column={column}
+                sort={sort?.column === at ? sort.down : undefined}
+                onSort={() => setSort(next(sort, at))}
+              />
+            ))}
+          </div>
+          <Rows shown={shown} columns={columns} idOf={idOf} label={label} />
         </div>
-        <Rows shown={shown} columns={columns} idOf={idOf} label={label} />
-      </div>
+      )}
     </div>
   );
 }

@@ -8,32 +8,34 @@ import { quoted } from "./text";
 interface Props {
   /** The account's id; empty for accounts that are being created. */
   readonly account: string;
-  /** What was requested: "account". */
-  readonly what: string;
   /** Repeats the request under its idempotency key and shows the secret. */
   readonly again: (attempt: SecretAttempt) => Promise<void>;
 }
 
 /** Keys that may exist without having been stored: their answer was lost, or the page was left before. */
-export function UnstoredSecrets({ account, what, again }: Props): ReactNode {
+export function UnstoredSecrets({ account, again }: Props): ReactNode {
   const { isBusy } = useSecrets();
   const attempts = useUnstoredSecrets(account);
   if (isBusy) return null;
-  return attempts.map((attempt) => (
-    <Notice key={attempt.name} kind="warn">
-      <div className="row-between">
-        <span>
-          You requested the {what} {quoted(attempt.secret.label, "without a name")}, and have not stored its key.
-        </span>
-        <span className="row">
-          <Button size="small" onPress={() => again(attempt)}>
-            Show the key
-          </Button>
-          <Button size="small" look="quiet" onPress={() => endAttempt(attempt.name)}>
-            Forget it
-          </Button>
-        </span>
-      </div>
-    </Notice>
-  ));
+  return attempts.map((attempt) => {
+    const { kind, label } = attempt.secret;
+    const what = kind === "trigger" ? "secret" : "key";
+    return (
+      <Notice key={attempt.name} kind="warn">
+        <div className="row-between">
+          <span>
+            You requested the {kind} {quoted(label, "without a name")}, and have not stored its {what}.
+          </span>
+          <span className="row">
+            <Button size="small" onPress={() => again(attempt)}>
+              Show the {what}
+            </Button>
+            <Button size="small" look="quiet" onPress={() => endAttempt(attempt.name)}>
+              Forget it
+            </Button>
+          </span>
+        </div>
+      </Notice>
+    );
+  });
 }

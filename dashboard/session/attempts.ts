@@ -16,8 +16,12 @@ export interface Attempt {
 
 export type SecretAttempt = Attempt & { readonly secret: SecretRequest };
 
+/** What a secret belongs to. */
+export type SecretKind = "account" | "usage key" | "trigger";
+
 /** What is sent again to see a secret once more. */
 export interface SecretRequest {
+  readonly kind: SecretKind;
   /** The account's id; empty for an account that is being created. */
   readonly account: string;
   readonly label: string;
@@ -52,7 +56,7 @@ function keep(next: readonly Attempt[]): void {
 const isRepeatable = ({ madeAtMs }: Attempt): boolean => Date.now() - madeAtMs < REPEATABLE_MS;
 
 /** The idempotency key of this request: that of its open attempt, or a new one. */
-export function attemptKey(name: string, secret?: SecretRequest): string {
+function attemptKey(name: string, secret?: SecretRequest): string {
   const open = attempts.find((one) => one.name === name && isRepeatable(one));
   if (open !== undefined) return open.key;
   const key = crypto.getRandomValues(new BigUint64Array(2)).join("-");
@@ -63,10 +67,24 @@ export function attemptKey(name: string, secret?: SecretRequest): string {
 
 export const endAttempt = (name: string): void => keep(attempts.filter((one) => one.name !== name));
 
-/** Ends a failed attempt whose outcome is known: not one that may be tried again, or whose first request still runs. */
-export function endFailedAttempt(name: string, error: unknown): void {
-  const isOpen = error instanceof ClientError && (error.retryable || error.code === "idempotency_in_progress");
-  if (!isOpen) endAttempt(name);
+/**
+ * Sends a request under its attempt's idempotency key. The attempt ends once the outcome is known: not while it may be
+ * tried again or its first request still runs, and with a secret only when whoever shows that ends it.
+ */
+export async function attempted<R>(
+  name: string,
+  send: (options: { readonly idempotencyKey: string }) => Promise<R>,
+  secret?: SecretRequest,
+): Promise<R> {
+  try {
+    const answer = await send({ idempotencyKey: attemptKey(name, secret) });
+    if (secret === undefined) endAttempt(name);
+    return answer;
+  } catch (error) {
+    const isOpen = error instanceof ClientError && (error.retryable || error.code === "idempotency_in_progress");
+    if (!isOpen) endAttempt(name);
+    throw error;
+  }
 }
 
 /** Keys that were requested for the account and may exist without their secret having been stored. */

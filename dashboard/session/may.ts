@@ -10,6 +10,8 @@ export interface May {
   readonly createGroups: boolean;
   readonly deleteGroups: boolean;
   readonly createPkps: boolean;
+  /** In some group. */
+  readonly run: boolean;
   /** In this group. */
   readonly listActions: (groupId: string) => boolean;
   readonly addPkps: (groupId: string) => boolean;
@@ -39,6 +41,7 @@ function mayOf(isOwner: boolean, key: UsageKey | undefined): May {
     createGroups: flag("can_create_groups"),
     deleteGroups: flag("can_delete_groups"),
     createPkps: flag("can_create_pkps"),
+    run: isOwner || (key?.execute_in_groups.length ?? 0) > 0,
     listActions: within("manage_ipfs_ids_in_groups"),
     addPkps: within("add_pkp_to_groups"),
     removePkps: within("remove_pkp_from_groups"),

@@ -10,7 +10,7 @@ import { SecretOnce } from "../parts/SecretOnce";
 export interface NewSecret {
   readonly title: string;
   readonly about: string;
-  readonly warning?: string;
+  readonly warning?: string | undefined;
   readonly secret: string;
   /** The secret's name in labels: "API key". */
   readonly what: string;

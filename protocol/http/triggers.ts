@@ -152,6 +152,7 @@ const createTrigger = defineRoute({
   bothModes: true,
   effect: true,
   secrets: ["hook_secret"],
+  secretAgain: true,
 });
 
 const read = { method: "GET", tag, auth: "keyOrWallet", body: "none", price: "free", effect: false } as const;

@@ -10,7 +10,7 @@ import { hookHeadersOf } from "../triggers/book";
 import type { FiringView, TriggerView } from "../triggers/types";
 import type { RouteDeps } from "./deps";
 import { storePageOf } from "./pages";
-import { attemptOf, done, write, type Writes } from "./writes";
+import { attemptOf, done, withSecret, write, type Writes } from "./writes";
 
 type TriggerRoute =
   | "createTrigger"
@@ -25,7 +25,7 @@ type TriggerRoute =
 export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<TriggerRoute> {
   const { triggers } = deps;
   return {
-    createTrigger: (call) => createTrigger(deps, writes, call),
+    createTrigger: (call) => (call.kept === undefined ? createTrigger(deps, writes, call) : createdAgain(deps, call)),
     listTriggers: async ({ caller, query, setTotal }) => {
       const { items, total } = await triggers.book.list(caller.accountId, storePageOf(query));
       setTotal(total);
@@ -65,11 +65,8 @@ export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Trigg
 const isWrittenHere = ({ credential, isOwner, managed, identityWallet }: Caller): boolean =>
   credential !== undefined && isOwner && (managed || identityWallet !== undefined);
 
-async function createTrigger(
-  { executor, triggers, cidOf }: RouteDeps,
-  writes: Writes,
-  call: Call<"createTrigger">,
-): Promise<Answer<"createTrigger">> {
+/** The trigger's key, the same for a repeated request. */
+async function mint({ executor, cidOf }: RouteDeps, call: Call<"createTrigger">) {
   const { body, caller } = call;
   // In ChainSecured mode the trigger acts only once the owner has attached it: a multisig has a usage key ask for it.
   if (caller.managed && !caller.isOwner)
@@ -78,7 +75,25 @@ async function createTrigger(
   const cid = body.action_ipfs_cid ?? (await cidOf(body.code ?? ""));
   const { accountId } = caller;
   const asked = { ...attemptOf(call), accountId, cid, params: body.params ?? "{}", settings };
-  const minted = await executor.call("mintTrigger", asked, call);
+  return { settings, cid, minted: await executor.call("mintTrigger", asked, call) };
+}
+
+/** The first answer with its hook's secret, which the keyholder derives once more. */
+async function createdAgain(deps: RouteDeps, call: Call<"createTrigger">): Promise<Answer<"createTrigger">> {
+  const { hookSecret: secret = "", apiKeyHash: hash } = (await mint(deps, call)).minted;
+  const kept = call.kept as Answer<"createTrigger">;
+  return withSecret<Answer<"createTrigger">>("hook_secret", { secret, hash }, kept) ?? kept;
+}
+
+async function createTrigger(
+  deps: RouteDeps,
+  writes: Writes,
+  call: Call<"createTrigger">,
+): Promise<Answer<"createTrigger">> {
+  const { body, caller } = call;
+  const { triggers } = deps;
+  const { accountId } = caller;
+  const { settings, cid, minted } = await mint(deps, call);
   const { triggerId: id, paramsSha256, sealed, walletAddress, derivationPath, statement, hookSecret } = minted;
   const keyId = minted.apiKeyHash as KeyId;
   await triggers.book.add({

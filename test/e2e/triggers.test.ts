@@ -1,5 +1,5 @@
 /** Triggers against a whole stack: made, attached, fired by hand, by hooks and by events, in both modes. */
-import { createHash, createHmac } from "node:crypto";
+import { createHash, createHmac, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { Wallet } from "ethers";
 import { createChainSecuredClient, createClient, type Answer } from "../../client";
@@ -87,8 +87,8 @@ describe("triggers", function () {
     expect(await code({ code: ECHO, event: { address: "0x12" } })).to.equal("invalid_value");
   });
 
-  it("answers a repeated request with the same trigger, and never shows the hook's secret again", async () => {
-    const headers = { "idempotency-key": "once and once more" };
+  it("answers a repeated request with the same trigger, and its secret only to one that asks for it", async () => {
+    const headers = { "idempotency-key": randomUUID() };
     const body = { name: "t", code: ECHO, hook: { verification: "hmac" } };
     const [one, again] = [
       await api().post("/triggers", body, { headers }),
@@ -97,6 +97,11 @@ describe("triggers", function () {
     expect(members(again)["id"]).to.equal(members(one)["id"]);
     expect(members(one)["hook_secret"]).to.be.a("string");
     expect(members(again)).not.to.have.property("hook_secret");
+    const asked = await api().post("/triggers?secret=again", body, { headers });
+    expect(members(asked)).to.deep.equal(members(one));
+    const guessable = { headers: { "idempotency-key": "once and once more" } };
+    await api().post("/triggers", body, guessable);
+    expect(members(await api().post("/triggers?secret=again", body, guessable))).not.to.have.property("hook_secret");
     expect(JSON.stringify((await api().get("/triggers")).body)).not.to.contain(String(members(one)["hook_secret"]));
   });
 

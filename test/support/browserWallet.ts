@@ -21,6 +21,9 @@ export class BrowserWallet {
   readonly refused = new Set<string>();
   /** The prompts shown to the user, in order. */
   readonly asked: string[] = [];
+  /** Methods whose prompt its user leaves open until `release`. */
+  readonly #held = new Set<string>();
+  #released = Promise.withResolvers<unknown>();
   /** Whether the wallet's node cannot be reached. */
   offline = false;
   readonly #wallet: HDNodeWallet;
@@ -49,6 +52,16 @@ export class BrowserWallet {
     this.#chainId = chainId;
   }
 
+  hold(method: string): void {
+    this.#held.add(method);
+    this.#released = Promise.withResolvers();
+  }
+
+  release(): void {
+    this.#held.clear();
+    this.#released.resolve(undefined);
+  }
+
   async install(page: Page): Promise<void> {
     const binding = `wallet_${this.name.replace(/\W/g, "")}`;
     await page.exposeFunction(binding, (method: string, params: unknown[]) => this.#answer(method, params));
@@ -57,6 +70,7 @@ export class BrowserWallet {
 
   async #answer(method: string, params: unknown[]): Promise<{ result?: unknown; error?: unknown }> {
     if (ASKS_THE_USER.has(method)) this.asked.push(method);
+    if (this.#held.has(method)) await this.#released.promise;
     if (this.refused.has(method)) return { error: REFUSED };
     if (this.offline && !OF_ITS_OWN.has(method)) return { error: { code: -32603, message: "Failed to fetch" } };
     try {

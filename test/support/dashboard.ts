@@ -4,7 +4,7 @@
  */
 import { AxeBuilder } from "@axe-core/playwright";
 import { expect } from "chai";
-import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import type { Browser, BrowserContext, Dialog, Locator, Page } from "playwright-core";
 
 export const SCREENS = [
   "Overview",
@@ -25,6 +25,8 @@ export const SCREENS = [
 export type Screen = (typeof SCREENS)[number];
 
 const TIMEOUT_MS = 15_000;
+/** The SDK tries four times; then its caller presses again. */
+const ATTEMPTS = 4;
 /** Except endless ones, like a spinner's. */
 const ANIMATIONS_AT_REST = `Promise.all(document.getAnimations()
   .filter(({ effect }) => effect.getComputedTiming().endTime < Infinity)
@@ -122,6 +124,30 @@ export class Dashboard {
     await this.page.getByRole("checkbox", { name: "I have stored this key" }).check();
     await this.press("Continue");
     return secret.trim();
+  }
+
+  /** The service acts, and the answers of the first call are lost. */
+  async loseAnswers(path: string): Promise<void> {
+    let lost = 0;
+    await this.page.route(path, async (route) => {
+      if (lost++ >= ATTEMPTS) return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+  }
+
+  /** What asks whether to leave the page. */
+  async askedBeforeLeaving(): Promise<string[]> {
+    const asked: string[] = [];
+    const note = (dialog: Dialog): void => {
+      asked.push(dialog.type());
+      void dialog.dismiss();
+    };
+    this.page.on("dialog", note);
+    await this.page.close({ runBeforeUnload: true });
+    await this.page.waitForTimeout(500);
+    this.page.off("dialog", note);
+    return asked;
   }
 
   /** Makes an account owned by a wallet of this name, from the sign-in page. */

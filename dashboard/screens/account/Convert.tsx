@@ -9,6 +9,7 @@ import { useWallets, walletTools } from "../../session/foundWallets";
 import { useSessions } from "../../session/context";
 import { forgetKey } from "../../session/remember";
 import { OtherChain, WalletList } from "../signIn/WalletSignIn";
+import { SignedRequest } from "../../changes/SignedRequest";
 import { Ends } from "./Transfer";
 
 type Step =
@@ -88,6 +89,7 @@ function Confirm({ session, connection, onClose }: ConfirmProps): ReactNode {
       <Notice>
         The account will belong to <Address whole value={connection.address} what="new owner" chain={session.config} />
       </Notice>
+      <SignedRequest type="ConvertAccount" address={connection.address} config={session.config} />
       <Ends managed />
       <Check label="I understand that this cannot be undone" checked={understood} onChange={setUnderstood} />
     </FormDialog>

@@ -9,17 +9,16 @@ import { wordsOf } from "../../parts/failures";
 import { TextField } from "../../parts/Field";
 import { dollars, duration, plural } from "../../parts/text";
 import { useSession } from "../../session/context";
-import { useMay } from "../../session/may";
 import { outcomeWord } from "../activity/outcomes";
 import { usersOf } from "../pkps/uses";
 import { draftOf, keepDraft } from "../runner/draft";
-import { AddToGroup } from "../runner/RunResult";
+import { AddToGroup, useListable } from "../runner/RunResult";
 import { codeOf, keepCode } from "./codes";
 
 export function ActionPage(): ReactNode {
   const { action: hash } = useParams({ from: "/actions/$action" });
   const { items, isLoading } = useActions();
-  const may = useMay();
+  const { isOffered } = useListable();
   const [listing, setListing] = useState(false);
   const action = items.find(({ hashed_cid }) => hashed_cid === hash);
   if (action === undefined) return isLoading ? <Spinner /> : <Gone />;
@@ -28,7 +27,7 @@ export function ActionPage(): ReactNode {
     <>
       <Link to="/actions">All actions</Link>
       <PageHead title={action.name || "Action without a name"} about={action.description}>
-        {may.all && cid !== undefined && <Button onPress={() => setListing(true)}>Add this action to a group</Button>}
+        {isOffered && cid !== undefined && <Button onPress={() => setListing(true)}>Add this action to a group</Button>}
       </PageHead>
       <section className="card">
         <Facts

@@ -11,35 +11,34 @@ export function Activity(): ReactNode {
   const session = useSession();
   const isReadable = session.kind === "key" || !session.wallet.forSafe;
   return (
-    <>
+    <Tabs.Root defaultValue="runs" className="stack">
       <PageHead
         title="Activity"
-        about={
-          "Every run, and every change of the account that is on the chain. Parameters, logs and responses of runs " +
-          "are not stored."
-        }
+        about="Every run, and every change on the chain. Parameters, logs and responses are not stored."
       >
-        <Link className="button" to="/why">
-          Why was it refused?
-        </Link>
-      </PageHead>
-      {isReadable && <Export />}
-      {isReadable ? (
-        <Tabs.Root defaultValue="runs" className="stack">
+        {isReadable && (
           <Tabs.List className="tabs" aria-label="What to show">
             <Tabs.Trigger value="runs">Runs</Tabs.Trigger>
             <Tabs.Trigger value="events">Events</Tabs.Trigger>
           </Tabs.List>
+        )}
+        {isReadable && <Export />}
+        <Link className="button" to="/why">
+          Why was it refused?
+        </Link>
+      </PageHead>
+      {isReadable ? (
+        <>
           <Tabs.Content value="runs" tabIndex={-1}>
             <Runs />
           </Tabs.Content>
           <Tabs.Content value="events" tabIndex={-1}>
             <Events />
           </Tabs.Content>
-        </Tabs.Root>
+        </>
       ) : (
         <Notice>Sign in with a usage key of the account to see its activity: a multisig cannot sign for it.</Notice>
       )}
-    </>
+    </Tabs.Root>
   );
 }

@@ -7,51 +7,54 @@ import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";
 import { useSession } from "../../session/context";
 import type { ChainConfig } from "../../session/types";
-import { eventDetails, eventName, type ContractEvent } from "./eventText";
+import { eventDetails, eventKind, eventName, type ContractEvent } from "./eventText";
 import { useNames, type Names } from "./names";
 import { defined } from "../../../protocol/defined";
+
+const NONE: readonly ContractEvent[] = [];
 
 export function Events(): ReactNode {
   const { config } = useSession();
   const [name, setName] = useState("");
-  const { data = [], error, isLoading } = useSigned("events", everyEvent);
-  const names = useMemo(() => [...new Set(data.map((event) => event.name))].sort(), [data]);
-  const shown = useMemo(() => (name === "" ? data : data.filter((event) => event.name === name)), [data, name]);
+  const { data = NONE, error, isLoading } = useSigned("events", everyEvent);
+  const names = useMemo(() => [...new Set(data.map(eventKind))].sort(), [data]);
+  const shown = useMemo(() => (name === "" ? data : data.filter((event) => eventKind(event) === name)), [data, name]);
   const told = useNames();
   const columns = useMemo(() => columnsOf(config, told), [config, told]);
   return (
     <section className="stack" aria-label="Events">
-      <div className="filters">
-        <Select
-          label="Event"
-          value={name}
-          options={[["", "All events"], ...names.map((one) => [one, eventName(one)] as const)]}
-          onChange={setName}
-        />
-      </div>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
-      {isLoading && <Spinner />}
-      {!isLoading && error === null && shown.length === 0 && (
-        <Empty title="No events yet">
-          <p>Each change of the account emits an event on chain.</p>
-        </Empty>
-      )}
-      {shown.length > 0 && (
-        <DataTable
-          label="Events"
-          unit={["event", "events"]}
-          rows={shown}
-          columns={columns}
-          idOf={({ cursor }) => cursor}
-          textOf={(event) =>
-            `${eventName(event.name)} ${eventDetails(event, told)} ${event.transaction_hash} ` +
-            `${JSON.stringify(event.args)}`
-          }
-        />
-      )}
+      <DataTable
+        label="Events"
+        unit={["event", "events"]}
+        rows={shown}
+        columns={columns}
+        filters={
+          <div className="filters">
+            <Select
+              label="Event"
+              value={name}
+              options={[["", "All events"], ...names.map((one) => [one, eventName(one)] as const)]}
+              onChange={setName}
+            />
+          </div>
+        }
+        empty={isLoading ? <Spinner /> : error === null && <NoEvents />}
+        idOf={({ cursor }) => cursor}
+        textOf={(event) =>
+          `${eventName(eventKind(event))} ${eventDetails(event, told)} ${event.transaction_hash} ` +
+          `${JSON.stringify(event.args)}`
+        }
+      />
     </section>
   );
 }
+
+const NoEvents = (): ReactNode => (
+  <Empty title="No events yet">
+    <p>Each change of the account emits an event on chain.</p>
+  </Empty>
+);
 
 const PAGE = 1_000;
 const MAX_PAGES = 20;
@@ -73,10 +76,10 @@ const columnsOf = (chain: ChainConfig, names: Names): readonly Column<ContractEv
   {
     title: "Event",
     width: "minmax(10rem, 1fr)",
-    cell: ({ name, removed }) => (
-      <span className="name">{eventName(name) + (removed === true ? " (taken back)" : "")}</span>
+    cell: (event) => (
+      <span className="name">{eventName(eventKind(event)) + (event.removed === true ? " (taken back)" : "")}</span>
     ),
-    by: ({ name }) => eventName(name),
+    by: (event) => eventName(eventKind(event)),
   },
   {
     title: "Details",

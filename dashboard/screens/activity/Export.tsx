@@ -1,6 +1,7 @@
 import { useState, type ReactNode } from "react";
 import { exportedText } from "../../../client";
 import { Button } from "../../parts/Button";
+import { Dialog } from "../../parts/Dialog";
 import { Select } from "../../parts/Field";
 import { saveFile } from "../../parts/saveFile";
 import { useSession } from "../../session/context";
@@ -15,6 +16,7 @@ const FORMATS = { csv: "text/csv", jsonl: "application/x-ndjson" } as const;
 /** The whole history as a file for an auditor. Owners only, as the service has it. */
 export function Export(): ReactNode {
   const session = useSession();
+  const [open, setOpen] = useState(false);
   const [kind, setKind] = useState<(typeof KINDS)[number][0]>("runs");
   const save = async (format: keyof typeof FORMATS): Promise<void> => {
     const pieces: string[] = [];
@@ -24,13 +26,20 @@ export function Export(): ReactNode {
   };
   if (!session.isOwner) return null;
   return (
-    <details className="card">
-      <summary>Export</summary>
-      <div className="export">
+    <>
+      <Button onPress={() => setOpen(true)}>Export</Button>
+      <Dialog
+        open={open}
+        onClose={() => setOpen(false)}
+        title="Export the whole history"
+        about="As one file, also of what this page no longer lists."
+      >
         <Select label="What" value={kind} options={KINDS} onChange={(next) => setKind(next as typeof kind)} />
-        <Button onPress={() => save("csv")}>Save as CSV</Button>
-        <Button onPress={() => save("jsonl")}>Save as JSON Lines</Button>
-      </div>
-    </details>
+        <div className="dialog-foot">
+          <Button onPress={() => save("csv")}>Save as CSV</Button>
+          <Button onPress={() => save("jsonl")}>Save as JSON Lines</Button>
+        </div>
+      </Dialog>
+    </>
   );
 }

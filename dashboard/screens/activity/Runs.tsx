@@ -57,38 +57,39 @@ export function Runs(): ReactNode {
   };
   return (
     <section className="stack" aria-label="Runs">
-      <Filters filter={filter} names={names} onChange={change} />
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
-      {isLoading && <Spinner />}
-      {data !== undefined && data.items.length === 0 && (
-        <Empty title={isFiltered ? "No such runs" : "No runs yet"}>
-          <p>
-            {isFiltered
-              ? "Nothing fits these filters."
-              : "Run an action in the Runner, or from your program, and it appears here."}
-          </p>
-        </Empty>
-      )}
-      {data !== undefined && data.items.length > 0 && (
-        <DataTable
-          label="Runs"
-          unit={["run", "runs"]}
-          rows={data.items}
-          total={isByTime ? data.items.length : data.total}
-          tools={
-            <Button size="small" onPress={() => exportRuns(readerOf(session), query, names)}>
-              Export CSV
-            </Button>
-          }
-          columns={columns}
-          idOf={({ request_id }) => request_id}
-          textOf={(run) => `${run.request_id} ${run.action_ipfs_cid} ${run.outcome} ${names.key(run.api_key_hash)}`}
-        />
-      )}
+      <DataTable
+        label="Runs"
+        unit={["run", "runs"]}
+        rows={data?.items ?? NONE}
+        total={isByTime ? data?.items.length : data?.total}
+        filters={<Filters filter={filter} names={names} onChange={change} />}
+        empty={isLoading ? <Spinner /> : error === null && <NoRuns isFiltered={isFiltered} />}
+        tools={
+          <Button size="small" onPress={() => exportRuns(readerOf(session), query, names)}>
+            Export CSV
+          </Button>
+        }
+        columns={columns}
+        idOf={({ request_id }) => request_id}
+        textOf={(run) => `${run.request_id} ${run.action_ipfs_cid} ${run.outcome} ${names.key(run.api_key_hash)}`}
+      />
       {data !== undefined && !isByTime && <Pages page={page} size={PAGE} total={data.total} onPage={setPage} />}
     </section>
   );
 }
+
+const NONE: readonly Run[] = [];
+
+const NoRuns = ({ isFiltered }: { readonly isFiltered: boolean }): ReactNode => (
+  <Empty title={isFiltered ? "No such runs" : "No runs yet"}>
+    <p>
+      {isFiltered
+        ? "Nothing fits these filters."
+        : "Run an action in the Runner, or from your program, and it appears here."}
+    </p>
+  </Empty>
+);
 
 interface FiltersProps {
   readonly filter: Filter;
@@ -194,7 +195,7 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
   },
   {
     title: "Outcome",
-    width: "minmax(0, 1fr)",
+    width: "minmax(6.25rem, 1fr)",
     cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcomeWord(outcome)}</Badge>,
     by: ({ outcome }) => outcome,
   },

@@ -176,6 +176,8 @@ function useOffer(reason: string, { keyId, cid, pkp }: Question): Offer {
   const { data: listing = [] } = useListing({ hashed_cid: actionHashOf(cid as Cid) });
   const named = (id: string): string => groupNames.get(id) ?? `group ${id}`;
   const actionName = action?.name || names.action(cid);
+  const runsHere = (id: string): boolean => key === undefined || runsIn(key, id);
+  const mayIn = (where: readonly unknown[]): boolean => may.all || where.length > 0;
   const withPkp = (all: readonly ListingGroup[]): readonly ListingGroup[] =>
     pkp === undefined
       ? all
@@ -192,18 +194,21 @@ function useOffer(reason: string, { keyId, cid, pkp }: Question): Offer {
     return { places, may: may.all, missing: "the permission to run actions in a group that lists this one" };
   }
   if (reason === "action_not_permitted" || (reason === "no_execute_scope" && key === undefined)) {
-    const where = groups.filter(({ id }) => key === undefined || runsIn(key, id));
+    const where = groups.filter(({ id }) => runsHere(id) && may.listActions(id));
     const places = where.map(({ id, name }) => ({
       id,
       name: named(id),
       button: `List ${quoted(actionName, "the action")} in ${quoted(named(id), id)}`,
       change: addActionToGroup(id, name, cid),
     }));
-    const isAllowed = where.length === 0 ? may.all : where.some(({ id }) => may.listActions(id));
-    return { places, may: isAllowed, missing: "a group in which the key may run that lists this action" };
+    return {
+      places,
+      may: mayIn(where),
+      missing: "a group in which the key may run that lists this action",
+    };
   }
   if (reason === "pkp_not_permitted" && pkp !== undefined) {
-    const where = listing.filter(({ id }) => key === undefined || runsIn(key, id));
+    const where = listing.filter(({ id }) => runsHere(id) && may.addPkps(id));
     const places = where.map(({ id, name }) => ({
       id,
       name: named(id),
@@ -212,7 +217,7 @@ function useOffer(reason: string, { keyId, cid, pkp }: Question): Offer {
     }));
     return {
       places,
-      may: where.some(({ id }) => may.addPkps(id)),
+      may: mayIn(where),
       missing: listed(["this PKP in a group with the action"]),
     };
   }

@@ -8,6 +8,7 @@ export type ContractEvent = Answer<"events">["events"][number];
 
 const NAMES: Readonly<Record<string, string>> = {
   WalletDerivationRegistered: "PKP created",
+  KeyWalletRegistered: "Usage key's wallet registered",
   UsageApiKeySet: "Usage key set",
   UsageApiKeyScopesSet: "Usage key's groups set",
   UsageApiKeyUpdated: "Usage key renamed",
@@ -17,6 +18,15 @@ const NAMES: Readonly<Record<string, string>> = {
   AccountOwnershipTransferred: "Account handed over",
   AccountFreezeSet: "Account frozen or unfrozen",
 };
+
+export const hashText = (value: string): string => `0x${BigInt(value).toString(16).padStart(64, "0")}`;
+
+/** Of the wallet of a usage key, which is recorded and is no PKP. */
+export const isKeyPath = (path = "0"): boolean => hashText(path).startsWith("0x02");
+
+/** An event's name; the contract has one for PKPs and for the wallets of usage keys. */
+export const eventKind = ({ name, args }: Pick<ContractEvent, "name" | "args">): string =>
+  name === "WalletDerivationRegistered" && isKeyPath(String(args["derivationPath"])) ? "KeyWalletRegistered" : name;
 
 /** `PkpAddedToGroup` → `PKP added to group`. */
 export const eventName = (name: string): string =>
@@ -70,8 +80,6 @@ const HASHES = new Set([
   "derivationPath",
 ]);
 
-export const hashText = (value: string): string => `0x${BigInt(value).toString(16).padStart(64, "0")}`;
-
 /** An argument of a call as people know it: hashes as hex; and the owner's name for what it means, if it has one. */
 export function argumentText(
   { name, type, value }: DecodedCall["args"][number],
@@ -98,7 +106,9 @@ const labelled = (label: string, said: string): string => {
 const nameFirst = ([one]: [string, unknown], [other]: [string, unknown]): number =>
   Number(other === "name") - Number(one === "name");
 
-export function eventDetails({ args }: ContractEvent, names: Names): string {
+export function eventDetails(event: ContractEvent, names: Names): string {
+  const { args } = event;
+  const isOfKey = eventKind(event) === "KeyWalletRegistered";
   const told = new Map<string, string>();
   for (const [argument, value] of Object.entries(args).sort(nameFirst)) {
     const text = String(value);
@@ -106,7 +116,8 @@ export function eventDetails({ args }: ContractEvent, names: Names): string {
     const [label, show] = ARGUMENTS[argument] ?? [argument, short];
     const said = show(text, names);
     // A new PKP's name is also the name behind its address.
-    if (said !== "" && !told.has(said)) told.set(said, labelled(label, said));
+    if (said !== "" && !told.has(said))
+      told.set(said, labelled(isOfKey && argument === "pkpId" ? "wallet" : label, said));
   }
   return [...told.values()].join(" · ");
 }

@@ -17,13 +17,12 @@ export const actionOptions = (actions: readonly Action[]): Option[] =>
 
 interface Props {
   readonly onClose: () => void;
-  readonly onMade?: (id: string) => void;
   /** Initially selected. */
   readonly pkps?: readonly string[];
   readonly actions?: readonly string[];
 }
 
-export function GroupForm({ onClose, onMade, pkps: firstPkps = [], actions: firstActions = [] }: Props): ReactNode {
+export function GroupForm({ onClose, pkps: firstPkps = [], actions: firstActions = [] }: Props): ReactNode {
   const { perform } = useChanges();
   const allPkps = usePkps();
   const allActions = useActions();
@@ -37,11 +36,7 @@ export function GroupForm({ onClose, onMade, pkps: firstPkps = [], actions: firs
       title="Create a group"
       about="A group says: these actions may use these PKPs. Every action listed may use every PKP listed."
       submit="Create group"
-      onSubmit={async () => {
-        const outcome = await perform(createGroup(strings, pkps, actions));
-        if (outcome.state === "done") onMade?.(outcome.result.group_id);
-        return outcome.state !== "cancelled";
-      }}
+      onSubmit={async () => (await perform(createGroup(strings, pkps, actions))).state !== "cancelled"}
     >
       <StringsFields value={strings} onChange={setStrings} placeholder="Payouts" />
       <Picker

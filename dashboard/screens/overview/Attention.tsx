@@ -7,6 +7,7 @@ import type { Page } from "../../../client";
 import { Notice } from "../../parts/elements";
 import { day, dollars, listed, plural, quoted } from "../../parts/text";
 import { useSession } from "../../session/context";
+import { useMay, type May } from "../../session/may";
 import { stopped, type Trigger } from "../triggers/stopped";
 import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
 
@@ -18,40 +19,36 @@ interface Point {
   readonly text: string;
   readonly to: string;
   readonly link: string;
+  /** Whether this credential may do what the link says. */
+  readonly isOffered?: boolean;
 }
-
-const FROZEN: Point = {
-  kind: "bad",
-  text: "The account is frozen: no key can run anything.",
-  to: "/account",
-  link: "Unfreeze it",
-};
 
 export function Attention({ balanceCents }: { readonly balanceCents: number | undefined }): ReactNode {
   const { data: account } = useAccount();
   const { items: keys } = useUsageKeys();
+  const may = useMay();
   const anyPkp = useFirstListing({ pkp_id: ANY_PKP });
   const anyCode = useFirstListing({ hashed_cid: ANY_ACTION });
   const points = [
-    ...(account.frozen ? [FROZEN] : []),
+    ...aboutFreeze(account.frozen, may),
     ...aboutCredit(balanceCents),
     ...aboutTriggers(useStoppedTriggers()),
-    ...aboutKeys(keys),
+    ...aboutKeys(keys, may),
     ...aboutGroups(anyPkp, "any PKP"),
     ...aboutGroups(anyCode, "any code"),
-    ...aboutNoGroup(account.group_count, account.wallet_count),
+    ...aboutNoGroup(account.group_count, account.wallet_count, may),
   ];
   if (points.length === 0) return null;
   return (
     <section className="stack-s" aria-label="Needs attention">
       <h2>Needs attention</h2>
       <ul className="stack-s">
-        {points.map(({ kind, text, to, link }) => (
+        {points.map(({ kind, text, to, link, isOffered = true }) => (
           <li key={text}>
             <Notice kind={kind}>
               <div className="row-between">
                 <span>{text}</span>
-                <Link to={to}>{link}</Link>
+                {isOffered && <Link to={to}>{link}</Link>}
               </div>
             </Notice>
           </li>
@@ -79,7 +76,12 @@ function aboutTriggers(triggers: readonly Trigger[]): Point[] {
   return [{ kind: "bad", text, to: "/triggers", link: "Look at why" }];
 }
 
-function aboutNoGroup(groups: number, pkps: number): Point[] {
+function aboutFreeze(frozen: boolean, { all: isOffered }: May): Point[] {
+  const text = "The account is frozen: no key can run anything.";
+  return frozen ? [{ kind: "bad", text, to: "/account", link: "Unfreeze it", isOffered }] : [];
+}
+
+function aboutNoGroup(groups: number, pkps: number, { createGroups: isOffered }: May): Point[] {
   if (groups > 0 || pkps === 0) return [];
   return [
     {
@@ -87,6 +89,7 @@ function aboutNoGroup(groups: number, pkps: number): Point[] {
       text: "There is no group yet, so nothing can use your PKPs.",
       to: "/groups",
       link: "Create a group",
+      isOffered,
     },
   ];
 }
@@ -98,7 +101,7 @@ function aboutCredit(cents: number | undefined): Point[] {
   return [{ kind: cents <= 0 ? "bad" : "warn", text, to: "/credit", link: "Add credit" }];
 }
 
-function aboutKeys(keys: readonly UsageKey[]): Point[] {
+function aboutKeys(keys: readonly UsageKey[], { all: isOffered }: May): Point[] {
   const expired = keys.filter((key) => !isLive(key));
   const soon = keys.filter(
     (key) => isLive(key) && key.expiration !== "0" && Number(key.expiration) < Date.now() / 1000 + SOON_SECONDS,
@@ -115,6 +118,7 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
               `${soon.length > 1 ? " or soon after" : ""}.`,
             to: "/usage-keys",
             link: "Renew it",
+            isOffered,
           } as const,
         ]),
     ...(expired.length === 0

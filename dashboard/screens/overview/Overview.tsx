@@ -4,6 +4,7 @@ import { useAccount, useBalance, useSigned } from "../../app/queries";
 import { Figure, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { dollars, plural } from "../../parts/text";
+import { useMay } from "../../session/may";
 import { Attention } from "./Attention";
 import { daysOf } from "./days";
 import { Recent } from "./Recent";
@@ -23,11 +24,12 @@ export function Overview(): ReactNode {
   const [wasNew] = useState(
     () => account.wallet_count === 0 || account.group_count === 0 || account.usage_api_key_count === 0,
   );
+  const may = useMay();
   const isNew = wasNew || account.wallet_count === 0 || account.group_count === 0;
   return (
     <>
       <PageHead title={account.name || "Overview"} about={account.description} />
-      {isNew && !isHidden && (
+      {isNew && may.all && !isHidden && (
         <Suspense fallback={<Spinner />}>
           <FirstSignature hasRun={runs > 0} onHide={() => setHidden((hidden = true))} />
         </Suspense>

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useSigned } from "../../app/queries";
 import { Badge, When } from "../../parts/elements";
 import { useSession } from "../../session/context";
-import { eventDetails, eventName } from "../activity/eventText";
+import { eventDetails, eventKind, eventName } from "../activity/eventText";
 import { useNames } from "../activity/names";
 import { outcomeWord } from "../activity/outcomes";
 
@@ -45,7 +45,7 @@ function RecentOfKey(): ReactNode {
         <ul className="lines single" aria-label="Newest changes">
           {events.map((event) => (
             <li key={event.cursor}>
-              <span>{eventName(event.name)}</span>
+              <span>{eventName(eventKind(event))}</span>
               <span className="soft small end">{eventDetails(event, names)}</span>
             </li>
           ))}

@@ -4,13 +4,7 @@ import { createPkp } from "../../changes/operations";
 import { FormDialog } from "../../parts/Dialog";
 import { StringsFields, type Strings } from "../../parts/Field";
 
-export function CreatePkp({
-  onClose,
-  onMade,
-}: {
-  readonly onClose: () => void;
-  readonly onMade?: (address: string) => void;
-}): ReactNode {
+export function CreatePkp({ onClose }: { readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
   const [strings, setStrings] = useState<Strings>({ name: "", description: "" });
   return (
@@ -20,11 +14,7 @@ export function CreatePkp({
       title="Create a PKP"
       about="A key pair whose private half exists only inside the TEE, and only while it is used. You get its address."
       submit="Create PKP"
-      onSubmit={async () => {
-        const outcome = await perform(createPkp(strings));
-        if (outcome.state === "done") onMade?.(outcome.result.wallet_address);
-        return outcome.state !== "cancelled";
-      }}
+      onSubmit={async () => (await perform(createPkp(strings))).state !== "cancelled"}
     >
       <StringsFields value={strings} onChange={setStrings} placeholder="Treasury" />
     </FormDialog>

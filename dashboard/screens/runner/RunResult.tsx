@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import { useGroups } from "../../app/queries";
+import { useGroups, type Group } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addActionToGroup } from "../../changes/operations";
 import { Button } from "../../parts/Button";
@@ -59,7 +59,7 @@ export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
 
 function ResultButtons({ onOpen }: { readonly onOpen: (open: "group" | "name") => void }): ReactNode {
   const may = useMay();
-  const { items: groups } = useGroups();
+  const { isOffered } = useListable();
   return (
     <div className="row">
       {may.all && (
@@ -67,7 +67,7 @@ function ResultButtons({ onOpen }: { readonly onOpen: (open: "group" | "name") =
           Name this action
         </Button>
       )}
-      {(may.all || groups.some(({ id }) => may.listActions(id))) && (
+      {isOffered && (
         <Button size="small" onPress={() => onOpen("group")}>
           Add this action to a group
         </Button>
@@ -76,12 +76,19 @@ function ResultButtons({ onOpen }: { readonly onOpen: (open: "group" | "name") =
   );
 }
 
+/** The groups in which this credential may list an action; the owner may make one first. */
+export function useListable(): { readonly groups: readonly Group[]; readonly isOffered: boolean } {
+  const may = useMay();
+  const groups = useGroups().items.filter(({ id }) => may.listActions(id));
+  return { groups, isOffered: may.all || groups.length > 0 };
+}
+
 const pkpIn = ({ pkpId }: Ran["params"]): string | undefined =>
   typeof pkpId === "string" && /^0x[0-9a-fA-F]{40}$/.test(pkpId) ? pkpId : undefined;
 
 export function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
-  const { items } = useGroups();
+  const { groups: items } = useListable();
   const [group, setGroup] = useState(items[0]?.id ?? "");
   const name = items.find(({ id }) => id === group)?.name ?? "";
   return (

@@ -13,7 +13,7 @@ import { Why } from "../activity/Why";
 import { draftOf, keepDraft, type Draft } from "./draft";
 import { Editor } from "./Editor";
 import { EXAMPLES } from "./examples";
-import { AddToGroup, RunResult } from "./RunResult";
+import { AddToGroup, RunResult, useListable } from "./RunResult";
 import { paramsOf, runOnce, useRunKeys, type Ran } from "./run";
 
 const ANOTHER = "another";
@@ -115,16 +115,18 @@ function RunRefused({
   readonly apiKey: string;
 }): ReactNode {
   const [adding, setAdding] = useState(false);
+  const mayList = useListable().isOffered;
   const isDenied = DENIED.includes(codeOf(failure));
+  const isOffered = isDenied && mayList;
   const { data: cid } = useQuery({ queryKey: ["cid", code], queryFn: () => cidOf(code), enabled: isDenied });
   return (
     <>
       <Notice kind="bad">
         <div className="row-between">
           <span>
-            {wordsOf(failure)} {isDenied && "List the action in a group where this key may run."}
+            {wordsOf(failure)} {isOffered && "List the action in a group where this key may run."}
           </span>
-          {isDenied && (
+          {isOffered && (
             <Button size="small" onPress={() => setAdding(true)}>
               Add this action to a group
             </Button>

@@ -1,5 +1,5 @@
 import { createClient, keyHashOf, type Answer } from "../../../client";
-import { attemptKey, endAttempt, endFailedAttempt } from "../../session/attempts";
+import { attempted } from "../../session/attempts";
 import { useSession, useSessions } from "../../session/context";
 import type { KnownKey } from "../../session/types";
 import { cidOf, keepCode } from "../actions/codes";
@@ -50,15 +50,8 @@ export async function runOnce(key: string, code: string, paramsText: string): Pr
   const client = createClient({ ...ORIGIN, apiKey: key.trim() });
   const cid = await keepCode(code);
   const attempt = JSON.stringify(["run", keyHashOf(key.trim()), cid, await cidOf(JSON.stringify(params))]);
-  try {
-    const answer = await client.runAction(
-      { code, js_params: params, receipt: true },
-      { idempotencyKey: attemptKey(attempt) },
-    );
-    endAttempt(attempt);
-    return { answer, cid, code, params, keyId: keyHashOf(key.trim()) };
-  } catch (error) {
-    endFailedAttempt(attempt, error);
-    throw error;
-  }
+  const answer = await attempted(attempt, (options) =>
+    client.runAction({ code, js_params: params, receipt: true }, options),
+  );
+  return { answer, cid, code, params, keyId: keyHashOf(key.trim()) };
 }

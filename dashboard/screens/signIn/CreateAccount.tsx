@@ -1,11 +1,13 @@
 import { useState, type ReactNode } from "react";
-import { createAccount, type ChainSecuredClient } from "../../../client";
+import { createAccount, type ChainSecuredClient, type DecodedCall } from "../../../client";
+import { CallList } from "../../changes/CallList";
 import { Choices, StringsFields, TextField, type Strings } from "../../parts/Field";
 import { Dialog, FormDialog } from "../../parts/Dialog";
 import { Facts, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
-import { attemptKey, endAttempt, endFailedAttempt } from "../../session/attempts";
+import { attempted, endAttempt } from "../../session/attempts";
 import { openClient, signInWithKey, useSessions } from "../../session/context";
+import { secretOf } from "../../session/once";
 import { useSecrets } from "../../session/secrets";
 import type { Connection } from "../../session/types";
 import { useWallets, walletTools } from "../../session/foundWallets";
@@ -38,26 +40,15 @@ export function useCreateWithKey(): (strings: Strings & { readonly email?: strin
   return async ({ name, description, ...email }) => {
     const body: AccountBody = { account_name: name, account_description: description, ...email };
     const attempt = JSON.stringify(["account", body]);
-    const idempotencyKey = attemptKey(attempt, { account: "", label: name, body: { name, description, ...email } });
-    try {
-      const { account } = await during(createAccount(ORIGIN, body, { idempotencyKey }));
-      show({
-        title: "Keep your API key",
-        about:
-          "This key controls your account: anyone who has it can do everything. It is shown once and cannot be " +
-          "recovered.",
-        secret: account.api_key,
-        what: "API key",
-        file: `${name || "account"}-key.txt`,
-        onKept: async () => {
-          endAttempt(attempt);
-          begin(await signInWithKey(account.api_key, false));
-        },
-      });
-    } catch (error) {
-      endFailedAttempt(attempt, error);
-      throw error;
-    }
+    const request = { kind: "account", account: "", label: name, body: { name, description, ...email } } as const;
+    const { account } = await during(attempted(attempt, (options) => createAccount(ORIGIN, body, options), request));
+    show({
+      ...secretOf(request, account.api_key),
+      onKept: async () => {
+        endAttempt(attempt);
+        begin(await signInWithKey(account.api_key, false));
+      },
+    });
   };
 }
 
@@ -109,6 +100,7 @@ type WalletStep = {
   readonly connection: Connection;
   readonly chain: bigint;
   readonly client?: ChainSecuredClient;
+  readonly calls?: readonly DecodedCall[];
   readonly gas?: string;
 };
 
@@ -133,8 +125,9 @@ function CreateWithWallet({
     const chain = await chainOf(connection);
     if (chain !== BigInt(deployment.chain_id)) return setStep({ connection, chain });
     const client = await clientWithoutAccount(connection, deployment);
-    const { gas } = await client.estimate(await client.prepare.createAccount(fields));
-    setStep({ connection, chain, client, gas: gas.toLocaleString("en-US") });
+    const write = await client.prepare.createAccount(fields);
+    const [{ gas }, { decodeCalls }] = await Promise.all([client.estimate(write), import("../../../client/calls")]);
+    setStep({ connection, chain, client, calls: decodeCalls(write.data), gas: gas.toLocaleString("en-US") });
   };
   const choose = (detail: (typeof found)[number]): Promise<void> =>
     walletTools()
@@ -150,7 +143,7 @@ function CreateWithWallet({
       </Dialog>
     );
   }
-  const { client, connection } = step;
+  const { client, connection, calls = [] } = step;
   if (client === undefined)
     return (
       <OtherChain
@@ -177,11 +170,11 @@ function CreateWithWallet({
       <Facts
         items={[
           ["Function", <code key="f">newChainSecuredAccount</code>],
-          ["Name", strings.name],
           ["Owner", <Address key="o" value={connection.address} what="owner" chain={config} />],
           ["Sent to", <Address key="c" value={client.contractAddress} what="contract" chain={config} />],
         ]}
       />
+      <CallList calls={calls} show={({ value }) => value || "(empty)"} />
       <p>
         Your wallet pays the network fee: {step.gas} gas, or the service does where the wallet holds no coin. Then it
         signs once more, free of charge, to sign in.

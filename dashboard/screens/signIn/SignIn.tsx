@@ -46,7 +46,6 @@ export function SignIn(): ReactNode {
               <h2>Welcome</h2>
               <UnstoredSecrets
                 account=""
-                what="account"
                 again={({ secret }) => createWithKey(secret.body as Parameters<typeof createWithKey>[0])}
               />
               <KeySignIn />

@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from "react";
+import { useState, type ComponentProps, type ReactNode } from "react";
 import { ClientError } from "../../../client";
 import { Button } from "../../parts/Button";
 import { Dialog, FormDialog } from "../../parts/Dialog";
@@ -6,6 +6,7 @@ import { TextField } from "../../parts/Field";
 import { Notice, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { short } from "../../parts/text";
+import { SignedRequest } from "../../changes/SignedRequest";
 import { openClient, useSessions } from "../../session/context";
 import type { ChainConfig, Connection, FoundWallet } from "../../session/types";
 import { useWallets, walletTools } from "../../session/foundWallets";
@@ -13,7 +14,7 @@ import { useWallets, walletTools } from "../../session/foundWallets";
 type Step =
   | { readonly at: "idle" }
   | { readonly at: "choose"; readonly for: Purpose }
-  | { readonly at: "busy" }
+  | { readonly at: "busy"; readonly signing?: Omit<ComponentProps<typeof SignedRequest>, "type"> }
   | {
       readonly at: "otherChain";
       readonly connection: Connection;
@@ -59,6 +60,7 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
   };
   /** A wallet that owns several accounts, or only what others gave to it, must name the account. */
   const signIn = async (connection: Connection, config: ChainConfig, accountId?: string): Promise<Step> => {
+    setStep({ at: "busy", signing: { address: connection.address, config } });
     try {
       const session = await (await walletTools()).signInWithWallet(connection, config, accountId);
       if (session === undefined) return { at: "noAccount" };
@@ -83,7 +85,7 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
   return (
     <div className="stack">
       <Button onPress={() => start("own")}>Connect wallet</Button>
-      {step.at === "busy" && <Spinner label="Waiting for your wallet" />}
+      {step.at === "busy" && <Waiting {...step} />}
       {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
       {step.at === "noAccount" && (
         <Notice>
@@ -135,6 +137,14 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
     </div>
   );
 }
+
+/** What the wallet signs can be read beside its prompt. */
+const Waiting = ({ signing }: Extract<Step, { at: "busy" }>): ReactNode => (
+  <>
+    <Spinner label="Waiting for your wallet" />
+    {signing !== undefined && <SignedRequest type="BillingAuth" {...signing} />}
+  </>
+);
 
 export function WalletList({
   found,

@@ -5,7 +5,7 @@ import { useChanges } from "../../changes/ChangesProvider";
 import { FormDialog } from "../../parts/Dialog";
 import { Choices, Select, TextField } from "../../parts/Field";
 import { moment } from "../../parts/text";
-import { useSecrets, type NewSecret } from "../../session/secrets";
+import { useSession } from "../../session/context";
 import { CAP_HINT, capCents } from "../usageKeys/cap";
 import { createTrigger, type Fields } from "./changes";
 import { preview, scheduleSentence } from "./sentences";
@@ -58,20 +58,11 @@ function fieldsOf(draft: Draft): Fields {
   return { name, action_ipfs_cid: cid, params, balance, ...cause };
 }
 
-const hookSecret = (name: string, secret: string): NewSecret => ({
-  title: "The hook's secret",
-  about: "Give it to the sender. It is shown once.",
-  secret,
-  what: "hook secret",
-  file: `${name || "hook"}.txt`,
-  onKept: () => undefined,
-});
-
 export function CreateTrigger({ onClose }: { readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
+  const session = useSession();
   const queries = useQueryClient();
   const [draft, setDraft] = useState<Draft>(EMPTY);
-  const { show, during } = useSecrets();
   const set = (change: Partial<Draft>): void => setDraft({ ...draft, ...change });
   return (
     <FormDialog
@@ -83,11 +74,9 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
       submit="Create trigger"
       ready={draft.cid !== ""}
       onSubmit={async () => {
-        const outcome = await during(perform(createTrigger(fieldsOf(draft))));
-        if (outcome.state === "cancelled") return false;
-        const { hook_secret: secret } = outcome.state === "done" ? outcome.result : outcome.early;
-        if (secret !== undefined) show(hookSecret(draft.name, secret));
-        await readAgain(queries, { queryKey: ["signed"] });
+        if ((await perform(createTrigger(fieldsOf(draft)))).state === "cancelled") return false;
+        // With a key the change has them read again.
+        if (session.kind === "wallet") await readAgain(queries, { queryKey: ["signed"] });
         return true;
       }}
     >

@@ -9,6 +9,7 @@ import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/eleme
 import { wordsOf } from "../../parts/failures";
 import { RowMenu } from "../../parts/RowMenu";
 import { quoted, short } from "../../parts/text";
+import { attempted } from "../../session/attempts";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
 import { CreateTrigger } from "./CreateTrigger";
@@ -149,9 +150,11 @@ function useAgain(): () => Promise<void> {
 function RunNow({ trigger }: { readonly trigger: Trigger }): ReactNode {
   const session = useSession();
   const again = useAgain();
-  if (session.kind !== "key" || trigger.state === "unattached") return null;
+  const may = useMay();
+  if (session.kind !== "key" || !may.run || trigger.state === "unattached") return null;
   const run = async (): Promise<void> => {
-    await session.client.runTrigger({ id: trigger.id });
+    const attempt = JSON.stringify([session.account.id, "runTrigger", trigger.id]);
+    await attempted(attempt, (options) => session.client.runTrigger({ id: trigger.id }, options));
     await again();
   };
   return (

@@ -6,17 +6,11 @@ import { SCOPE_FLAGS, SCOPE_LISTS, scopeSentences } from "../../changes/scopes";
 import { FormDialog } from "../../parts/Dialog";
 import { Notice } from "../../parts/elements";
 import { Check, Picker, Select, StringsFields, TextField, type Option } from "../../parts/Field";
-import { attemptName } from "../../changes/change";
-import { endAttempt } from "../../session/attempts";
-import { useSession, useSessions } from "../../session/context";
-import { useSecrets } from "../../session/secrets";
 import { scopesOf, type Scopes } from "./scopesOf";
 import { CAP_HINT, capCents } from "./cap";
-import { usageKeySecret } from "./secret";
 
 interface Props {
   readonly onClose: () => void;
-  readonly onMade?: (hash: string) => void;
   /** The key to change; without it a new one is made. */
   readonly usageKey?: UsageKey;
   /** Initially selected groups. */
@@ -24,34 +18,19 @@ interface Props {
   readonly name?: string;
 }
 
-export function UsageKeyForm({ onClose, onMade, usageKey, groups: firstGroups = [], name = "" }: Props): ReactNode {
+export function UsageKeyForm({ onClose, usageKey, groups: firstGroups = [], name = "" }: Props): ReactNode {
   const { perform } = useChanges();
-  const { account } = useSession();
-  const { addKey } = useSessions();
-  const { show, during } = useSecrets();
   const { items: groups } = useGroups();
   const names = useGroupNames(groups);
   const [scopes, setScopes] = useState(() => (usageKey === undefined ? blank(name, firstGroups) : scopesOf(usageKey)));
 
   const submit = async (): Promise<boolean> => {
     if (scopes.balance === NO_SUM) throw new Error(`The spending cap is no sum. ${CAP_HINT}`);
-    if (usageKey !== undefined)
-      return (await perform(updateUsageKey(usageKey.id, scopes, names))).state !== "cancelled";
-    const change = createUsageKey(scopes, names);
-    const outcome = await during(perform(change));
-    if (outcome.state === "cancelled") return false;
-    const { usage_api_key: key, api_key_hash: hash } = outcome.state === "done" ? outcome.result : outcome.early;
-    if (key === undefined || hash === undefined) return true;
-    addKey({ key, hash, name: scopes.name });
-    show({
-      ...usageKeySecret(scopes.name, key),
-      ...(outcome.state === "done" ? {} : { warning: "It has no effect until the collected changes have been sent." }),
-      onKept: () => {
-        endAttempt(attemptName(account.id, change));
-        onMade?.(hash);
-      },
-    });
-    return true;
+    const { state } =
+      usageKey === undefined
+        ? await perform(createUsageKey(scopes, names))
+        : await perform(updateUsageKey(usageKey.id, scopes, names));
+    return state !== "cancelled";
   };
 
   return (

@@ -4,6 +4,7 @@ import { readerOf } from "../../app/queries";
 import { FormDialog } from "../../parts/Dialog";
 import { TextField } from "../../parts/Field";
 import { centsIn } from "../../parts/text";
+import { attempted } from "../../session/attempts";
 import { useSession } from "../../session/context";
 
 export type Webhook = Answer<"listWebhooks">[number];
@@ -14,7 +15,7 @@ interface Props {
 }
 
 export function WebhookForm({ onClose, onMade }: Props): ReactNode {
-  const client = readerOf(useSession());
+  const session = useSession();
   const [url, setUrl] = useState("");
   const [events, setEvents] = useState("*");
   const [description, setDescription] = useState("");
@@ -34,7 +35,8 @@ export function WebhookForm({ onClose, onMade }: Props): ReactNode {
       ready={url.trim() !== "" && wanted.length > 0 && lowCents !== undefined && lowCents > 0}
       onSubmit={async () => {
         const values = { url: url.trim(), events: wanted, description, credit_low_cents: lowCents ?? 0 };
-        onMade(await client.createWebhook(values));
+        const attempt = JSON.stringify([session.account.id, "createWebhook", values]);
+        onMade(await attempted(attempt, (options) => readerOf(session).createWebhook(values, options)));
       }}
     >
       <TextField

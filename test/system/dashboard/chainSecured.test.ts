@@ -4,6 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
+import type { Locator } from "playwright-core";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
 import { Dashboard } from "../../support/dashboard";
@@ -51,9 +52,9 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.fill("Name", "Signer");
     await dashboard.confirm("Create usage key");
     await dashboard.confirm("Sign the request");
+    await dashboard.keepSecret();
     await reviewed("multicall");
     await dashboard.confirm("Sign and send");
-    await dashboard.keepSecret();
     await dashboard.press("Run");
     await dashboard.says("Your PKP signed.");
     dashboard.expectCalm();
@@ -71,6 +72,46 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.row(/Account created/).waitFor();
     await dashboard.go("Credit");
     await dashboard.says(/\$(20\.00|19\.99)/);
+  });
+
+  it("shows every message and call, field by field, before the wallet is asked", async () => {
+    await open();
+    const signed = (part: Locator) => part.getByRole("region", { name: "What you sign" });
+    const message = async (type: string, part = dashboard.dialog()): Promise<void> => {
+      await signed(part).getByText(type, { exact: true }).waitFor();
+      const text = (await signed(part).innerText()).replaceAll(/\s+/g, " ");
+      expect(text).to.match(/address 0x\w+…\w+ issuedAt .* For .* ChainSecured, version 1, chain 31337/);
+    };
+    await dashboard.press("Create account");
+    await dashboard.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
+    await dashboard.fill("Name", "Reader");
+    await dashboard.fill("Description", "of what it signs");
+    await dashboard.confirm("Create account");
+    await dashboard.confirm("Test Wallet");
+    const call = signed(dashboard.dialog()).getByRole("listitem", { name: "Call 1: newChainSecuredAccount" });
+    expect((await call.innerText()).replaceAll(/\s+/g, " ")).to.equal("name Reader description of what it signs");
+    await dashboard.confirm("Sign and send");
+    await dashboard.signedIn();
+    await dashboard.go("PKPs");
+    await dashboard.createPkp("Vault");
+    const asked = wallet.asked.length;
+    await message("CreateWallet");
+    await dashboard.confirm("Cancel");
+    await dashboard.confirm("Cancel");
+    await dashboard.go("Usage keys");
+    await dashboard.press("Create usage key");
+    await dashboard.fill("Name", "Signer");
+    await dashboard.confirm("Create usage key");
+    await message("AddUsageApiKey");
+    expect(wallet.asked.length, "not asked yet").to.equal(asked);
+    await dashboard.page.reload();
+    wallet.hold("eth_signTypedData_v4");
+    await dashboard.press("Connect wallet");
+    await message("BillingAuth", dashboard.page.getByRole("region", { name: "Sign in" }));
+    await dashboard.looksRight("a sign-in that waits for the wallet");
+    wallet.release();
+    await dashboard.signedIn();
+    dashboard.expectCalm();
   });
 
   it("collects changes and sends them with one signature, or saves them as one Safe file", async () => {
@@ -144,9 +185,9 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.fill("Name", "Doomed");
     await dashboard.confirm("Create usage key");
     await dashboard.confirm("Sign the request");
+    await dashboard.keepSecret();
     await reviewed("multicall");
     await dashboard.confirm("Sign and send");
-    await dashboard.keepSecret();
     await dashboard.press("Revoke all");
     await dashboard.confirm("Revoke all");
     await reviewed("revokeAllUsageApiKeys");
@@ -252,6 +293,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.press("Convert to ChainSecured");
     await dashboard.confirm("Test Wallet");
     await dashboard.says("What ends permanently");
+    await dashboard.dialog().getByRole("region", { name: "What you sign" }).getByText("ConvertAccount").waitFor();
     expect(await dashboard.button("Convert account").getAttribute("aria-disabled")).to.equal("true");
     await dashboard.page.getByRole("checkbox", { name: /cannot be undone/ }).check();
     await dashboard.confirm("Convert account");

@@ -90,9 +90,10 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.fillUsageKey("Bot", "Payouts");
     await dashboard.confirm("Create usage key");
     await dashboard.confirm("Sign the request");
-    await changes(/The key “Bot” No such key\. Run actions in “Payouts”\./);
-    await dashboard.reviewAndSend("multicall");
     await dashboard.keepSecret();
+    await changes(/The key “Bot” No such key\. Run actions in “Payouts”\./);
+    expect(await dashboard.dialog().getByRole("cell", { name: "No such PKP." }).count(), "it is no PKP").to.equal(0);
+    await dashboard.reviewAndSend("multicall");
     await dashboard.row(/Bot/).getByRole("button", { name: "Edit" }).click();
     await dashboard.page.getByLabel("Expires", { exact: true }).selectOption({ label: "In 30 days" });
     await dashboard.confirm("Save");
@@ -113,6 +114,9 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.go("Activity");
     await dashboard.row(/Sign a payout.*Bot.*Treasury.*succeeded/).waitFor();
     await dashboard.page.getByRole("tab", { name: "Events" }).click();
+    await dashboard.page.getByLabel("Event", { exact: true }).selectOption({ label: "PKP created" });
+    await dashboard.row(/Treasury/).waitFor();
+    expect(await dashboard.row(/Bot/).count(), "a usage key's wallet is no PKP").to.equal(0);
     await dashboard.page.getByLabel("Event", { exact: true }).selectOption({ label: "PKP added to group" });
     await dashboard.row(/group: Payouts.*PKP: Treasury/).waitFor();
     expect(await dashboard.page.getByRole("row").count()).to.equal(2);

@@ -83,6 +83,8 @@ describe("a refused or failed run in the dashboard", function () {
     await dashboard.press("Run");
     await why().getByText("Missing: a group in which the key may run that lists this action.").waitFor();
     expect(await why().getByRole("button").count()).to.equal(0);
+    expect(await dashboard.button("Add this action to a group").count(), "it may not").to.equal(0);
+    expect(await dashboard.page.getByRole("alert").allInnerTexts()).to.not.match(/List the action in a group/);
     await why().getByRole("link", { name: "Open as a page" }).click();
     await dashboard.page.getByRole("heading", { level: 1, name: "Why was it refused?" }).waitFor();
     const address = dashboard.page.url();
@@ -99,6 +101,59 @@ describe("a refused or failed run in the dashboard", function () {
       .click();
     await why().getByText("It is permitted: the same run would start now.").waitFor();
     expect((await run(UNLISTED)).status).to.equal(200);
+    dashboard.expectCalm();
+  });
+
+  it("offers a key that may list actions in one group that group alone", async () => {
+    await account.api.must("/add_group", { group_name: "Archive", group_description: "" });
+    const made = await account.api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      name: "Lister",
+      execute_in_groups: ["0"],
+      manage_ipfs_ids_in_groups: ["1"],
+    });
+    await dashboard.signIn(String(made["usage_api_key"]));
+    await dashboard.go("Runner");
+    await dashboard.field("Code").fill(`${UNLISTED} // by the lister`);
+    await dashboard.press("Run");
+    await why().getByText("Missing: a group in which the key may run that lists this action.").waitFor();
+    await why()
+      .getByRole("button", { name: /in “Payouts”$/ })
+      .waitFor();
+    expect(await why().getByLabel("Where").count(), "there is one").to.equal(0);
+    await dashboard.press("Add this action to a group");
+    expect(await dashboard.dialog().getByLabel("Group").getByRole("option").allInnerTexts()).to.deep.equal(["Payouts"]);
+    await dashboard.confirm("Add to group");
+    await why().getByText("It is permitted: the same run would start now.").waitFor();
+    dashboard.expectCalm();
+  });
+
+  it("leads a key that may only run to no change: neither steps nor links that its owner gets", async () => {
+    const { api, key: ownersKey } = await newApiAccount(stack().baseUrl);
+    const made = await api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      execute_in_groups: ["0"],
+      expiration: String(Math.floor(Date.now() / 1000) + 86_400),
+    });
+    await api.must("/create_wallet", { name: "Vault" });
+    await api.must("/freeze_account", {});
+    const offers = async (): Promise<string[]> => {
+      await dashboard.page
+        .getByRole("region", { name: "Needs attention" })
+        .getByText(/will expire/)
+        .waitFor();
+      await dashboard.page.waitForLoadState("networkidle");
+      const steps = await dashboard.page.getByRole("button", { name: "Create group" }).count();
+      const needs = dashboard.page.getByRole("region", { name: "Needs attention" });
+      return [...(await needs.getByRole("link").allInnerTexts()), ...Array<string>(steps).fill("a step")];
+    };
+    await dashboard.signIn(ownersKey);
+    expect((await offers()).sort()).to.deep.equal(["Create a group", "Renew it", "Unfreeze it"]);
+    await dashboard.press("Sign out");
+    await dashboard.signIn(String(made["usage_api_key"]));
+    expect(await offers()).to.deep.equal([]);
+    await dashboard.go("Groups");
+    await dashboard.says("Its owner can unfreeze it.");
     dashboard.expectCalm();
   });
 

@@ -1,15 +1,11 @@
 /** Secrets that are shown once, and runs that cost: lost by no key press, reload or lost answer, and done once. */
 import { expect } from "chai";
-import type { Route } from "playwright-core";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount, type ApiAccount } from "../../support/http";
 import { eventually } from "../../support/chainBed";
 import { useProvider, useStack } from "../../support/stack";
-
-/** The SDK tries four times; then its caller presses again. */
-const ATTEMPTS = 4;
 
 describe("once-only secrets in the dashboard", function () {
   this.timeout(90_000);
@@ -46,15 +42,6 @@ describe("once-only secrets in the dashboard", function () {
     });
     return release;
   };
-  /** The service acts, and the answers of the first attempts are lost. */
-  const loseAnswers = async (path: string): Promise<void> => {
-    let lost = 0;
-    await dashboard.page.route(path, async (route: Route) => {
-      if (lost++ >= ATTEMPTS) return route.continue();
-      await route.fetch();
-      return route.abort();
-    });
-  };
 
   it("shows a usage key although Escape, Cancel and Back are pressed while it is made", async () => {
     await dashboard.signIn(account.key);
@@ -70,7 +57,7 @@ describe("once-only secrets in the dashboard", function () {
 
   it("shows a usage key whose answers were lost when its button is pressed again, and makes no second", async () => {
     await dashboard.signIn(account.key);
-    await loseAnswers("**/add_usage_api_key*");
+    await dashboard.loseAnswers("**/add_usage_api_key*");
     await requestKey("Lost");
     await dashboard.dialog().getByText("The service could not be reached").waitFor();
     await dashboard.confirm("Create usage key");
@@ -97,17 +84,49 @@ describe("once-only secrets in the dashboard", function () {
     await dashboard.signIn(account.key);
     await requestKey("Asked");
     await dashboard.page.getByRole("status", { name: "New usage key" }).waitFor();
-    const asked: string[] = [];
-    dashboard.page.on("dialog", (dialog) => {
-      asked.push(dialog.type());
-      void dialog.dismiss();
-    });
-    await dashboard.page.close({ runBeforeUnload: true });
-    await dashboard.page.waitForTimeout(500);
-    expect(asked).to.deep.equal(["beforeunload"]);
+    expect(await dashboard.askedBeforeLeaving()).to.deep.equal(["beforeunload"]);
     await dashboard.keepSecret();
+    const asked: string[] = [];
+    dashboard.page.on("dialog", (dialog) => (asked.push(dialog.type()), dialog.accept()));
     await dashboard.page.reload();
-    expect(asked).to.have.length(1);
+    expect(asked).to.deep.equal([]);
+  });
+
+  it("shows a usage key although the reads that follow never end", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.go("Usage keys");
+    await dashboard.press("Create usage key");
+    await dashboard.fill("Name", "First of all");
+    for (const read of ["account", "list_api_keys*"]) await dashboard.page.route(`**/core/v1/${read}`, () => undefined);
+    await dashboard.confirm("Create usage key");
+    await works(await dashboard.keepSecret());
+    await dashboard.page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  it("has a wallet store a usage key before it signs what attaches it, so that no reload loses it", async () => {
+    const wallet = await BrowserWallet.funded(provider());
+    await dashboard.close();
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
+    await dashboard.makeOwnAccount("Own", "Test Wallet");
+    const sent = (): number => wallet.asked.filter((method) => method === "eth_sendTransaction").length;
+    const before = sent();
+    await requestKey("Attached");
+    await dashboard.confirm("Sign the request");
+    await dashboard.page.getByRole("status", { name: "New usage key" }).waitFor();
+    await dashboard.page.keyboard.press("Escape");
+    expect(await dashboard.askedBeforeLeaving()).to.deep.equal(["beforeunload"]);
+    const key = await dashboard.keepSecret();
+    expect((await account.api.with(key).get("/account")).status, "not attached").to.equal(401);
+    await dashboard.reviewed("multicall");
+    expect(sent()).to.equal(before);
+    await dashboard.confirm("Sign and send");
+    await eventually("the transaction is sent", async () => sent() === before + 1, 10_000);
+    await dashboard.page.reload();
+    await eventually(
+      "it is attached",
+      async () => (await account.api.with(key).get("/account")).status === 200,
+      10_000,
+    );
   });
 
   it("shows an account's key although Escape and Cancel are pressed while the account is made", async () => {
@@ -144,7 +163,7 @@ describe("once-only secrets in the dashboard", function () {
   });
 
   it("shows an account's key again after a lost answer, and after a reload with it on the screen", async () => {
-    await loseAnswers("**/new_account*");
+    await dashboard.loseAnswers("**/new_account*");
     await dashboard.press("Create account");
     await dashboard.fill("Name", "Unlucky");
     await dashboard.confirm("Create account");
@@ -188,7 +207,7 @@ describe("once-only secrets in the dashboard", function () {
 
   it("runs an action once although its answers are lost, says so, and runs it anew on the next press", async () => {
     await openRunner("async function main() { return Math.random(); }");
-    await loseAnswers("**/run_action");
+    await dashboard.loseAnswers("**/run_action");
     await dashboard.press("Run");
     await dashboard.says(/ran once|could not be reached/);
     await dashboard.button("Run").click();

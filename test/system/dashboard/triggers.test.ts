@@ -1,4 +1,5 @@
 /** The dashboard's Triggers screen: made in plain sentences, fired by hand, paused, looked into and deleted. */
+import { createHmac } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -134,6 +135,96 @@ describe("the dashboard's triggers", function () {
       .row(/Releases/)
       .getByText("By a signed request")
       .waitFor();
+  });
+
+  const requestHook = async (name: string): Promise<void> => {
+    await dashboard.press("Create trigger");
+    await dashboard.fill("Name", name);
+    await select("Action", "Report");
+    await dashboard.page.getByRole("radio", { name: "when a URL is called" }).check({ force: true });
+    await dashboard.confirm("Create trigger");
+  };
+  const triggers = async (): Promise<Record<string, unknown>[]> => (await account.api.get("/triggers")).body as never;
+  /** The only trigger fires for whoever has its secret. */
+  const fires = async (secret: string): Promise<void> => {
+    const [{ id } = {}] = await triggers();
+    const body = JSON.stringify({ from: "test" });
+    const signature = createHmac("sha256", secret).update(body).digest("hex");
+    const fired = await send(`${stack().baseUrl}/core/v1/hooks/${String(id)}`, {
+      method: "POST",
+      body: { from: "test" },
+      headers: { "x-signature": signature },
+    });
+    expect(fired.status, "a request signed by the secret that was shown").to.equal(200);
+  };
+
+  it("shows a hook's secret before anything is read, and again after a reload, until it is stored", async () => {
+    await open();
+    await dashboard.says("No triggers yet");
+    for (const read of ["account", "list_api_keys*", "triggers?*"])
+      await dashboard.page.route(`**/core/v1/${read}`, (route) =>
+        route.request().method() === "GET" ? undefined : route.continue(),
+      );
+    await requestHook("Reloaded");
+    const shown = await dashboard.page.getByRole("status", { name: "New hook secret" }).innerText();
+    expect(await dashboard.askedBeforeLeaving()).to.deep.equal(["beforeunload"]);
+    await dashboard.page.unrouteAll({ behavior: "ignoreErrors" });
+    await dashboard.page.reload();
+    await dashboard.signIn(account.key);
+    await dashboard.says("You requested the trigger “Reloaded”, and have not stored its secret.");
+    await dashboard.press("Show the secret");
+    const secret = await dashboard.keepSecret();
+    expect(secret).to.equal(shown.trim());
+    expect(await triggers()).to.have.length(1);
+    await fires(secret);
+    await dashboard.page.reload();
+    await dashboard.signIn(account.key);
+    expect(await dashboard.button("Show the secret").count()).to.equal(0);
+    dashboard.expectCalm();
+  });
+
+  it("shows a hook's secret whose answers were lost when its button is pressed again, making no second", async () => {
+    await open();
+    await dashboard.loseAnswers("**/triggers*");
+    await requestHook("Lost");
+    await dashboard.dialog().getByText("The service could not be reached").waitFor();
+    await dashboard.confirm("Create trigger");
+    await fires(await dashboard.keepSecret());
+    expect(await triggers()).to.have.length(1);
+  });
+
+  it("makes another trigger of the same name after one whose answers were lost", async () => {
+    await open();
+    await dashboard.says("No triggers yet");
+    await dashboard.loseAnswers("**/triggers");
+    await dashboard.press("Create trigger");
+    await dashboard.fill("Name", "Twin");
+    await select("Action", "Report");
+    await dashboard.confirm("Create trigger");
+    await dashboard.dialog().getByText("The service could not be reached").waitFor();
+    await dashboard.fill("Params (JSON)", '{ "other": true }');
+    await dashboard.confirm("Create trigger");
+    await dashboard.row(/Twin/).nth(1).waitFor();
+    const made = await triggers();
+    expect(new Set(made.map(({ params_sha256 }) => params_sha256)).size).to.equal(2);
+  });
+
+  it("fires once although the answers are lost and Run now is pressed again", async () => {
+    const { id } = await account.api.must("/triggers", {
+      name: "Nightly",
+      code: CODE,
+      schedule: { cron: "30 2 * * *" },
+    });
+    await open();
+    await dashboard.loseAnswers("**/run");
+    await dashboard.press("Run now");
+    await dashboard.says("The service could not be reached");
+    await dashboard.press("Run now");
+    await dashboard
+      .row(/Nightly/)
+      .getByText("succeeded")
+      .waitFor();
+    expect((await account.api.get(`/triggers/${String(id)}/firings`)).body).to.have.length(1);
   });
 
   it("says on Overview and Triggers why the service paused one", async () => {

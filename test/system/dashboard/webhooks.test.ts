@@ -53,6 +53,20 @@ describe("the dashboard's webhooks", function () {
     await dashboard.says("No webhooks yet");
   });
 
+  it("adds one although the answers are lost and the button is pressed again", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.go("Webhooks");
+    await dashboard.says("No webhooks yet");
+    await dashboard.loseAnswers("**/webhooks");
+    await dashboard.press("Add webhook");
+    await dashboard.fill("URL", receiver.url);
+    await dashboard.confirm("Add webhook");
+    await dashboard.dialog().getByText("The service could not be reached").waitFor();
+    await dashboard.confirm("Add webhook");
+    await dashboard.says(`Deliveries to ${receiver.url}`);
+    expect((await account.api.get("/webhooks")).body).to.have.length(1);
+  });
+
   it("says to the holder of a usage key that the owner manages them", async () => {
     const made = await account.api.must("/add_usage_api_key", NO_PERMISSIONS);
     await dashboard.signIn(String(made["usage_api_key"]));
