@@ -5,8 +5,8 @@
  * - Some room is kept free of those who hold something already: for accounts that were here lately, and for a new one.
  * - A quarter is kept for accounts whose uses are short: they do not wait until long ones are revoked.
  * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
- * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old and not
- *   of an account whose uses are short.
+ * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old
+ *   and its uses are not short.
  *
  * Grants exist only inside a scope (`inScope`), which returns them when it is left, by whatever path, also those that
  * arrive after it was left.

@@ -264,7 +264,8 @@ function rateLimitsOf(values: Environment, production: boolean): RateLimits {
   const rates = RATE_LIMITS[production ? "production" : "development"];
   return {
     addressRequestsPerSecond: values.RATE_LIMIT_ADDRESS_PER_SECOND ?? rates.addressRequestsPerSecond,
-    unknownCredentialsPerMinutePerAddress: values.RATE_LIMIT_STRANGERS_PER_MINUTE ?? rates.unknownCredentialsPerMinutePerAddress,
+    unknownCredentialsPerMinutePerAddress:
+      values.RATE_LIMIT_STRANGERS_PER_MINUTE ?? rates.unknownCredentialsPerMinutePerAddress,
     heavyPerMinutePerAddress: values.RATE_LIMIT_HEAVY_PER_MINUTE ?? rates.heavyPerMinutePerAddress,
     paymentIntentsPerMinute: values.RATE_LIMIT_PAYMENTS_PER_MINUTE ?? rates.paymentIntentsPerMinute,
     mintsPerMinutePerAddress: values.RATE_LIMIT_MINTS_PER_MINUTE ?? rates.mintsPerMinutePerAddress,

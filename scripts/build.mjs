@@ -31,7 +31,9 @@ await build({
 const ownBuild = async (folder) => (await import(join(root, folder, "build.mjs"))).default;
 for (const folder of folders)
   if (folder !== "scripts" && existsSync(join(root, folder, "build.mjs")))
-    await (await ownBuild(folder))({ root, outdir: join(root, "dist", folder) });
+    await (
+      await ownBuild(folder)
+    )({ root, outdir: join(root, "dist", folder) });
 
 // The package that the service serves is made of the above.
 const { default: packForServing } = await import(join(root, "client", "tarball.mjs"));

@@ -31,8 +31,8 @@ function packagesOf(lockfile) {
 }
 
 /**
- * Install scripts are disabled (.npmrc). secp256k1 brings binaries for these systems alone and is compiled elsewhere: by
- * these programs, of these packages of Debian.
+ * Install scripts are disabled (.npmrc). secp256k1 brings binaries for these systems alone and is compiled elsewhere:
+ * by these programs, of these packages of Debian.
  */
 const BINARIES = ["linux-x64", "darwin-arm64", "win32-x64"];
 const COMPILERS = { python3: "python3", make: "make", "c++": "g++" };

@@ -4,7 +4,14 @@ const { readFileSync } = require("node:fs");
 const { transformSync } = require("esbuild");
 
 process.setSourceMapsEnabled(true);
-const options = { loader: "ts", format: "cjs", platform: "node", target: "node24", sourcemap: "inline", sourcesContent: false };
+const options = {
+  loader: "ts",
+  format: "cjs",
+  platform: "node",
+  target: "node24",
+  sourcemap: "inline",
+  sourcesContent: false,
+};
 
 require.extensions[".ts"] = (module, path) => {
   const { code } = transformSync(readFileSync(path, "utf8"), { ...options, sourcefile: path });

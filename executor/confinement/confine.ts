@@ -259,7 +259,8 @@ function readable(paths: readonly string[]): string[] {
 
 async function tryBubblewrap(): Promise<string | undefined> {
   if (process.platform !== "linux") return "it is for Linux only";
-  if (spawnSync("bwrap", ["--version"], { env: { TZ: "UTC" }, stdio: "ignore" }).error !== undefined) return NOT_INSTALLED;
+  if (spawnSync("bwrap", ["--version"], { env: { TZ: "UTC" }, stdio: "ignore" }).error !== undefined)
+    return NOT_INSTALLED;
   const { process: wrapper, channel } = startInBubblewrap(
     [process.execPath, "--version"],
     { filter: "child", withoutNetwork: true, reads: [], priority: GUEST_PRIORITY },

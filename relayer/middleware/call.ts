@@ -87,7 +87,10 @@ export interface Deciding {
   /** Forgets the key: the executor does not know it. */
   forget(): void;
   /** Continues for this caller: idempotency, role check, then `work`. */
-  as(caller: Caller, work: (operation: IdempotentOperation | undefined) => Promise<Answer<"runAction">>): Promise<Answer<"runAction">>;
+  as(
+    caller: Caller,
+    work: (operation: IdempotentOperation | undefined) => Promise<Answer<"runAction">>,
+  ): Promise<Answer<"runAction">>;
 }
 
 /** A key, and the id under which the contract knows keys made by this service. */

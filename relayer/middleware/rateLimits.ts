@@ -54,7 +54,11 @@ export class RequestLimits {
       instances,
     });
     this.#byAddress = memoryLimiter("requests_by_address", limits.addressRequestsPerSecond, 1);
-    this.#unknownCredentials = memoryLimiter("unknown_credentials_by_address", limits.unknownCredentialsPerMinutePerAddress, MINUTE_SECONDS);
+    this.#unknownCredentials = memoryLimiter(
+      "unknown_credentials_by_address",
+      limits.unknownCredentialsPerMinutePerAddress,
+      MINUTE_SECONDS,
+    );
     this.#heavy = memoryLimiter("heavy_by_address", limits.heavyPerMinutePerAddress, MINUTE_SECONDS);
     this.#payments = budgets("payment_intents_by_account", limits.paymentIntentsPerMinute, MINUTE_SECONDS);
     this.#freeWrites = budgets("free_writes_by_account", limits.freeWritesPerDay, DAY_SECONDS);

@@ -33,7 +33,8 @@ export interface WriteOptions {
   readonly attempt?: number;
 }
 
-const keyOf = (operation: IdempotentOperation, { attempt = 1 }: WriteOptions): string => (attempt === 1 ? operation.id : `${operation.id}#${attempt}`);
+const keyOf = (operation: IdempotentOperation, { attempt = 1 }: WriteOptions): string =>
+  attempt === 1 ? operation.id : `${operation.id}#${attempt}`;
 
 export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
 

@@ -143,5 +143,4 @@ function latestOf({ dueAt }: Claimed, code: ErrorCode): number {
   return dueAt.getTime() + (code === "log_not_found" ? LOG_WAIT_MS : TRIGGER_LIMITS.waitHours * HOUR_MS);
 }
 
-const pauseOf = ({ attempt }: Claimed): number =>
-  Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10));
+const pauseOf = ({ attempt }: Claimed): number => Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10));

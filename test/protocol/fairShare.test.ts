@@ -235,7 +235,7 @@ describe("a fair share", () => {
     for (const { end } of [...others, quiet]) end.resolve(undefined);
   });
 
-  it("ends no grant of an account whose uses are short, as long as it has used no more than an equal share", async () => {
+  it("ends no grant of an account whose uses are short, up to an equal share", async () => {
     const share = new FairShare({ total: 4, patienceMs: 50, revokeEveryMs: 20 });
     for (let i = 0; i < 3; i++) {
       (await untilGranted(share, "quick")).end.resolve(undefined);

@@ -83,12 +83,7 @@ async function withStore(options: StoreOptions, work: (store: Store) => Promise<
 }
 
 async function startSpender(options: SpenderOptions, told: Told[]): Promise<ChildProcess> {
-  const args = [
-    "-r",
-    "./scripts/typescript.cjs",
-    join(ROOT, "test", "support", "spender.ts"),
-    JSON.stringify(options),
-  ];
+  const args = ["-r", "./scripts/typescript.cjs", join(ROOT, "test", "support", "spender.ts"), JSON.stringify(options)];
   const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
   const lines = createInterface({ input: child.stdout });
   const [first] = (await Promise.race([once(lines, "line"), once(child, "exit").then(() => ["{}"])])) as [string];

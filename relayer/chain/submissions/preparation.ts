@@ -155,7 +155,8 @@ export class Preparation {
   }
 }
 
-const sizeOf = (tried: readonly SimulatedWrite[]): number => tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);
+const sizeOf = (tried: readonly SimulatedWrite[]): number =>
+  tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);
 
 /** A forward request is authorized by its signature. */
 export async function authorize(

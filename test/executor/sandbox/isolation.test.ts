@@ -72,7 +72,9 @@ describe("isolation of children", function () {
     const children = "children may make any system call";
     expect(causeAfter("rm -f bwrap")).to.equal(`without bubblewrap ${children}: apt-get install bubblewrap\n`);
     const refusal = "bwrap: No permissions to create new namespace";
-    writeFileSync(join(folder, "bwrap"), `#!/bin/sh\nprintf '${refusal}\\nSee elsewhere\\n' >&2\nexit 1\n`, { mode: 0o755 });
+    writeFileSync(join(folder, "bwrap"), `#!/bin/sh\nprintf '${refusal}\\nSee elsewhere\\n' >&2\nexit 1\n`, {
+      mode: 0o755,
+    });
     expect(causeAfter(`cp --remove-destination ${join(folder, "bwrap")} .`)).to.equal(
       `bubblewrap does not work here, so ${children}: ${refusal}\n`,
     );
