@@ -134,7 +134,8 @@ export class Webhooks {
    */
   #ofOwner<T>({ accountId, wallet }: Owner, change: (trx: Trx) => Promise<T>): Promise<T> {
     return this.#options.db.transaction().execute(async (trx) => {
-      await sql`select pg_advisory_xact_lock(hashtext(${`webhooks ${accountId}`}))`.execute(trx);
+      // Shared: such changes do not wait for each other.
+      await sql`select pg_advisory_xact_lock_shared(hashtext('webhooks'))`.execute(trx);
       const { rows } = await sql<{ isTheirs: boolean }>`
         select owner is not distinct from ${wallet ?? null}::text as "isTheirs" from chain_events
         where account_id = ${accountId} and name = any(${CHANGES_OF_OWNER}::text[])

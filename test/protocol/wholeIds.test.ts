@@ -47,8 +47,6 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "executor/triggers/hooks.ts": ['createHash("sha256").update(id).digest("hex").slice(0, 32)'],
   "relayer/triggers/index.ts": ['createHash("sha256").update(actId).digest("hex").slice(0, 32)'],
-  "relayer/webhooks/registry.ts": ["pg_advisory_xact_lock(hashtext(${`webhooks ${accountId}`}))"],
-  "relayer/store/migrations/0032_changes_of_owner.ts": ["pg_advisory_xact_lock(hashtext('webhooks ' || changed))"],
   "relayer/store/migrations/0000_schema.ts": ["(key varchar(255) primary key"],
   "executor/writes/calldata.ts": ["word.slice(ADDRESS_PADDING.length)"],
   // Words that are checked to be addresses first, and addresses computed from public keys.
@@ -68,6 +66,8 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   "contracts/libraries/Texts.sol": ["uint24(bytes(name).length | (bytes(description).length << 8))"],
   "contracts/libraries/UsageKeys.sol": ["uint32(keys.length)", "uint32(longest)"],
   "relayer/chain/events/reorg.ts": ["hashtext('chain_events')"],
+  "relayer/webhooks/registry.ts": ["hashtext('webhooks')"],
+  "relayer/store/migrations/0032_changes_of_owner.ts": ["hashtext('webhooks')"],
   "relayer/store/sessionLock.ts": ["hashtextextended($1, 0)", "hashtextextended(${name}, 0)"],
   "relayer/middleware/cardDouble.ts": ["ctx.path.slice(PREFIX.length)"],
   "protocol/http/signatures.ts": ["derivation_path: `0x02${path.slice(4)}`"],

@@ -5,14 +5,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await expiriesAskedAgain(db);
 }
 
+const OF_OWNERS = sql.raw("'AccountOwnershipTransferred', 'AccountConvertedToChainSecured'");
+
 /**
- * A change of owner waits for whoever changes the account's webhooks, and switches off what they leave: they look for
- * it under the same lock (`relayer/webhooks/registry.ts`).
+ * Changes of owners wait for whoever changes webhooks, and switch off what they leave: they look for them under the
+ * same lock (`relayer/webhooks/registry.ts`). It is one for all accounts: a block may change thousands of owners.
  */
 async function ownersInTurn(db: Kysely<unknown>): Promise<void> {
   await sql`create or replace function webhook_events_of_chain() returns trigger language plpgsql as $$
-    declare
-      changed text;
     begin
       perform enqueue_webhook_event(
         account_id, 'account.' || lower(regexp_replace(name, '([a-z])([A-Z])', '\\1_\\2', 'g')),
@@ -22,12 +22,11 @@ async function ownersInTurn(db: Kysely<unknown>): Promise<void> {
       from added where exists (select from webhooks where webhooks.account_id = added.account_id)
       order by cursor;
       -- Whoever controlled the account before learns nothing more about it.
-      for changed in select distinct account_id from added where not removed
-        and name in ('AccountOwnershipTransferred', 'AccountConvertedToChainSecured') order by account_id
-      loop
-        perform pg_advisory_xact_lock(hashtext('webhooks ' || changed));
-        update webhooks set state = 'off', off_reason = 'owner_changed' where state = 'on' and account_id = changed;
-      end loop;
+      if exists (select from added where not removed and name in (${OF_OWNERS})) then
+        perform pg_advisory_xact_lock(hashtext('webhooks'));
+        update webhooks set state = 'off', off_reason = 'owner_changed' where state = 'on' and account_id in
+          (select account_id from added where not removed and name in (${OF_OWNERS}));
+      end if;
       return null;
     end $$`.execute(db);
 }
