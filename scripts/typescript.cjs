@@ -1,5 +1,5 @@
-// Lets Node load TypeScript files: each is compiled by itself, as scripts/build.mjs does. For tests and for scripts that
-// nothing else starts; ts-node takes ten times as long.
+// Lets Node load TypeScript files: each is compiled by itself, as scripts/build.mjs does. For tests and for scripts
+// that nothing else starts; ts-node takes ten times as long.
 const { readFileSync } = require("node:fs");
 const { transformSync } = require("esbuild");
 
