@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { ExecutorServer, type Handlers } from "../../../executor/server";
 import { MIB, SHARED_LIMITS } from "../../../protocol/limits";
 import { ExecutorClient } from "../../../relayer/executor/client";
+import { expectInTime } from "../../support/inTime";
 import { silent } from "../../support/sandbox";
 
 const CODE_MIB = 12;
@@ -39,7 +40,7 @@ describe("attack: dozens of sources of many megabytes", function () {
       const attack = Array.from({ length: 20 }, () => ask("attacker", "{}"));
       const startedAt = performance.now();
       await ask("honest", "{ }");
-      expect(performance.now() - startedAt).to.be.below(10_000);
+      expectInTime(performance.now() - startedAt, 10_000, "another account's code");
       while (under.now < 2) await new Promise((resolve) => setTimeout(resolve, 20));
       await new Promise((resolve) => setTimeout(resolve, 1_000));
       expect(under.most).to.be.within(2, MOST);
