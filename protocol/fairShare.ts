@@ -5,8 +5,7 @@
  * - Some room is kept free of those who hold something already: for accounts that were here lately, and for a new one.
  * - A quarter is kept for accounts whose uses are short: they do not wait until long ones are revoked.
  * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
- * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old
- *   and its uses are not short.
+ * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old.
  *
  * Grants exist only inside a scope (`inScope`), which returns them when it is left, by whatever path, also those that
  * arrive after it was left.
@@ -361,14 +360,11 @@ export class FairShare {
     }
   }
 
-  /**
-   * Not to give one account what makes another poorer than it, unless the one holds nothing at all; and nothing of an
-   * account whose uses are short, since they end soon.
-   */
+  /** Not to give one account what makes another poorer than it, unless the one holds nothing at all. */
   #isRevocable(account: Account, held: Held, waiting: Account, amount: number): boolean {
     const isOld = performance.now() - held.since >= this.#options.patienceMs;
     const isFair = waiting.held === 0 || account.held - held.amount >= waiting.held + amount;
-    return isOld && isFair && !held.isRevoked && !held.isResting && !held.isKept && !this.#isShort(account);
+    return isOld && isFair && !held.isRevoked && !held.isResting && !held.isKept;
   }
 }
 

@@ -235,22 +235,6 @@ describe("a fair share", () => {
     for (const { end } of [...others, quiet]) end.resolve(undefined);
   });
 
-  it("ends no grant of an account whose uses are short, up to an equal share", async () => {
-    const share = new FairShare({ total: 4, patienceMs: 50, revokeEveryMs: 20 });
-    for (let i = 0; i < 3; i++) {
-      (await untilGranted(share, "quick")).end.resolve(undefined);
-      await settled();
-    }
-    const quick = await untilGranted(share, "quick");
-    const greedy = Array.from({ length: 12 }, (_, i) => new Visit(`greedy${i}`, share, [1]));
-    await pause(600);
-    expect(quick.outcome).to.equal("open");
-    expect(greedy.filter(({ outcome }) => outcome === "Preempted").length).to.be.at.least(6);
-    for (const { end } of [quick, ...greedy]) end.resolve(undefined);
-    await settled();
-    expect(share.taken).to.equal(0);
-  });
-
   it("does not count a grant that rests", async () => {
     const share = new FairShare({ total: 2 });
     const sleeping = await untilGranted(share, "a");
