@@ -321,11 +321,12 @@ describe("the images", function () {
         TMPDIR: home,
       };
       const command = [process.execPath, join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", source, "--json"];
-      const { stdout } = await run("bash", ["-c", 'umask 077; exec "$0" "$@"', ...command], {
+      const { stdout, stderr } = await run("bash", ["-c", 'umask 077; exec "$0" "$@"', ...command], {
         cwd: home,
         env,
         ...(asOther ? { uid: OTHER_USER, gid: OTHER_USER } : {}),
-      }).catch((error: { stdout: string }) => error);
+      }).catch((error: { stdout: string; stderr: string }) => error);
+      expect(stdout, stderr).to.not.equal("");
       const { steps } = JSON.parse(stdout) as { steps: { id: string; status: string; detail: string }[] };
       expect(steps.find(({ id }) => id === "imageContents")).to.include({
         status: "passed",
