@@ -136,10 +136,14 @@ export class Webhooks {
     return this.#options.db.transaction().execute(async (trx) => {
       // Shared: such changes do not wait for each other.
       await sql`select pg_advisory_xact_lock_shared(hashtext('webhooks'))`.execute(trx);
+      // Materialized, so that the index of such changes is used: the newest row of all could be an account's own.
       const { rows } = await sql<{ isTheirs: boolean }>`
-        select owner is not distinct from ${wallet ?? null}::text as "isTheirs" from chain_events
-        where account_id = ${accountId} and name = any(${CHANGES_OF_OWNER}::text[])
-          and not removed and not retracted
+        with changes as materialized (
+          select owner, cursor from chain_events
+          where account_id = ${accountId} and owner is not null and name = any(${CHANGES_OF_OWNER}::text[])
+            and not removed and not retracted
+        )
+        select owner is not distinct from ${wallet ?? null}::text as "isTheirs" from changes
         order by cursor desc limit 1`.execute(trx);
       if (rows[0]?.isTheirs === false)
         throw new KeywrightError("account_not_owned", "The account has another owner now, or had one a moment ago.");

@@ -60,8 +60,8 @@ describe("a flood from an unknown caller", function () {
       codes.push(codeOf(await asStranger("/list_groups", "203.0.113.1")));
       costs.push(questions() - before);
     }
-    // Calls of the relayer's own may come between, but not each time.
-    expect(costs.slice(0, 5).sort()[2], costs.join()).to.be.at.most(3);
+    expect(Math.max(...costs.slice(0, 5)), costs.join()).to.be.at.most(3);
+    // As in questionsOf: the relayer's own calls are not between all of them.
     expect(Math.min(...costs.slice(5)), costs.join()).to.equal(0);
     expect(codes).to.deep.equal([...Array<string>(5).fill("unknown_key"), ...Array<string>(3).fill("rate_limited")]);
     const asked = await questionsOf(async () => {

@@ -12,6 +12,9 @@ const OF_OWNERS = sql.raw("'AccountOwnershipTransferred', 'AccountConvertedToCha
  * same lock (`relayer/webhooks/registry.ts`). It is one for all accounts: a block may change thousands of owners.
  */
 async function ownersInTurn(db: Kysely<unknown>): Promise<void> {
+  // Under that lock the last change of an account is looked for among all its events.
+  await sql`create index chain_events_by_owned_account on chain_events (account_id, cursor)
+    where owner is not null`.execute(db);
   await sql`create or replace function webhook_events_of_chain() returns trigger language plpgsql as $$
     begin
       perform enqueue_webhook_event(

@@ -6,5 +6,5 @@ attack("an op with arguments of 5e8 characters", {
     await Actions.signMessage({ pkpId: "0x1", message: "m".repeat(5e8) });
   }`,
   ends: ["out_of_memory", "threw"],
-  limits: { wallMs: 20_000 },
+  limits: { wallMs: 10_000 },
 });
