@@ -77,7 +77,7 @@ const SUMMARY_CHARS = 1_000_000;
 /** Files that `--times` lists. */
 const LISTED = 60;
 /** More failing files than these are no accident of a busy machine. */
-const MAX_TRIED_AGAIN = 5;
+const MAX_TRIED_AGAIN = 10;
 let failed = false;
 /** Tests that failed in suites whose report says which. */
 const failures = [];
@@ -112,7 +112,7 @@ async function tryAlone() {
   suites.again = ["mocha", [...mocha, ...files]];
   const isWorthIt = !failed && !deep && files.length <= MAX_TRIED_AGAIN && failures.every(({ isLate }) => isLate);
   const { status, figures } = isWorthIt ? await run("again") : {};
-  if (status === 0 && failures.every(({ test }) => figures?.passed.includes(test)))
+  if (status === 0 && failures.every(({ isHook, test }) => isHook || figures?.passed.includes(test)))
     Object.assign(totals, { passing: totals.passing + totals.failing, failing: 0 });
   else failed = true;
 }

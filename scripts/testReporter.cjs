@@ -7,8 +7,9 @@ const { reporters, Runner } = require("mocha");
 const { EVENT_RUN_END, EVENT_SUITE_BEGIN, EVENT_SUITE_END, EVENT_TEST_FAIL, EVENT_TEST_PASS } = Runner.constants;
 const SLOWEST = 15;
 const seconds = (ms) => Math.round(ms / 100) / 10;
-/** A bound of time was missed (test/support/inTime.ts), or mocha's own. */
-const isLate = (error) => error?.name === "TooLate" || error?.code === "ERR_MOCHA_TIMEOUT";
+/** A bound of time was missed (test/support/inTime.ts), or mocha's, the browser's or a process's own. */
+const LATE = new Set(["TooLate", "TimeoutError", "NotReadyInTime"]);
+const isLate = (error) => LATE.has(error?.name) || error?.code === "ERR_MOCHA_TIMEOUT";
 const fileOf = (item) => relative(process.cwd(), item.file ?? "");
 
 module.exports = class TestReporter extends reporters.Spec {
@@ -17,16 +18,22 @@ module.exports = class TestReporter extends reporters.Spec {
     const passed = [];
     const failed = [];
     const files = {};
+    /** Files where a hook was late: their other hooks work on what it did not make. */
+    const withoutSetUp = new Set();
     let began;
     runner.on(EVENT_TEST_PASS, (test) => passed.push(test));
-    runner.on(EVENT_TEST_FAIL, (test, error) =>
+    runner.on(EVENT_TEST_FAIL, (item, error) => {
+      const file = fileOf(item);
+      const isHook = item.type === "hook";
+      if (isHook && isLate(error)) withoutSetUp.add(file);
       failed.push({
-        file: fileOf(test),
-        test: test.fullTitle(),
+        file,
+        test: item.fullTitle(),
+        isHook,
         error: String(error?.stack ?? error),
-        isLate: test.type === "test" && isLate(error),
-      }),
-    );
+        isLate: isLate(error) || (isHook && withoutSetUp.has(file)),
+      });
+    });
     // Of whole suites, since most of a file's time is in the hooks that start a stack.
     runner.on(EVENT_SUITE_BEGIN, (suite) => suite.parent?.root && (began = Date.now()));
     runner.on(EVENT_SUITE_END, (suite) => {

@@ -12,7 +12,8 @@ import { ProcessUse, type Scheduled } from "./memory";
 import { fromChildSchema, type FromChild, type ToChild } from "./messages";
 import { defined } from "../../protocol/defined";
 
-const READY_MS = 10_000;
+/** A start takes 0.2 s, and far longer on a machine that has just booted or whose memory is scarce. */
+const READY_MS = 30_000;
 const STDERR_TAIL = 8_192;
 /** With memory use above this fraction of a limit, a crash of the engine counts as running out of memory. */
 const NEAR_CAP = 0.75;

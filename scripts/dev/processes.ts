@@ -91,6 +91,11 @@ function forEachLine(stream: NodeJS.ReadableStream | null, take: (line: string) 
     );
 }
 
+/** Known to scripts/testReporter.cjs by its name. */
+class NotReadyInTime extends Error {
+  override readonly name = "NotReadyInTime";
+}
+
 /** Polls `probe` until it returns true; fails after `timeoutMs` or as soon as the process dies. */
 export async function waitUntil(
   what: string,
@@ -103,5 +108,5 @@ export async function waitUntil(
     if (yes) return;
     await sleep(25);
   }
-  throw new Error(`${what} did not become ready within ${timeoutMs / 1000} s`);
+  throw new NotReadyInTime(`${what} did not become ready within ${timeoutMs / 1000} s`);
 }
