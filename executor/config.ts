@@ -143,6 +143,22 @@ const VARIABLES = {
     .pipe(z.array(issuer).max(16))
     .describe('identity providers: a JSON list of {"issuer", "jwksUrl", "audience"}'),
   MODULE_ORIGIN: httpUrl.optional().describe("where actions' imports are fetched from"),
+  ACTION_RPC_URLS: z
+    .string()
+    .default("")
+    .transform((text, ctx): Readonly<Record<string, string>> => {
+      const chains = text.split(/\s+/).filter((part) => part !== "");
+      const named = chains.map((part) => /^([a-zA-Z][a-zA-Z0-9_-]*)=(.+)$/.exec(part)?.slice(1) ?? []);
+      const names = new Set(named.map(([name]) => name));
+      if (names.size === chains.length && named.every(([, url = ""]) => isHttpUrl(url)))
+        return Object.fromEntries(named);
+      ctx.issues.push({ code: "custom", message: "must be <chain>=<URL> …, each chain once", input: text });
+      return z.NEVER;
+    })
+    .describe(
+      "what getRpcUrl answers to actions, which can all read it: ethereum=https://… base=https://…; " +
+        "no provider's key belongs in it",
+    ),
   IPFS_GATEWAYS: httpUrls.optional().describe("trustless gateways for code by CID, separated by commas"),
   KUBO_RPC_URL: httpUrl.optional().describe("a Kubo node's RPC for code by CID"),
   FETCH_ALLOW_HOSTS: list

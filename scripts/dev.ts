@@ -17,7 +17,14 @@ function portFrom(variable: string, byDefault: number): number {
 /** Environment variables passed on to the services unchanged. */
 const PASSED_ON = new Set([
   ...["SERVICE_NAME", "SIGNUP_CREDIT_CENTS", "ALLOW_PRIVATE_KEYS", "POOL_SIZE", "DATABASE_URL"],
-  ...["CONFIRMATIONS_BEFORE_ANSWER", "MODULE_ORIGIN", "IPFS_GATEWAYS", "KUBO_RPC_URL", "IDENTITY_ISSUERS"],
+  ...[
+    "CONFIRMATIONS_BEFORE_ANSWER",
+    "MODULE_ORIGIN",
+    "ACTION_RPC_URLS",
+    "IPFS_GATEWAYS",
+    "KUBO_RPC_URL",
+    "IDENTITY_ISSUERS",
+  ],
 ]);
 const PASSED_ON_PREFIX = /^(RATE_LIMIT|RUN_LIMIT|PRICE|FETCH|WEBHOOK)_\w/;
 

@@ -120,9 +120,15 @@ function note(node: AnyNode, facts: Facts): void {
   if (isEthers(node)) facts.mentionsEthers = true;
   if (node.type === "Identifier" && (node.name === "Lit" || node.name === "LitActions")) facts.namesLit = true;
   if (node.type === "Literal" && node.value === "ethers") facts.mentionsEthers = true;
-  if (node.type === "MemberExpression" && isEthers(node.object) && V5_MEMBERS.has(memberName(node)))
-    facts.readsV5 = true;
+  if (node.type === "MemberExpression") noteMember(node, facts);
   if (node.type === "VariableDeclarator" && isEthers(node.init) && isNode(node.id)) facts.readsV5 ||= picksV5(node.id);
+}
+
+function noteMember(node: AnyNode, facts: Facts): void {
+  const name = memberName(node);
+  if (isEthers(node.object) && V5_MEMBERS.has(name)) facts.readsV5 = true;
+  // It reads a transaction with ethers.
+  if (name === "callContract") facts.mentionsEthers = true;
 }
 
 function memberName(node: AnyNode): string {

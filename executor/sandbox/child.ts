@@ -51,7 +51,9 @@ function takeGuest(heapMiB: number, ethers: Analysis["ethers"]): Guest {
   return new Guest(heapMiB, ethers);
 }
 
-async function startRun(run: number, code: string, paramsText: string, limits: RunLimits): Promise<void> {
+type Run = Extract<ToChild, { type: "run" }>;
+
+async function startRun({ run, params: paramsText, limits, rpcUrls = {} }: Run, code: string): Promise<void> {
   try {
     const analysis = analysisOf(run, code);
     const { modules, details } = await loadModules(analysis.imports, (specifier) => askForModule(run, specifier));
@@ -63,6 +65,7 @@ async function startRun(run: number, code: string, paramsText: string, limits: R
       params,
       imports: details,
       paramsAsGlobals: analysis.entry === "none" ? Object.keys(params).filter((name) => !own.has(name)) : [],
+      rpcUrls,
       responseBytes: limits.responseBytes,
       logsBytes: limits.logsBytes,
     };
@@ -143,8 +146,7 @@ function onAnswer(message: Extract<ToChild, { type: "answer" }>, payload: Buffer
 
 function onFrame({ header, payload }: Frame): void {
   const message = header as ToChild;
-  if (message.type === "run")
-    return void startRun(message.run, payload.toString("utf8"), message.params, message.limits);
+  if (message.type === "run") return void startRun(message, payload.toString("utf8"));
   if (message.type === "answer") return onAnswer(message, payload);
   void selfTest(message.secretPaths).then((findings) => send({ type: "self-test", ...findings }));
 }

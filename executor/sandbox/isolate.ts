@@ -152,7 +152,14 @@ export class Guest {
 
   /** Runs a dummy action, so that V8 caches the compiled prelude; this isolate is then discarded. */
   warmUp(): void {
-    const setting: Setting = { params: {}, imports: [], paramsAsGlobals: [], responseBytes: 64, logsBytes: 64 };
+    const setting: Setting = {
+      params: {},
+      imports: [],
+      paramsAsGlobals: [],
+      rpcUrls: {},
+      responseBytes: 64,
+      logsBytes: 64,
+    };
     const main = this.#isolate.compileScriptSync(WARM_UP, ORIGIN).runSync(this.#context, { reference: true });
     this.#deadline = Date.now() + WARM_UP_MS;
     this.#deliver("begin", 0, JSON.stringify(setting));

@@ -1,13 +1,13 @@
 /** Messages between keyholder and child. Messages of the child are validated: it may be compromised. */
 import { z } from "zod";
 import { RUN_ERROR_CODES } from "../../protocol/errors";
-import type { RunLimits } from "./types";
+import type { RpcUrls, RunLimits } from "./types";
 
 /** Messages to the child. */
 export type ToChild =
   | { type: "self-test"; secretPaths: string[] }
   /** The payload is the code, as UTF-8. */
-  | { type: "run"; run: number; params: string; limits: RunLimits }
+  | { type: "run"; run: number; params: string; limits: RunLimits; rpcUrls?: RpcUrls }
   /** The payload is the body of a fetched response, or the source of a module. */
   | { type: "answer"; run: number; call: number; ok: true; value: string }
   | { type: "answer"; run: number; call: number; ok: false; code: string; message: string };

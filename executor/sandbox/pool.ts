@@ -8,6 +8,7 @@ import type { Fetcher } from "../fetcher/types";
 import { detectConfinement, NOT_INSTALLED } from "../confinement/confine";
 import { Starter } from "../confinement/starter";
 import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
+import { defined } from "../../protocol/defined";
 import { MIB, SHARED_LIMITS } from "../../protocol/limits";
 import { RunShares } from "./fetches";
 import { ModuleCache } from "./imports";
@@ -19,6 +20,7 @@ import {
   PoolClosed,
   RunCancelled,
   type PoolStats,
+  type RpcUrls,
   type RunJob,
   type RunLimits,
   type RunOutcome,
@@ -36,6 +38,8 @@ export interface PoolOptions {
   fetcher: Fetcher;
   /** Base URL of imported modules; must end in the path below which packages are. */
   moduleOrigin?: string;
+  /** What `getRpcUrl` answers. */
+  rpcUrls?: RpcUrls;
   /** Files and sockets that children must not be able to open; tested by the self-test at start. */
   secretPaths?: string[];
   /** Barriers that do not hold for the fetcher or the keyholder. */
@@ -280,6 +284,7 @@ class Pool implements SandboxPool {
       fetcher: this.#options.fetcher,
       shares: this.#shares,
       modules: this.#modules,
+      ...defined({ rpcUrls: this.#options.rpcUrls }),
       logger: this.#options.logger,
       onWaits,
     });

@@ -12,7 +12,7 @@ import { residentCapBytes } from "./launch";
 import type { FromChild } from "./messages";
 import { ServiceTime } from "./serviceTime";
 import { Tripwire } from "./tripwire";
-import { RunCancelled, type RunError, type RunJob, type RunOutcome } from "./types";
+import { RunCancelled, type RpcUrls, type RunError, type RunJob, type RunOutcome } from "./types";
 import type { Worker, WorkerExit } from "./worker";
 import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
@@ -33,6 +33,7 @@ const SHORT_ARGS_CHARS = 16_384;
 
 export interface SessionParts extends FetchParts {
   modules: ModuleCache;
+  rpcUrls?: RpcUrls;
   logger: { error(facts: object, message: string): void };
   /** Called whenever the run asks for something: until it computes again it leaves its place to others. */
   onWaits: () => void;
@@ -107,7 +108,11 @@ export class RunSession {
     );
     if (worker.cachedCode !== job.code) this.#limitParsing(job.limits.parseMs);
     this.#timers.push(setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS));
-    worker.send({ type: "run", run: this.#run, params: job.params, limits: job.limits }, Buffer.from(job.code));
+    const { rpcUrls } = this.#parts;
+    worker.send(
+      { type: "run", run: this.#run, params: job.params, limits: job.limits, ...defined({ rpcUrls }) },
+      Buffer.from(job.code),
+    );
   }
 
   #limitParsing(parseMs: number): void {

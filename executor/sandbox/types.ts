@@ -6,6 +6,8 @@
 import type { RunErrorCode } from "../../protocol/errors";
 import type { RunLimits } from "../../protocol/limits";
 
+/** Addresses of public JSON-RPC endpoints by the chain's name. */
+export type RpcUrls = Readonly<Record<string, string>>;
 export type { RunErrorCode, RunLimits };
 
 export interface RunError {

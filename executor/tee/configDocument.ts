@@ -36,6 +36,8 @@ export interface ConfigFacts {
   sandbox: { readonly level: string; readonly missing: readonly string[] };
   /** Where the code and modules of guests come from, and where their fetches may go; absent = not configured. */
   moduleOrigin?: string;
+  /** What actions get from getRpcUrl, by the chain's name. */
+  actionRpcUrls?: Readonly<Record<string, string>>;
   ipfsGateways?: readonly string[];
   fetchAllowHosts?: readonly string[];
   fetchPorts?: readonly number[];
@@ -81,10 +83,16 @@ function eventHosts(chains: EventChains = new Map()): ConfigDocument {
 function codeSources(facts: ConfigFacts): ConfigDocument {
   return defined({
     module_origin_host: facts.moduleOrigin && hostOf(facts.moduleOrigin),
+    action_rpc_hosts: facts.actionRpcUrls && hostsByName(facts.actionRpcUrls),
     ipfs_gateway_hosts: facts.ipfsGateways?.map(hostOf),
     fetch_allow_hosts: facts.fetchAllowHosts && [...facts.fetchAllowHosts],
     fetch_ports: facts.fetchPorts && [...facts.fetchPorts],
   });
+}
+
+function hostsByName(urls: Readonly<Record<string, string>>): Readonly<Record<string, string>> | undefined {
+  const hosts = Object.entries(urls).map(([name, url]) => [name, hostOf(url)]);
+  return hosts.length === 0 ? undefined : (Object.fromEntries(hosts) as Record<string, string>);
 }
 
 /** Only host and port: a path, query or user info may contain a provider's API key. */

@@ -7,7 +7,8 @@ import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { computeAddress, getBytes, id, recoverAddress, verifyMessage } from "ethers";
+import { Readable } from "node:stream";
+import { JsonRpcProvider, computeAddress, getBytes, id, recoverAddress, verifyMessage } from "ethers";
 import { startStack, type Stack } from "../../scripts/dev/stack";
 import { makeAccount, type TestAccount } from "../support/journey";
 import { must } from "../support/must";
@@ -32,6 +33,9 @@ interface Case {
   readonly check: (answer: Answer, pkp: string) => void;
 }
 
+const JSON_TYPE = { "content-type": "application/json" };
+/** Of the development chain. */
+const DEPLOYER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 const DIGEST = id("hello");
 const isSigned = ({ signatures }: Answer, pkp: string): void => {
   const { r, s, recid, signature, dataSigned } = must(signatures?.["sig1"]);
@@ -121,6 +125,15 @@ const CASES: Readonly<Record<string, Case>> = {
     code: `LitActions.setResponse({ response: JSON.stringify({ hello: "world" }) });`,
     check: answers({ hello: "world" }),
   },
+  "js-sdkTests/getLatestNonce.js": {
+    params: { address: DEPLOYER },
+    code: `const go = async () => {
+      const nonce = await LitActions.getLatestNonce({ address, chain: "local" });
+      LitActions.setResponse({ response: JSON.stringify({ nonce }) });
+    };
+    go();`,
+    check: ({ response }) => expect(Number((response as { nonce: string }).nonce)).to.be.above(0),
+  },
   "js-sdkTests/ethers.js": {
     code: `const go = async () => {
       LitActions.setResponse({ response: JSON.stringify({ val: ethers.utils.formatEther(10000) }) });
@@ -157,7 +170,9 @@ const CASES: Readonly<Record<string, Case>> = {
 
 describe("public actions in Lit's old form", function () {
   this.timeout(60_000);
+  /** Also the way to the node, at the address that actions are told. */
   let weather: Server;
+  let rpcUrl: string;
   let stack: Stack;
   let account: TestAccount;
   let group: string;
@@ -167,12 +182,19 @@ describe("public actions in Lit's old form", function () {
   before(async function () {
     this.timeout(120_000);
     const forecast = JSON.stringify({ properties: { periods: [{ temperature: 61 }] } });
-    weather = createServer((_, answer) => answer.setHeader("content-type", "application/json").end(forecast));
+    weather = createServer((request, answer) => {
+      answer.setHeader("content-type", "application/json");
+      if (request.method === "GET") return answer.end(forecast);
+      void fetch(stack.rpcUrl, { method: "POST", headers: JSON_TYPE, body: Readable.toWeb(request), duplex: "half" })
+        .then((answered) => answered.text())
+        .then((text) => answer.end(text));
+    });
     await new Promise<void>((listening) => weather.listen(0, "127.0.0.1", listening));
     const address = `127.0.0.1:${(weather.address() as AddressInfo).port}`;
     for (const one of Object.values(CASES))
       Object.assign(one, { code: one.code.replace("WEATHER", `http://${address}`) });
-    stack = await startStack({ env: { FETCH_ALLOW_HOSTS: address } });
+    rpcUrl = `http://${address}/rpc`;
+    stack = await startStack({ env: { FETCH_ALLOW_HOSTS: address, ACTION_RPC_URLS: `local=${rpcUrl}` } });
     account = await makeAccount(stack.baseUrl);
     const { client } = account;
     pkp = (await client.createWallet({})).wallet_address;
@@ -203,12 +225,42 @@ describe("public actions in Lit's old form", function () {
   const run = (code: string, params: object = {}) =>
     post({ code, js_params: { toSign: [...getBytes(DIGEST)], publicKey, sigName: "sig1", ...params } });
 
+  const runListed = async (code: string, params?: object) => {
+    const cid = await account.client.getActionIpfsId(code);
+    await account.client.changeGroupActions({ id: group, add: [cid], remove: [] });
+    return run(code, params);
+  };
+
   for (const [file, { params, check }] of Object.entries(CASES))
     it(file, async () => {
       const { answer } = await run(must(CASES[file]).code, params);
       expect(answer.has_error, JSON.stringify(answer)).to.equal(false);
       check(answer, pkp);
     });
+
+  it("ask the chains that the operator names, by both versions of ethers", async () => {
+    const to = stack.contractAddress;
+    const data = id("trustedForwarder()").slice(0, 10);
+    const sent = new JsonRpcProvider(stack.rpcUrl, undefined, { staticNetwork: true });
+    const expected = await sent.call({ to, data });
+    for (const [actions, txn] of [
+      ["LitActions", "ethers.utils.serializeTransaction({ to, data })"],
+      ["Actions", "ethers.Transaction.from({ to, data, chainId: 1 }).unsignedSerialized"],
+    ]) {
+      const { answer } = await runListed(
+        `async function main({ to, data }) {
+           const txn = ${txn};
+           const result = await ${actions}.callContract({ chain: "local", txn });
+           return [await ${actions}.getRpcUrl({ chain: "local" }), result];
+         }`,
+        { to, data },
+      );
+      expect(answer.response, JSON.stringify(answer)).to.deep.equal([rpcUrl, expected]);
+    }
+    sent.destroy();
+    const { answer } = await runListed(`async function main() { return LitActions.getRpcUrl({ chain: "base" }); }`);
+    expect(answer.error?.message).to.include("it names local");
+  });
 
   it("are all those that the page calls unchanged", () => {
     const page = readFileSync(join(__dirname, "..", "..", "docs", "from-lit.md"), "utf8");

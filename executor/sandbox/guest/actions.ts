@@ -3,7 +3,9 @@
  * allowed.
  */
 import { opRow, OPS, type OpName } from "../../../protocol/ops";
+import type { RpcUrls } from "../types";
 import type { Bridge } from "./bridge";
+import { chainFunctions } from "./chains";
 import { olderFunctions, type OldSignature, type Ops } from "./older";
 
 /** A resolved import of the run; set by the host before the code starts. */
@@ -42,10 +44,7 @@ const REPLACED: readonly (readonly [name: string, instead: string | (() => strin
     "checkConditions",
     "a condition in the code itself: read the value with fetch or ethers and throw when it does not hold",
   ],
-  ["callContract", "an ethers.Contract over an ethers.JsonRpcProvider"],
   ["call", "an import with an integrity hash; an action cannot call another action"],
-  ["getRpcUrl", "the address of an RPC endpoint of your own choice"],
-  ["getLatestNonce", "provider.getTransactionCount of an ethers.JsonRpcProvider"],
   ["claimKey", "POST /core/v1/create_wallet, outside the action"],
   ["getPermissions", "the group's lists in the account contract"],
   ["getPermittedActions", "the group's lists in the account contract"],
@@ -63,11 +62,11 @@ export interface ActionsParts {
   bridge: Bridge;
   setResponse(value: unknown): void;
   keepSignature(name: string, signature: OldSignature): void;
-  imports(): ImportDetail[];
+  setting(): { readonly imports: readonly ImportDetail[]; readonly rpcUrls: RpcUrls };
   log(text: string): void;
 }
 
-export function createActions({ bridge, setResponse, keepSignature, imports, log }: ActionsParts): object {
+export function createActions({ bridge, setResponse, keepSignature, setting, log }: ActionsParts): object {
   const { parse } = JSON;
   const actions: Record<string, unknown> = {};
   for (const name in OPS) {
@@ -83,6 +82,7 @@ export function createActions({ bridge, setResponse, keepSignature, imports, log
     };
   }
   for (const [name, call] of olderFunctions(actions as unknown as Ops, keepSignature)) actions[name] = call;
+  for (const [name, call] of chainFunctions(() => setting().rpcUrls)) actions[name] = call;
   actions.setResponse = (args: unknown): void => {
     if (!isObject(args) || !("response" in args)) throw new TypeError("Actions.setResponse takes { response }");
     setResponse(args.response);
@@ -96,7 +96,7 @@ export function createActions({ bridge, setResponse, keepSignature, imports, log
     return compressed === true ? compressedKey(key) : key;
   };
   actions.showImportDetails = (): (ImportDetail & { hash: string })[] => {
-    const details = imports().map((detail) => ({ ...detail, hash: detail.integrity }));
+    const details = setting().imports.map((detail) => ({ ...detail, hash: detail.integrity }));
     for (const { specifier, url, bytes } of details) log(`${specifier} from ${url}, ${bytes} bytes\n`);
     return details;
   };

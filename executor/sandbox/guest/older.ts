@@ -2,7 +2,7 @@
  * Functions of older systems that have a counterpart: their arguments become those of an op, their results have the old
  * shapes. Where many nodes signed and a client combined, here one signature is made; the run's answer lists it by name.
  */
-type Fields = Record<string, unknown>;
+export type Fields = Record<string, unknown>;
 export type Ops = Readonly<Record<"signDigest" | "signMessage", (args: Fields) => Promise<unknown>>>;
 
 /** Hex without 0x, as older clients read it. */
@@ -16,10 +16,9 @@ export interface OldSignature {
   dataSigned?: string;
 }
 
-export function olderFunctions(
-  ops: Ops,
-  keep: (name: string, signature: OldSignature) => void,
-): readonly (readonly [name: string, call: (...args: never[]) => unknown])[] {
+export type NamedFunctions = readonly (readonly [name: string, call: (...args: never[]) => unknown])[];
+
+export function olderFunctions(ops: Ops, keep: (name: string, signature: OldSignature) => void): NamedFunctions {
   const { stringify } = JSON;
 
   async function signDigest(name: string, args: unknown): Promise<OldSignature> {
@@ -82,7 +81,7 @@ export function olderFunctions(
   ];
 }
 
-function fieldsOf(name: string, args: unknown, fields: readonly string[]): Fields {
+export function fieldsOf(name: string, args: unknown, fields: readonly string[]): Fields {
   const given = (typeof args === "object" && args !== null ? args : {}) as Fields;
   for (const field of fields)
     if (given[field] === undefined)

@@ -7,6 +7,7 @@ import { createBridge, type Bridge, type Host } from "./bridge";
 import { createConsole, show } from "./console";
 import { defineGlobal, defineLazyGlobals, harden } from "./harden";
 import type { OldSignature } from "./older";
+import type { RpcUrls } from "../types";
 import { createTimers } from "./timers";
 import { webGlobals } from "./web/globals";
 
@@ -19,6 +20,7 @@ export interface Setting {
    * itself.
    */
   paramsAsGlobals: string[];
+  rpcUrls: RpcUrls;
   responseBytes: number;
   logsBytes: number;
 }
@@ -48,8 +50,7 @@ export function install(
 
   function installGlobals(): void {
     const line = run.limited(log);
-    const { setResponse, keepSignature, imports } = run;
-    const actions = createActions({ bridge, setResponse, keepSignature, imports, log: line });
+    const actions = createActions({ ...run, bridge, log: line });
     defineGlobal("console", createConsole(line));
     for (const name of ["Actions", "LitActions"]) defineGlobal(name, actions);
     defineGlobal("Lit", Object.freeze({ Actions: actions, Headers: NO_HEADERS, Auth: NO_AUTH }));
@@ -164,7 +165,7 @@ function createRun(bridge: Bridge, end: Host["end"]) {
     limited,
     setResponse: (value: unknown) => void (response = jsonOf(value)),
     keepSignature: signatures.keep,
-    imports: () => setting.imports,
+    setting: () => setting,
   };
 }
 

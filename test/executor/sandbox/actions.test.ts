@@ -52,7 +52,7 @@ describe("the Actions SDK", () => {
     });
   }
 
-  for (const name of ["decryptAndCombine", "checkConditions", "getRpcUrl", "claimKey", "encrypt"]) {
+  for (const name of ["decryptAndCombine", "checkConditions", "getPermissions", "claimKey", "encrypt"]) {
     it(`${name} of older systems names its replacement`, async () => {
       const { error } = await run(`async function main() { await LitActions.${name}({}); }`);
       expect(error?.code).to.equal("threw");

@@ -10,6 +10,12 @@ import { answering, responseOf, run, valueOf } from "../../support/sandbox";
 
 const KEY = `0x04${"ab".repeat(32)}${"cd".repeat(31)}01`;
 
+/** What they answer with an endpoint is in test/e2e/fromLit.test.ts. */
+async function namesNoEndpoint(call: string): Promise<void> {
+  const { error } = await run(`async function main() { return LitActions.${call}; }`);
+  expect(error?.message).to.match(/names no endpoint of the chain \w+\. Use an endpoint of your own choice/);
+}
+
 /** The test of each row. */
 const ROWS: Record<string, () => Promise<void>> = {
   "`Lit.Actions`, `LitActions`": async () => {
@@ -149,7 +155,7 @@ const ROWS: Record<string, () => Promise<void>> = {
     refusedWith("Actions.Decrypt", "decrypt", "decryptAndCombine", "decryptToSingleNode"),
   "`aesDecrypt`": () => refusedWith("AES-GCM", "aesDecrypt"),
   "`checkConditions`": () => refusedWith("a condition in the code itself", "checkConditions"),
-  "`callContract`": () => refusedWith("an ethers.Contract", "callContract"),
+  "`callContract`": () => namesNoEndpoint(`callContract({ chain: "base", txn: "0x" })`),
   "`call`": () => refusedWith("cannot call another action", "call"),
   "`runOnce`, `broadcastAndCollect`": async () => {
     expect(await valueOf(`LitActions.runOnce({ waitForResponse: true, name: "n" }, async () => "once")`)).to.equal(
@@ -157,8 +163,11 @@ const ROWS: Record<string, () => Promise<void>> = {
     );
     expect(await valueOf(`LitActions.broadcastAndCollect({ name: "n", value: "v" })`)).to.deep.equal(["v"]);
   },
-  "`getRpcUrl`": () => refusedWith("an RPC endpoint of your own choice", "getRpcUrl"),
-  "`getLatestNonce`": () => refusedWith("getTransactionCount", "getLatestNonce"),
+  "`getRpcUrl`": async () => {
+    await namesNoEndpoint(`getRpcUrl({ chain: "base" })`);
+    await namesNoEndpoint(`getRpcUrl({ chain: "constructor" })`);
+  },
+  "`getLatestNonce`": () => namesNoEndpoint(`getLatestNonce({ chain: "base", address: "0x" })`),
   "`claimKey`": () => refusedWith("POST /core/v1/create_wallet", "claimKey"),
   "`getPermissions`, `getPermittedActions`, `getPermittedAddresses`, `getPermittedAuthMethods`": () =>
     refusedWith(
