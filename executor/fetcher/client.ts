@@ -48,7 +48,8 @@ export interface StartedFetcher extends Fetcher, WebhookFetcher {
 
 const PROGRAM = built("fetcher/main.js");
 const RESTART_MS = 200;
-const READY_MS = 10_000;
+/** As long as a child of the sandbox may take. */
+const READY_MS = 30_000;
 const FOLDER = dirname(PROGRAM);
 const NODE_OPTIONS = ["--disallow-code-generation-from-strings"];
 /** Node's permission model, in addition to the kernel's restrictions. */
@@ -289,7 +290,8 @@ class FetcherClient implements Fetcher, WebhookFetcher {
 }
 
 /** Calls outside a run have no limit of name lookups. */
-const ofRun = ({
-  run = -1,
-  lookups = Number.MAX_SAFE_INTEGER,
-}: GuestFetchOptions): { run: number; lookups: number } => ({ run, lookups });
+const ofRun = ({ run = -1, lookups = Number.MAX_SAFE_INTEGER, account = "" }: GuestFetchOptions) => ({
+  run,
+  lookups,
+  account,
+});

@@ -6,9 +6,10 @@
 import { lookup as dnsLookup } from "node:dns/promises";
 import type { LookupAddress } from "node:dns";
 import { isIP } from "node:net";
-import { Agent, DecoratorHandler, fetch, type Dispatcher, type Response } from "undici";
+import { Agent, fetch, type Dispatcher, type Response } from "undici";
 import { isGlobalUnicast } from "./addresses";
 import type { Lookup } from "./names";
+import { PieceCounter, type TakeTurn } from "./pieces";
 import { FetchFailed, type GuestRequest, type GuestResponse } from "./types";
 
 export interface Rules {
@@ -19,6 +20,8 @@ export interface Rules {
   resolve?: Lookup;
   /** Awaited before more than the first bytes of an answer are read; default no wait. */
   grow?: () => Promise<void>;
+  /** Where many answers are read at once: when one of many pieces is read on; default at once. */
+  takeTurn?: TakeTurn;
 }
 
 export interface Exchanged {
@@ -28,9 +31,6 @@ export interface Exchanged {
 
 /** Answer size up to which a fetch does not count against the memory shared by all fetches. */
 export const FREE_ANSWER_BYTES = 256 * 1_024;
-/** Each piece of an answer costs memory and time, however short it is: so many, and one more for each 64 bytes. */
-const FREE_PIECES = 1_024;
-const BYTES_PER_PIECE = 64;
 const MAX_REDIRECTS = 10;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_URL_CHARS = 16_384;
@@ -158,31 +158,9 @@ async function pinnedAgent(url: URL, rules: ExchangeRules, signal: AbortSignal):
     pipelining: 0,
   });
   return agent.compose(
-    (dispatch) => (options, handler) => dispatch(options, new PieceCounter(handler, rules.onTooManyPieces)),
+    (dispatch) => (options, handler) =>
+      dispatch(options, new PieceCounter(handler, rules.onTooManyPieces, rules.takeTurn)),
   );
-}
-
-interface Decorating {
-  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void;
-}
-/** The library's types leave its methods out. */
-const Decorator = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => Decorating;
-
-/** Counts the pieces as they leave the parser: later, those that arrived together are one. */
-class PieceCounter extends Decorator {
-  #left = FREE_PIECES;
-  readonly #onTooMany: () => void;
-
-  constructor(handler: Dispatcher.DispatchHandler, onTooMany: () => void) {
-    super(handler);
-    this.#onTooMany = onTooMany;
-  }
-
-  override onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
-    this.#left += piece.length / BYTES_PER_PIECE - 1;
-    if (this.#left < 0) this.#onTooMany();
-    else super.onResponseData(controller, piece);
-  }
 }
 
 /** Throws FetchFailed when a guest may not reach the URL because of its port or an address of its host. */

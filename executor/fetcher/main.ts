@@ -2,6 +2,7 @@
 import { Socket } from "node:net";
 import { readFrames, writeFrame, type Frame } from "../frames";
 import { COMMON_BARRIERS, tryBarriers } from "../confinement/barriers";
+import { inTurn } from "../loop";
 import { becomeUser } from "../confinement/confine";
 import { exchange, requireReachable, type Exchanged, type Rules } from "./exchange";
 import { toFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
@@ -70,7 +71,7 @@ async function perform(
 
 type Ruled = Extract<Work, { type: "guest" | "check" }>;
 
-function rulesOf({ call, run, lookups, isWebhook = false }: Ruled, mine: Running): Rules {
+function rulesOf({ call, run, lookups, account, isWebhook = false }: Ruled, mine: Running): Rules {
   const ofRun = run < 0 ? undefined : names.ofRun(run, lookups);
   const grow = (): Promise<void> => {
     const grown = new Promise<void>((resolve) => (mine.grown = resolve));
@@ -81,6 +82,7 @@ function rulesOf({ call, run, lookups, isWebhook = false }: Ruled, mine: Running
     ...(isWebhook ? webhookRules : guestRules),
     resolve: (host, signal) => (ofRun ? ofRun.addressesOf(host, signal) : names.lookupOfService(host, signal)),
     grow,
+    takeTurn: (work) => inTurn(account, work, mine.stop.signal),
   };
 }
 

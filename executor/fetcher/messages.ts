@@ -29,7 +29,13 @@ const guestRequestSchema = z.strictObject({
   cut: z.boolean().optional(),
 });
 
-const ofRun = { run: z.number().int(), lookups: z.number().int(), isWebhook: z.boolean().optional() };
+const ofRun = {
+  run: z.number().int(),
+  lookups: z.number().int(),
+  /** Whose turn it takes where answers are read. */
+  account: z.string(),
+  isWebhook: z.boolean().optional(),
+};
 
 export const toFetcherSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("configure"), configuration: configurationSchema }),

@@ -19,6 +19,8 @@ export interface GuestFetchOptions {
   /** The run that fetches: each of its names is resolved once, at most `lookups` names in all. */
   run?: number;
   lookups?: number;
+  /** Answers of one account are read in turn with those of others. */
+  account?: string;
   /** Awaited before more than the first 256 KiB of an answer are read. */
   grow?: () => Promise<void>;
 }

@@ -119,7 +119,7 @@ export class RunFetches {
     await admitted;
     await this.#unbilled(this.#job.permitted?.());
     const grow = async (): Promise<void> => void (await this.#unbilled(scope.take(shares.answers, maxBytes)));
-    const options = { signal: scope.over, run: this.#run, lookups, grow };
+    const options = { signal: scope.over, run: this.#run, lookups, account: this.#job.account, grow };
     // Checked first: requests that are refused anyway need no search.
     if (this.#tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
     await this.#requireNoKey([request.url, ...request.headers.flat(), body]);

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
 import { exchange } from "../../../executor/fetcher/exchange";
 import { failure, nothing, request } from "../../support/guestFetch";
 
@@ -29,5 +30,30 @@ describe("attack: answers in pieces of one byte", function () {
     const most = 4_000_000;
     const { body } = await exchange(request(`http://${at}/100x30000`, { maxBytes: most }), nothing, rules());
     expect([body.length, pieces]).to.deep.equal([3_000_000, 30_000]);
+  });
+
+  it("are read 32 at a time, each time when it is the account's turn", async () => {
+    const waiting: (() => void)[] = [];
+    const takeTurn = (work: () => void): Promise<void> =>
+      new Promise((resolve) => waiting.push(() => (work(), resolve())));
+    let isOver = false;
+    const answer = exchange(request(`http://${at}/1x1000`, { maxBytes: 10_000 }), nothing, { ...rules(), takeTurn });
+    void answer.finally(() => (isOver = true));
+    let turns = 0;
+    while (!isOver) {
+      await pause(1);
+      expect(waiting.length, "turns asked for at once").to.be.at.most(1);
+      if (waiting.length === 0) continue;
+      turns++;
+      waiting.shift()?.();
+    }
+    expect([(await answer).body.toString(), turns]).to.deep.equal(["y".repeat(1_000), Math.floor(1_000 / 32)]);
+  });
+
+  it("end with their fetch while they wait for a turn", async () => {
+    const takeTurn = (): Promise<void> => new Promise(() => undefined);
+    const slow = request(`http://${at}/1x1000`, { maxBytes: 10_000, timeoutMs: 300 });
+    const { code } = await failure(exchange(slow, nothing, { ...rules(), takeTurn }));
+    expect(code).to.equal("timed_out");
   });
 });

@@ -71,7 +71,7 @@ describe("the fetcher's memory over many fetches", function () {
     const call = calls++;
     const answer = answerTo(call);
     const request = { url, method: "GET", headers: [], redirect: "follow" as const, timeoutMs, maxBytes: 100_000 };
-    say({ type: "guest", call, run: call % 8, lookups: 10, request });
+    say({ type: "guest", call, run: call % 8, lookups: 10, account: "", request });
     if (cancelled) setTimeout(() => say({ type: "cancel", call }), 10);
     const said = await answer;
     return said.type === "failed" ? said.code : said.type;

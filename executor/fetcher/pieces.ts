@@ -1,0 +1,97 @@
+/**
+ * The pieces in which an answer arrives. Each costs memory and time, however short it is: they are counted as they
+ * leave the parser, since later those that arrived together are one, and after some the others are read first.
+ */
+import { DecoratorHandler, type Dispatcher } from "undici";
+
+/** An answer may have so many, and one more for each 64 bytes. */
+const FREE_PIECES = 1_024;
+const BYTES_PER_PIECE = 64;
+/** Read without a break. */
+const PIECES_AT_ONCE = 32;
+
+type Controller = Dispatcher.DispatchController;
+/** Runs what it is given when it is the account's turn. */
+export type TakeTurn = (work: () => void) => Promise<void>;
+
+interface Decorating {
+  onResponseStart(controller: Controller, ...rest: unknown[]): void;
+  onResponseData(controller: Controller, piece: Buffer): void;
+}
+/** The library's types leave its methods out. */
+const Decorator = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => Decorating;
+
+export class PieceCounter extends Decorator {
+  #left = FREE_PIECES;
+  #atOnce = 0;
+  #reading: Reading | undefined;
+  readonly #onTooMany: () => void;
+  readonly #takeTurn: TakeTurn | undefined;
+
+  constructor(handler: Dispatcher.DispatchHandler, onTooMany: () => void, takeTurn?: TakeTurn) {
+    super(handler);
+    this.#onTooMany = onTooMany;
+    this.#takeTurn = takeTurn;
+  }
+
+  override onResponseStart(controller: Controller, ...rest: unknown[]): void {
+    this.#reading = new Reading(controller);
+    super.onResponseStart(this.#reading, ...rest);
+  }
+
+  override onResponseData(controller: Controller, piece: Buffer): void {
+    this.#left += piece.length / BYTES_PER_PIECE - 1;
+    if (this.#left < 0) return this.#onTooMany();
+    super.onResponseData(this.#reading ?? controller, piece);
+    if (++this.#atOnce < PIECES_AT_ONCE || this.#takeTurn === undefined) return;
+    this.#atOnce = 0;
+    this.#reading?.holdUntil(this.#takeTurn);
+  }
+}
+
+/** Pauses while either its reader or its account's turn wants it to. */
+class Reading implements Controller {
+  #isHeld = false;
+  #isPaused = false;
+  readonly #controller: Controller;
+
+  constructor(controller: Controller) {
+    this.#controller = controller;
+  }
+
+  get aborted(): boolean {
+    return this.#controller.aborted;
+  }
+
+  get reason(): Error | null {
+    return this.#controller.reason;
+  }
+
+  get paused(): boolean {
+    return this.#isPaused;
+  }
+
+  abort(reason: Error): void {
+    this.#controller.abort(reason);
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#controller.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    if (!this.#isHeld) this.#controller.resume();
+  }
+
+  holdUntil(takeTurn: TakeTurn): void {
+    this.#isHeld = true;
+    this.#controller.pause();
+    const release = (): void => {
+      this.#isHeld = false;
+      if (!this.#isPaused) this.#controller.resume();
+    };
+    takeTurn(release).catch(release);
+  }
+}
