@@ -16,7 +16,7 @@ describe("the time that a run is billed for", function () {
   this.timeout(60_000);
 
   const OP = `Actions.signMessage({ pkpId: "0x1", message: "m" })`;
-  /** The same for every processor time; a crowd of it ends before anyone loses patience and runs are preempted. */
+  /** The same for every processor time. */
   const WORK = "let n = 0; for (let i = 0; i < 2e7; i++) n = (n * 31 + i) | 0;";
   const slowOps = async (): Promise<OpAnswer> => (await pause(1_500), { ok: true, value: JSON.stringify("0x") });
 
@@ -42,7 +42,8 @@ describe("the time that a run is billed for", function () {
 
   itInTime("is the same however many runs share the cores", async () => {
     const AT_ONCE = 8;
-    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: AT_ONCE, logger: silent, fetcher: noFetcher });
+    // Some places are kept for others, and nobody may wait for one.
+    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: AT_ONCE * 2, logger: silent, fetcher: noFetcher });
     const work = (account: string) =>
       pool.run(jobOf(`async function main() { ${WORK} return n; }`, { account, limits: RUN_LIMITS }));
     try {
@@ -55,7 +56,6 @@ describe("the time that a run is billed for", function () {
       const crowdMs = performance.now() - crowdAt;
       const billed = crowd.reduce((sum, { durationMs }) => sum + durationMs, 0) / AT_ONCE;
       const errors = crowd.flatMap(({ error }) => (error === undefined ? [] : [error.code]));
-      expectInTime(errors.filter((code) => code === "preempted").length, 1, "runs that others waited a second for");
       expect(errors).to.deep.equal([]);
       // On a machine with cores enough for all of them nobody waits, and both sides are about 1.
       expectInTime(billed / alone.durationMs, Math.max(1.8, crowdMs / aloneMs / 1.5));
