@@ -8,7 +8,9 @@ export class ServiceTime {
   readonly #scheduled: () => Scheduled;
   readonly #atStart: Scheduled;
   #open = 0;
-  #since = { ms: 0, activeMs: 0 };
+  /** How long the child was active is not known before the end of the loop's turn in which the wait began. */
+  #since: { readonly ms: number; readonly activeMs?: number } = { ms: 0 };
+  #asking: NodeJS.Immediate | undefined;
   #idleMs = 0;
 
   /** `scheduled` is what the kernel says of the child. */
@@ -19,7 +21,7 @@ export class ServiceTime {
 
   /** The run waits until the returned function is called; waits that overlap count once. */
   begin(): () => void {
-    if (this.#open++ === 0) this.#since = this.#now();
+    if (this.#open++ === 0) this.#start();
     let isOver = false;
     return () => {
       if (isOver) return;
@@ -34,14 +36,22 @@ export class ServiceTime {
     return this.#idleMs + this.#scheduled().waitedMs - this.#atStart.waitedMs;
   }
 
-  #now(): { ms: number; activeMs: number } {
-    const { ranMs, waitedMs } = this.#scheduled();
-    return { ms: performance.now(), activeMs: ranMs + waitedMs };
+  /** Most waits end within the turn: to ask the kernel would take longer than they do. */
+  #start(): void {
+    this.#since = { ms: performance.now() };
+    this.#asking ??= setImmediate(() => {
+      this.#asking = undefined;
+      if (this.#open > 0) this.#close();
+    });
   }
 
+  /** Counts the wait so far. */
   #close(): void {
-    const now = this.#now();
-    this.#idleMs += Math.max(0, now.ms - this.#since.ms - (now.activeMs - this.#since.activeMs));
-    this.#since = now;
+    const { ms: sinceMs, activeMs: activeBefore } = this.#since;
+    const isWithinTurn = activeBefore === undefined && this.#open === 0;
+    const { ranMs, waitedMs } = isWithinTurn ? { ranMs: 0, waitedMs: 0 } : this.#scheduled();
+    const [ms, activeMs] = [performance.now(), ranMs + waitedMs];
+    this.#idleMs += Math.max(0, ms - sinceMs - (activeBefore === undefined ? 0 : activeMs - activeBefore));
+    this.#since = { ms, activeMs };
   }
 }
