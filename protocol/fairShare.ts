@@ -1,7 +1,8 @@
 /**
  * Max-min fair sharing of something that accounts compete for: places for runs, open fetches, bytes, the event loop.
  *
- * - Whoever holds least is served next; among equals whoever used least of late. Nobody overtakes it.
+ * - Whoever holds least is served next; among equals whoever used least of late while others waited. Nobody overtakes
+ *   it.
  * - Some room is kept free of those who hold something already: for accounts that were here lately, and for a new one.
  * - A quarter is kept for accounts whose uses are short: they do not wait until long ones are revoked.
  * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
@@ -51,9 +52,11 @@ interface Account {
   readonly waiting: Ask[];
   readonly grants: Set<Held>;
   held: number;
-  /** Amount times milliseconds held, halved every few seconds; as of `countedAt`. */
+  /** Amount times milliseconds held while somebody waited, halved every few seconds; as of `countedAt`. */
   used: number;
   countedAt: number;
+  /** The same moment in milliseconds during which somebody waited. */
+  countedAtCrowded: number;
   /**
    * How long its uses are: their geometric mean, which one long use among short ones changes little. Recent ones count
    * most; unknown before the first has ended.
@@ -118,6 +121,9 @@ export class FairShare {
   readonly #options: Required<Omit<FairShareOptions, "mayGrant">> & Pick<FairShareOptions, "mayGrant">;
   #taken = 0;
   #waiting = 0;
+  /** For how long somebody waited, without the time since `#crowdedSince`. */
+  #crowdedMs = 0;
+  #crowdedSince = 0;
   #meanHeldMs = 50;
   #sweptAt = performance.now();
   #ticker: NodeJS.Timeout | undefined;
@@ -161,7 +167,7 @@ export class FairShare {
     account.askedAt = asked.since;
     signal.addEventListener("abort", leave, { once: true });
     account.waiting.push(asked);
-    this.#waiting++;
+    this.#countWaiting(1);
     this.serve();
     if (account.waiting.length > this.#options.mostWaitingEach) this.#refuseNewest(account);
     else if (this.#waiting > this.#options.mostWaiting) this.#refuseNewest(this.#withMostWaiting(account));
@@ -202,6 +208,7 @@ export class FairShare {
       used: 0,
       usualMs: Infinity,
       countedAt: now,
+      countedAtCrowded: this.#crowdedFor(now),
       askedAt: now,
     };
     this.#accounts.set(name, account);
@@ -217,13 +224,25 @@ export class FairShare {
   #count(account: Account, change: number): void {
     account.used = this.#usedBy(account);
     account.countedAt = performance.now();
+    account.countedAtCrowded = this.#crowdedFor(account.countedAt);
     account.held += change;
     this.#taken += change;
   }
 
-  #usedBy({ used, held, countedAt }: Account): number {
-    const ms = performance.now() - countedAt;
-    return (used + held * ms) * 2 ** (-ms / HALF_LIFE_MS);
+  #usedBy({ used, held, countedAt, countedAtCrowded }: Account): number {
+    const now = performance.now();
+    return (used + held * (this.#crowdedFor(now) - countedAtCrowded)) * 2 ** ((countedAt - now) / HALF_LIFE_MS);
+  }
+
+  #countWaiting(change: number): void {
+    const now = performance.now();
+    this.#crowdedMs = this.#crowdedFor(now);
+    this.#crowdedSince = now;
+    this.#waiting += change;
+  }
+
+  #crowdedFor(now: number): number {
+    return this.#crowdedMs + (this.#waiting > 0 ? now - this.#crowdedSince : 0);
   }
 
   /** The next, or where there is only room that is kept from it, the next of those for whom it is kept. */
@@ -285,7 +304,7 @@ export class FairShare {
   #grant(account: Account): void {
     const first = account.waiting.shift();
     if (first === undefined) return;
-    this.#waiting--;
+    this.#countWaiting(-1);
     const { amount, revoke } = first;
     const since = performance.now();
     const held: Held = {
@@ -309,7 +328,7 @@ export class FairShare {
     const at = account.waiting.indexOf(asked);
     if (at === -1) return;
     account.waiting.splice(at, 1);
-    this.#waiting--;
+    this.#countWaiting(-1);
     this.serve();
   }
 
@@ -321,7 +340,7 @@ export class FairShare {
   #refuseNewest(account: Account): void {
     if (account.waiting.length < 2) return;
     const newest = account.waiting.pop();
-    this.#waiting--;
+    this.#countWaiting(-1);
     newest?.refuse(this.#crowded());
   }
 
