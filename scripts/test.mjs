@@ -28,8 +28,9 @@ const SIMULATED = "test/relayer/chain/simulator.test.ts";
 // Longest first, to shorten the total time.
 const plain = {
   relayer: ["mocha", [...mocha, "--ignore", SIMULATED, "test/relayer/**/*.test.ts"]],
-  clients: ["mocha", [...mocha, "test/!(contracts|executor|relayer|system)/**/*.test.ts"]],
   executor: ["mocha", [...mocha, "test/executor/**/*.test.ts"]],
+  e2e: ["mocha", [...mocha, "test/e2e/**/*.test.ts"]],
+  clients: ["mocha", [...mocha, "test/!(contracts|e2e|executor|relayer|system)/**/*.test.ts"]],
   contracts: ["hardhat", ["test"]],
   simulated: ["mocha", [...mocha, SIMULATED]],
 };
