@@ -99,7 +99,7 @@ function originOf(baseUrl: string, insecure: boolean): string {
 }
 
 /** URLs state IPv4 addresses in one form. */
-const isThisMachine = (host: string): boolean => /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(host);
+export const isThisMachine = (host: string): boolean => /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(host);
 
 /**
  * Every call is safe to repeat: a GET has no effect, a mutation carries one idempotency key for all its attempts, and

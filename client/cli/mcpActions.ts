@@ -43,15 +43,12 @@ async function* groupsOf(client: Client, apiKey: string): AsyncGenerator<string>
 }
 
 function toolsOf(actions: ReadonlyMap<string, Item<"listActions">>): ActionTool[] {
-  const names = new Set<string>();
+  const plainNames = [...actions.values()].map(({ name }) => toolNameOf(name));
   return [...actions].map(([action_ipfs_cid, { name: given, description }]) => {
-    const name = unused(
-      names,
-      `run_${given
-        .toLowerCase()
-        .replace(/[^a-z0-9]+/g, "_")
-        .slice(0, 48)}`,
-    );
+    const plain = toolNameOf(given);
+    // None of those that share a name gets it alone: which one it runs would depend on their order.
+    const isShared = plainNames.filter((other) => other === plain).length > 1;
+    const name = isShared ? `${plain}_${action_ipfs_cid.slice(-8)}` : plain;
     const { text, schema } = statedIn(description);
     return {
       tool: {
@@ -69,12 +66,11 @@ function toolsOf(actions: ReadonlyMap<string, Item<"listActions">>): ActionTool[
   });
 }
 
-function unused(names: Set<string>, wanted: string): string {
-  let name = wanted;
-  for (let at = 2; names.has(name); at += 1) name = `${wanted}_${at}`;
-  names.add(name);
-  return name;
-}
+const toolNameOf = (name: string): string =>
+  `run_${name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "_")
+    .slice(0, 48)}`;
 
 /** A description may end with the JSON Schema of the parameters, an object's. */
 function statedIn(description: string): { text: string; schema: Tool["inputSchema"] } {

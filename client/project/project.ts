@@ -7,6 +7,7 @@ import { z } from "zod";
 import { eventSchema, hookSchema, scheduleSchema } from "../../protocol/trigger";
 import type { ProjectConfig } from "../config";
 import { WrongUse } from "../errors";
+import { isThisMachine } from "../transport";
 import type * as Esbuild from "esbuild";
 
 export const CONFIG_FILE = "keywright.config.ts";
@@ -54,8 +55,17 @@ const schema = z.strictObject({
     )
     .default({}),
   outDir: z.string().default("build"),
-  moduleOrigin: z.url().default("https://cdn.jsdelivr.net/npm/"),
+  moduleOrigin: z
+    .url()
+    .refine(isSafe, "what is fetched over http, everybody on the way can change: use https")
+    .default("https://cdn.jsdelivr.net/npm/"),
 });
+
+function isSafe(url: string): boolean {
+  if (!URL.canParse(url)) return true; // Refused for that.
+  const { protocol, hostname } = new URL(url);
+  return protocol === "https:" || (protocol === "http:" && isThisMachine(hostname));
+}
 
 export interface Project {
   readonly folder: string;

@@ -256,6 +256,13 @@ describe("a project of actions", function () {
     const changed = await run("build");
     expect([changed.code, changed.err]).to.deep.equal([2, changed.err]);
     expect(changed.err).to.include("the module has changed");
+    writeFileSync(
+      join(folder, "keywright.config.ts"),
+      config.replace("actions: {", 'moduleOrigin: "http://modules.example/", actions: {'),
+    );
+    const overHttp = await run("build");
+    expect([overHttp.code, overHttp.err]).to.deep.equal([2, overHttp.err]);
+    expect(overHttp.err).to.include("use https");
     writeFileSync(join(folder, "keywright.config.ts"), config);
     rmSync(join(folder, "keywright.lock.json"));
     server.close();
