@@ -147,8 +147,7 @@ describe("keywright mcp", function () {
 
   it("tells actions of one name apart by their CIDs, whatever their order", async () => {
     const codes = ["one", "two"].map((which) => `${SIGN} // ${which}`);
-    const twins = [];
-    for (const code of codes) twins.push(await makeGroup(account.client, code));
+    const twins = await Promise.all(codes.map((code) => makeGroup(account.client, code)));
     for (const { cid } of twins)
       await account.client.addAction({ action_ipfs_cid: cid, name: "Twin", description: "" });
     const groups = twins.map(({ group }) => group);
