@@ -48,7 +48,7 @@ function toolsOf(actions: ReadonlyMap<string, Item<"listActions">>): ActionTool[
     const plain = toolNameOf(given);
     // None of those that share a name gets it alone: which one it runs would depend on their order.
     const isShared = plainNames.filter((other) => other === plain).length > 1;
-    const name = isShared ? `${plain}_${action_ipfs_cid.slice(-8)}` : plain;
+    const name = isShared ? `${plain.slice(0, BESIDE_CID_CHARS)}_${action_ipfs_cid}` : plain;
     const { text, schema } = statedIn(description);
     return {
       tool: {
@@ -65,6 +65,9 @@ function toolsOf(actions: ReadonlyMap<string, Item<"listActions">>): ActionTool[
     };
   });
 }
+
+/** Clients take names of 64 characters, and a CID has 46. */
+const BESIDE_CID_CHARS = 16;
 
 const toolNameOf = (name: string): string =>
   `run_${name

@@ -156,7 +156,7 @@ describe("keywright mcp", function () {
       const { tools } = await client.listTools();
       const runs = tools.filter(({ name }) => name.startsWith("run_"));
       expect(runs.map(({ name, description = "" }) => [name, /Qm\w+/.exec(description)?.[0]])).to.have.deep.members(
-        twins.map(({ cid }) => [`run_twin_${cid.slice(-8)}`, cid]),
+        twins.map(({ cid }) => [`run_twin_${cid}`, cid]),
       );
     });
   });
