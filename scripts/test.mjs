@@ -78,7 +78,7 @@ const SUMMARY_CHARS = 1_000_000;
 /** Files that `--times` lists. */
 const LISTED = 60;
 /** More failing files than these are no accident of a busy machine. */
-const MAX_TRIED_AGAIN = 10;
+const MAX_TRIED_AGAIN = 5;
 let failed = false;
 /** Tests that failed in suites whose report says which. */
 const failures = [];
