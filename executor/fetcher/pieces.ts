@@ -92,6 +92,7 @@ class Reading implements Controller {
       this.#isHeld = false;
       if (!this.#isPaused) this.#controller.resume();
     };
-    takeTurn(release).catch(release);
+    // The fetch is over, or cannot be read on: it must not take the process with it.
+    takeTurn(release).catch((error: unknown) => this.abort(error as Error));
   }
 }

@@ -51,10 +51,15 @@ const noEndpoint = (name: string, chain: string, known: readonly string[]): stri
   `${known.length > 0 ? `; it names ${known.join(", ")}` : ""}. Use an endpoint of your own choice: ` +
   "an ethers provider takes its address.";
 
+interface Answer {
+  readonly result: unknown;
+  readonly error: { readonly message?: string };
+}
+
 async function askNode(url: string, method: string, params: readonly unknown[]): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
   const answer = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
-  const { result, error } = (await answer.json()) as { result?: unknown; error?: { message?: string } };
+  const { result, error } = (await answer.json().catch(() => ({}))) as Partial<Answer>;
   if (result === undefined) throw new Error(`${method} failed: ${error?.message ?? `status ${answer.status}`}`);
   return result;
 }
