@@ -4,7 +4,14 @@
  */
 import { KeywrightError } from "../../protocol/errors";
 import { isDenied, isOpName, opRow, type OpName, type PkpOp } from "../../protocol/ops";
-import { actionHashOf, type AccountId, type Cid, type DerivationPath, type PkpId } from "../../protocol/ids";
+import {
+  actionHashOf,
+  type AccountId,
+  type ActionHash,
+  type Cid,
+  type DerivationPath,
+  type PkpId,
+} from "../../protocol/ids";
 import type { KeyState } from "../../protocol/keyState";
 import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, type Authorization } from "../access/authorize";
@@ -85,6 +92,7 @@ type Ops = { [N in OpName]: (args: OpArguments<N>, over?: AbortSignal) => Served
 class RunOps {
   readonly #decisions = new Map<PkpId, Promise<Decision>>();
   readonly #ops: Ops;
+  #actionHash: ActionHash | undefined;
   readonly #parts: OpsParts;
   readonly #run: RunPermission;
   readonly #onUsed: (pkpId: PkpId) => void;
@@ -205,7 +213,8 @@ class RunOps {
   /** Counted under the CID of the code that runs, which the keyholder has computed: no argument can name another. */
   async #spend({ budget: name, window, amount, limit }: OpArguments<"spend">, over?: AbortSignal): Promise<Exposed> {
     const { cid, keyId, decision, key } = this.#run;
-    const budget = { account: decision.accountId, action: actionHashOf(cid), name, window };
+    const action = (this.#actionHash ??= actionHashOf(cid));
+    const budget = { account: decision.accountId, action, name, window };
     const payer = { cid, keyId, isAccountKey: key?.isAccountKey ?? false, capCents: key?.capCents ?? 0n };
     const left = await this.#parts.budgets.spend(budget, payer, { amount, limit, over });
     return { value: String(left) };

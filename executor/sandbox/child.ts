@@ -11,7 +11,7 @@ import { LogSender } from "./logSender";
 import { ImportRefused, loadModules, type ImportAnswer } from "./modules";
 import type { FromChild, ToChild } from "./messages";
 import { selfTest } from "./selfTest";
-import type { RunLimits } from "./types";
+import { AWAKE_MS, type RunLimits } from "./types";
 
 const CHANNEL = 3;
 const CODE_CACHE_ENTRIES = 16;
@@ -84,6 +84,7 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
   return {
     op: (call: number, name: string, args: string, body: Buffer | undefined) => {
       send({ type: "op", run, call, name, args }, body);
+      stayAwake();
       if (left[name === "fetch" ? "fetches" : "keyOps"]-- <= 0) blockUntilEnded();
     },
     log: (text: string) => logs.add(text.slice(0, limits.logsBytes + 1)),
@@ -94,6 +95,20 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
       setImmediate(() => prepareSpare(limits.heapMiB, analysis.ethers));
     },
   };
+}
+
+let awakeUntil = 0;
+let isAwake = false;
+
+/** To wake a process takes longer than most ops: until the answer is here, or the time is over, the loop runs on. */
+function stayAwake(): void {
+  awakeUntil = performance.now() + AWAKE_MS;
+  if (!isAwake) nextTurn();
+}
+
+function nextTurn(): void {
+  isAwake = performance.now() < awakeUntil;
+  if (isAwake) setImmediate(nextTurn);
 }
 
 /**
@@ -141,6 +156,7 @@ function onAnswer(message: Extract<ToChild, { type: "answer" }>, payload: Buffer
   }
   if (current?.run !== message.run) return;
   const text = message.ok ? message.value : JSON.stringify({ code: message.code, message: message.message });
+  awakeUntil = 0;
   current.guest.answer(message.call, message.ok, text, payload.length > 0 ? payload : undefined);
 }
 

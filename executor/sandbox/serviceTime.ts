@@ -3,6 +3,7 @@
  * so that a run costs the same on a busy machine. What it computes meanwhile is billed, as is all waiting for others.
  */
 import type { Scheduled } from "./memory";
+import { AWAKE_MS } from "./types";
 
 export class ServiceTime {
   readonly #scheduled: () => Scheduled;
@@ -51,7 +52,8 @@ export class ServiceTime {
     const isWithinTurn = activeBefore === undefined && this.#open === 0;
     const { ranMs, waitedMs } = isWithinTurn ? { ranMs: 0, waitedMs: 0 } : this.#scheduled();
     const [ms, activeMs] = [performance.now(), ranMs + waitedMs];
-    this.#idleMs += Math.max(0, ms - sinceMs - (activeBefore === undefined ? 0 : activeMs - activeBefore));
+    const computedMs = activeBefore === undefined ? 0 : Math.max(0, activeMs - activeBefore - AWAKE_MS);
+    this.#idleMs += Math.max(0, ms - sinceMs - computedMs);
     this.#since = { ms, activeMs };
   }
 }

@@ -4,7 +4,7 @@ import { RunFetches, RunShares } from "../../../executor/sandbox/fetches";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { ServiceTime } from "../../../executor/sandbox/serviceTime";
 import { Tripwire } from "../../../executor/sandbox/tripwire";
-import type { OpAnswer } from "../../../executor/sandbox/types";
+import { AWAKE_MS, type OpAnswer } from "../../../executor/sandbox/types";
 import { inScope } from "../../../protocol/fairShare";
 import { RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, run, silent } from "../../support/sandbox";
@@ -62,6 +62,20 @@ describe("the time that a run is billed for", function () {
     } finally {
       await pool.close(0);
     }
+  });
+
+  it("is without the time for which a child stays awake for an answer, and with all that it computes", async () => {
+    let ranMs = 0;
+    const time = new ServiceTime(() => ({ ranMs, waitedMs: 0 }));
+    const wait = async (computedMs: number): Promise<number> => {
+      const [before, startedAt, onServed] = [time.total(), performance.now(), time.begin()];
+      await pause(20);
+      ranMs += computedMs;
+      onServed();
+      return performance.now() - startedAt - (time.total() - before);
+    };
+    expect(await wait(AWAKE_MS)).to.be.within(-0.1, 0.2);
+    expect(await wait(10 + AWAKE_MS)).to.be.within(9.9, 10.2);
   });
 
   it("is without what a fetch waits for its share", async () => {
