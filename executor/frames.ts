@@ -25,6 +25,8 @@ export interface Frame {
 }
 
 const EMPTY = Buffer.alloc(0);
+/** Frames with a larger header or payload wait for `admit`, where it is given. Smaller payloads are copied at once. */
+const QUICK_BYTES = 16_384;
 
 export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
   const head = JSON.stringify(header);
@@ -37,20 +39,17 @@ export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
   return frame;
 }
 
-/** Writes a frame without copying its payload; `onSent` is called when it was written or never will be. */
+/** Writes a frame, without copying a large payload; `onSent` is called when it was written or never will be. */
 export function writeFrame(stream: Writable, header: object, payload: Buffer = EMPTY, onSent?: () => void): void {
   const sent = (): void => onSent?.();
-  const head = encodeFrame(header, EMPTY);
+  if (payload.length <= QUICK_BYTES) return void stream.write(encodeFrame(header, payload), sent);
+  const head = encodeFrame(header);
   head.writeUInt32BE(payload.length, 4);
-  if (payload.length === 0) return void stream.write(head, sent);
   stream.cork();
   stream.write(head);
   stream.write(payload, sent);
   stream.uncork();
 }
-
-/** Frames with a larger header or payload wait for `admit`, where it is given. */
-const QUICK_BYTES = 16_384;
 
 export interface ReadOptions {
   readonly caps?: FrameCaps;

@@ -138,8 +138,7 @@ class RunOps {
   /** Never rejects because of the action; a rejection is a fault of the service (the chain cannot be read). */
   async answer(call: OpCall): Promise<OpAnswer> {
     try {
-      const { value, exposes } = await this.#perform(call);
-      return { ok: true, value: JSON.stringify(value), ...defined({ exposes }) };
+      return await this.#perform(call);
     } catch (error) {
       const refusal = call.over?.aborted === true ? RUN_IS_OVER : asRefusal(error);
       if (refusal === undefined) throw error;
@@ -147,14 +146,14 @@ class RunOps {
     }
   }
 
-  async #perform({ name, args, over }: OpCall): Promise<Exposed> {
+  async #perform({ name, args, over }: OpCall): Promise<OpAnswer> {
     if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
     this.#requireSize(name, args);
     const account = this.#run.decision.accountId;
     const begin = (): Begun => this.#begin(name, args, over);
     // To read a spend takes less time than to hand out a turn.
     const begun = await (name === "spend" ? begin() : inTurn(account, begin, over));
-    return typeof begun === "function" ? inTurn(account, begun, over) : begun;
+    return typeof begun === "function" ? inTurn(account, () => said(begun()), over) : said(begun);
   }
 
   #begin(name: OpName, args: string, over: AbortSignal | undefined): Begun {
@@ -239,6 +238,12 @@ class RunOps {
     }
   }
 }
+
+const said = ({ value, exposes }: Exposed): OpAnswer => ({
+  ok: true,
+  value: JSON.stringify(value),
+  ...defined({ exposes }),
+});
 
 /**
  * The only place where a key becomes text: the result of getPrivateKey and getActionPrivateKey, which the tripwire

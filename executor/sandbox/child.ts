@@ -83,7 +83,8 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
   const left = { fetches: limits.fetches, keyOps: limits.keyOps };
   return {
     op: (call: number, name: string, args: string, body: Buffer | undefined) => {
-      send({ type: "op", run, call, name, args }, body);
+      if (name === "fetch") send({ type: "op", run, call, name, args }, body);
+      else send({ type: "op", run, call, name }, Buffer.from(args));
       stayAwake();
       if (left[name === "fetch" ? "fetches" : "keyOps"]-- <= 0) blockUntilEnded();
     },
@@ -139,7 +140,7 @@ function askForModule(run: number, specifier: string): Promise<ImportAnswer> {
   return new Promise((resolve, reject) => {
     const call = nextCall--;
     hostCalls.set(call, { resolve, reject });
-    send({ type: "op", run, call, name: "import", args: JSON.stringify({ specifier }) });
+    send({ type: "op", run, call, name: "import" }, Buffer.from(JSON.stringify({ specifier })));
   });
 }
 
@@ -150,14 +151,18 @@ function onAnswer(message: Extract<ToChild, { type: "answer" }>, payload: Buffer
     if (message.ok)
       return waiting.resolve({
         source: payload.toString("utf8"),
-        ...(JSON.parse(message.value) as { url: string; integrity: string }),
+        ...(JSON.parse(message.value ?? "") as { url: string; integrity: string }),
       });
     return waiting.reject(new ImportRefused(message.message));
   }
   if (current?.run !== message.run) return;
-  const text = message.ok ? message.value : JSON.stringify({ code: message.code, message: message.message });
   awakeUntil = 0;
-  current.guest.answer(message.call, message.ok, text, payload.length > 0 ? payload : undefined);
+  if (!message.ok) {
+    const { code, message: text } = message;
+    return current.guest.answer(message.call, false, JSON.stringify({ code, message: text }), undefined);
+  }
+  const body = message.value === undefined || payload.length === 0 ? undefined : payload;
+  current.guest.answer(message.call, true, message.value ?? payload.toString(), body);
 }
 
 function onFrame({ header, payload }: Frame): void {

@@ -8,8 +8,8 @@ export type ToChild =
   | { type: "self-test"; secretPaths: string[] }
   /** The payload is the code, as UTF-8. */
   | { type: "run"; run: number; params: string; limits: RunLimits; rpcUrls?: RpcUrls }
-  /** The payload is the body of a fetched response, or the source of a module. */
-  | { type: "answer"; run: number; call: number; ok: true; value: string }
+  /** The payload is the answer as JSON text, or with `value`, which is that text, a fetched body or module. */
+  | { type: "answer"; run: number; call: number; ok: true; value?: string }
   | { type: "answer"; run: number; call: number; ok: false; code: string; message: string };
 
 const run = z.number().int().nonnegative();
@@ -24,8 +24,8 @@ export const fromChildSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("parsed"), run, isCached: z.boolean() }),
   /** The payload is the text. */
   z.strictObject({ type: z.literal("log"), run }),
-  /** An op, including "fetch" (payload: the request's body) and "import". */
-  z.strictObject({ type: z.literal("op"), run, call, name: z.string().max(64), args: z.string() }),
+  /** The payload is the arguments as JSON text, or with `args`, which is that text, the body of a "fetch". */
+  z.strictObject({ type: z.literal("op"), run, call, name: z.string().max(64), args: z.string().optional() }),
   /** The payload is the response as JSON text; empty when there is an error. */
   z.strictObject({
     type: z.literal("end"),

@@ -2,6 +2,7 @@
  * One run on the keyholder's side: serves its ops, counts them, collects its logs, decides its outcome. Does not trust
  * the child's messages.
  */
+import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import { FetchFailed } from "../fetcher/types";
 import { inTurn } from "../loop";
@@ -42,9 +43,9 @@ export interface SessionParts extends FetchParts {
 const MAX_SPECIFIER_CHARS = 2_048;
 const importSchema = z.strictObject({ specifier: z.string().max(MAX_SPECIFIER_CHARS) });
 
-type Op = Extract<FromChild, { type: "op" }>;
+type Op = Extract<FromChild, { type: "op" }> & { readonly args: string };
 
-/** An answer for the guest: text and bytes, or an error that it can catch. */
+/** An answer for the guest: text, of a fetch or an import also bytes, or an error that it can catch. */
 type Answer = { ok: true; value: string; body?: Buffer } | { ok: false; code: string; message: string };
 
 /** Ends the run, whether or not the guest would catch the error. */
@@ -160,7 +161,7 @@ export class RunSession {
     if (this.#isOver || !("run" in message) || message.run !== this.#run) return;
     if (message.type === "parsed") this.#onParsed(message.isCached);
     if (message.type === "log") this.#onLog(payload);
-    if (message.type === "op") void this.#onOp(message, payload);
+    if (message.type === "op") void this.#onOp({ ...message, args: message.args ?? payload.toString() }, payload);
     if (message.type === "end") this.#onEnd(message.error, message.signatures, payload);
   }
 
@@ -215,8 +216,13 @@ export class RunSession {
   /** Resolves when the answer was written to the child or never will be. */
   #deliver({ call }: Op, answer: Answer): Promise<void> {
     if (this.#isOver) return Promise.resolve();
-    const { body, ...rest } = { body: undefined, ...answer };
-    return new Promise((sent) => this.#worker.send({ type: "answer", run: this.#run, call, ...rest }, body, sent));
+    return new Promise((sent) => {
+      const head = { type: "answer", run: this.#run, call } as const;
+      if (!answer.ok) return this.#worker.send({ ...head, ...answer }, undefined, sent);
+      const { value, body } = answer;
+      if (body === undefined) this.#worker.send({ ...head, ok: true }, Buffer.from(value), sent);
+      else this.#worker.send({ ...head, ok: true, value }, body, sent);
+    });
   }
 
   /** Its memory is shared with all runs; until it is granted no further large message of the child is read. */
@@ -226,7 +232,9 @@ export class RunSession {
       const admitted = scope.take(this.#parts.shares.ops, op.args.length * OP_MEMORY_PER_CHAR);
       this.#opsAdmitted = Promise.allSettled([this.#opsAdmitted, admitted]);
       await admitted;
-      await Promise.race([this.#serve(op).then(deliver), aborted(scope.over)]);
+      // Delivered in a turn of the loop of its own: either may take a while.
+      const delivered = this.#serve(op).then(async (answer) => (await setImmediate(), deliver(answer)));
+      await Promise.race([delivered, aborted(scope.over)]);
     });
   }
 
