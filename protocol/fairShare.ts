@@ -4,7 +4,8 @@
  * - Whoever holds least is served next; among equals whoever used least of late while others waited. Nobody overtakes
  *   it.
  * - Some room is kept free of those who hold something already: for accounts that were here lately, and for a new one.
- * - A quarter is kept for accounts whose uses are short: they do not wait until long ones are revoked.
+ * - A quarter is kept for accounts whose uses are short, also from others' that rested and woke: they do not wait until
+ *   long ones are revoked.
  * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
  * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old.
  *
@@ -81,6 +82,8 @@ interface Held {
   activeMs: number;
   activeAt: number;
   isResting: boolean;
+  /** It has woken into what is kept for short uses, which does not count against them. */
+  isBeyond: boolean;
   isRevoked: boolean;
   isKept: boolean;
 }
@@ -120,6 +123,8 @@ export class FairShare {
   readonly #accounts = new Map<string, Account>();
   readonly #options: Required<Omit<FairShareOptions, "mayGrant">> & Pick<FairShareOptions, "mayGrant">;
   #taken = 0;
+  /** How much of it is beyond what others than short uses may take. */
+  #beyond = 0;
   #waiting = 0;
   /** For how long somebody waited, without the time since `#crowdedSince`. */
   #crowdedMs = 0;
@@ -178,6 +183,7 @@ export class FairShare {
     const account = this.#accountOf(name);
     if (!account.grants.delete(held)) return;
     if (!held.isResting) this.#count(account, -held.amount);
+    this.#setBeyond(held, false);
     const usedMs = held.activeMs + (held.isResting ? 0 : performance.now() - held.activeAt);
     const ms = Math.max(1, usedMs);
     account.usualMs = account.usualMs === Infinity ? ms : account.usualMs ** 0.7 * ms ** 0.3;
@@ -192,7 +198,13 @@ export class FairShare {
     if (isResting) held.activeMs += performance.now() - held.activeAt;
     held.activeAt = performance.now();
     this.#count(account, isResting ? -held.amount : held.amount);
+    this.#setBeyond(held, !isResting && this.#taken + this.#keptForShort(account) > this.#options.total);
     this.serve();
+  }
+
+  #setBeyond(held: Held, isBeyond: boolean): void {
+    if (held.isBeyond !== isBeyond) this.#beyond += isBeyond ? held.amount : -held.amount;
+    held.isBeyond = isBeyond;
   }
 
   #accountOf(name: string): Account {
@@ -249,7 +261,7 @@ export class FairShare {
   #grantable(): Account | undefined {
     const next = this.#next();
     if (next === undefined || this.#fits(next)) return next;
-    if (this.#options.total - this.#taken < (next.waiting[0]?.amount ?? 0)) return undefined;
+    if (this.#options.total - this.#taken + this.#beyond < (next.waiting[0]?.amount ?? 0)) return undefined;
     const short = this.#next((account) => this.#isShort(account));
     return short !== undefined && this.#fits(short) ? short : undefined;
   }
@@ -274,7 +286,7 @@ export class FairShare {
 
   #freeFor(account: Account): number {
     const kept = account.held > 0 ? this.#keptFree(account) : this.#keptForShort(account);
-    return this.#options.total - this.#taken - kept;
+    return this.#options.total - this.#taken - kept + (this.#isShort(account) ? this.#beyond : 0);
   }
 
   /** Nothing from one of those accounts itself, half from one that is new; nothing while none is taken. */
@@ -314,6 +326,7 @@ export class FairShare {
       activeMs: 0,
       activeAt: since,
       isResting: false,
+      isBeyond: false,
       isRevoked: false,
       isKept: false,
     };

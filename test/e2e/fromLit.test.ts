@@ -262,6 +262,14 @@ describe("public actions in Lit's old form", function () {
     expect(answer.error?.message).to.include("it names local");
   });
 
+  it("can see in the config document whom they ask, and no key that an address may have in it", async () => {
+    const { config } = (await (await fetch(`${stack.baseUrl}/info`)).json()) as {
+      config: { action_rpc_hosts?: Record<string, string> };
+    };
+    expect(config.action_rpc_hosts).to.deep.equal({ local: new URL(rpcUrl).host });
+    expect(JSON.stringify(config)).to.not.include(rpcUrl);
+  });
+
   it("are all those that the page calls unchanged", () => {
     const page = readFileSync(join(__dirname, "..", "..", "docs", "from-lit.md"), "utf8");
     const rows = [...page.matchAll(/^\| (`\S+\.js`.*?) \| .*? \| unchanged/gm)].map(([, files = ""]) => files);

@@ -56,6 +56,9 @@ describe("the executor's configuration", () => {
 
   const wrong: Record<string, [Record<string, string>, RegExp]> = {
     "a missing socket": [{ EXECUTOR_SOCKET: "" }, /EXECUTOR_SOCKET is needed/],
+    "an RPC address without a chain": [{ ACTION_RPC_URLS: "https://rpc.example" }, /ACTION_RPC_URLS must be <chain>=/],
+    "a chain named twice": [{ ACTION_RPC_URLS: "base=https://a.example base=https://b.example" }, /each chain once/],
+    "a chain's address that is no URL": [{ ACTION_RPC_URLS: "base=rpc.example" }, /must be <chain>=<URL>/],
     "a relative socket path": [{ EXECUTOR_SOCKET: "executor.sock" }, /EXECUTOR_SOCKET must be an absolute path/],
     "a TCP address as socket": [
       { EXECUTOR_SOCKET: "tcp://127.0.0.1:7000" },

@@ -45,6 +45,13 @@ class Visit {
       )
       .then((outcome) => ((this.outcome = outcome), (this.held = 0)));
   }
+
+  does(step: string): void {
+    if (step === "rest") this.rest();
+    if (step === "wake") this.wake();
+    if (step.startsWith("end")) this.end.resolve(undefined);
+    if (step.endsWith("give up")) this.stop.abort(new Error("gone"));
+  }
 }
 
 async function untilGranted(share: FairShare, account: string, amount = 1): Promise<Visit> {
@@ -57,7 +64,9 @@ async function untilGranted(share: FairShare, account: string, amount = 1): Prom
 describe("a fair share", () => {
   it("leaks nothing and grants no more than there is, over any history of asking, leaving and giving up", async () => {
     const step = fc.record({
-      kind: fc.constantFrom("ask", "ask", "ask", "ask twice", "give up", "end", "end", "give up as it is granted"),
+      kind: fc.constantFrom(
+        ...["ask", "ask", "ask", "ask twice", "rest", "wake", "give up", "end", "end", "end and give up"],
+      ),
       account: fc.constantFrom("a", "b", "c", "d"),
       amount: fc.integer({ min: 1, max: 12 }),
       which: fc.nat(),
@@ -75,12 +84,11 @@ describe("a fair share", () => {
             const one = open[which % Math.max(1, open.length)];
             if (kind === "ask") visits.push(new Visit(account, share, [Math.min(amount, total)]));
             else if (kind === "ask twice") visits.push(new Visit(account, share, [1, 1]));
-            else if (kind === "end") one?.end.resolve(undefined);
-            else if (kind === "give up") one?.stop.abort(new Error("gone"));
-            else (one?.end.resolve(undefined), one?.stop.abort(new Error("gone")));
+            else one?.does(kind);
             if (which % 2 === 0) await settled();
-            expect(share.taken).to.be.within(0, total);
+            if (steps.every(({ kind: any }) => any !== "wake")) expect(share.taken).to.be.within(0, total);
           }
+          for (const { wake } of visits) wake();
           await settled();
           expect(share.taken).to.equal(visits.reduce((sum, { held }) => sum + held, 0));
           while (visits.some(({ outcome }) => outcome === "open")) {
@@ -91,6 +99,10 @@ describe("a fair share", () => {
           }
           expect([share.taken, share.waiting]).to.deep.equal([0, 0]);
           await untilGranted(share, "e", total);
+          const beyond = ["a", "b", "c", "d", "f"].map((account) => new Visit(account, share, [1]));
+          await settled();
+          expect(share.taken).to.equal(total);
+          for (const { stop } of beyond) stop.abort(new Error("gone"));
         },
       ),
       { seed: SEED, numRuns: count(100, 3_000) },
@@ -247,6 +259,27 @@ describe("a fair share", () => {
     const others = await Promise.all(Array.from({ length: 6 }, (_, i) => untilGranted(share, `other${i}`)));
     const quiet = await untilGranted(share, "quiet");
     for (const { end } of [...others, quiet]) end.resolve(undefined);
+  });
+
+  it("serves short uses at once although others woke into what is kept for them", async () => {
+    const share = new FairShare({ total: 8 });
+    (await untilGranted(share, "quiet")).end.resolve(undefined);
+    await settled();
+    const visits: Visit[] = [];
+    for (let i = 0; i < 12; i++) {
+      const visit = await untilGranted(share, `greedy${i}`);
+      visit.rest();
+      visits.push(visit);
+    }
+    for (const { wake } of visits) wake();
+    expect(share.taken).to.equal(12);
+    visits.push(await untilGranted(share, "quiet"));
+    const newcomer = new Visit("greedy", share, [1]);
+    await settled();
+    expect(newcomer.held).to.equal(0);
+    for (const { end } of [...visits, newcomer]) end.resolve(undefined);
+    await settled();
+    expect(share.taken).to.equal(0);
   });
 
   it("does not count a grant that rests", async () => {
