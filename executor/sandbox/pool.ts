@@ -64,6 +64,8 @@ const SWEEP_MS = 15_000;
 const CHECK_MS = 100;
 /** Children that are prepared for the next runs. */
 const UNUSED_CHILDREN = 2;
+/** Part of the children that stay warm for those who run something often, however many runs of others sleep. */
+const KEPT_WARM = 1 / 4;
 const START_ATTEMPTS = 3;
 const DRAIN_MS = 8_000;
 /** A run that has computed for this long no longer keeps others from starting. */
@@ -145,9 +147,9 @@ class Pool implements SandboxPool {
     const { patienceMs } = SHARED_LIMITS;
     this.#modules = new ModuleCache(fetcher, options.moduleOrigin ?? DEFAULT_MODULE_ORIGIN);
     this.#recycle = options.recycle ?? RECYCLE;
-    this.#maxChildren = Math.max(options.maxChildren ?? size * 2 + 2, size + 1);
+    this.#maxChildren = Math.max(options.maxChildren ?? size * 2 + UNUSED_CHILDREN, size + 1);
     this.#runs = new FairShare({
-      total: Math.max(size, this.#maxChildren - UNUSED_CHILDREN),
+      total: Math.max(size, Math.ceil((this.#maxChildren - UNUSED_CHILDREN) * (1 - KEPT_WARM))),
       mostWaiting: options.queueCapacity ?? size * 16,
       patienceMs,
       revokeEveryMs: REVOKE_EVERY_MS,
@@ -243,23 +245,26 @@ class Pool implements SandboxPool {
   async #serve(job: RunJob, scope: Scope, queued: AbortController): Promise<RunOutcome> {
     const underWay = await scope.take(this.#runs);
     underWay.keep();
-    const place = await scope.take(this.#places);
-    place.keep();
-    const start = await scope.take(this.#starts);
-    if (scope.over.aborted) throw scope.over.reason;
-    this.#queued.delete(queued);
-    this.#running++;
-    const timer = setTimeout(() => start.rest(), MAX_START_MS);
+    // Before it has a place: to start a child takes long, and computes nothing for the run.
+    let worker = await this.#acquire(affinityOf(job));
     try {
-      const worker = await this.#acquire(affinityOf(job));
+      const place = await scope.take(this.#places);
+      place.keep();
+      const start = await scope.take(this.#starts);
+      // It may have ended meanwhile.
+      if (worker?.isAlive === false) worker = await this.#acquire(affinityOf(job));
+      if (scope.over.aborted) throw scope.over.reason;
+      if (worker === undefined) return NOT_STARTED;
+      this.#queued.delete(queued);
+      this.#running++;
+      const timer = setTimeout(() => start.rest(), MAX_START_MS);
       const placed = { worker, account: job.account, underWay, place };
-      return await this.#runOn(placed, job, scope, () => (start.rest(), place.rest()));
-    } catch (error) {
-      if (error instanceof RunCancelled || error instanceof PoolClosed || error instanceof Crowded) throw error;
-      return this.#notStarted(error);
+      return await this.#runOn(placed, job, scope, () => (start.rest(), place.rest())).finally(() => {
+        clearTimeout(timer);
+        this.#running--;
+      });
     } finally {
-      clearTimeout(timer);
-      this.#running--;
+      if (worker !== undefined) this.#release(worker);
     }
   }
 
@@ -269,13 +274,6 @@ class Pool implements SandboxPool {
     if (this.#running < size) return true;
     const unmeasured = this.#running - this.#measured.runs + 1;
     return this.#measured.bytes + unmeasured * (limits.heapMiB + CHILD_MIB) * MIB <= this.#memoryBytes;
-  }
-
-  /** No child could be started: the service's fault, and no code ran. */
-  #notStarted(error: unknown): RunOutcome {
-    this.#options.logger.error({ err: error }, "no sandbox child could be started");
-    const message = "the sandbox could not be started";
-    return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, fault: "service" };
   }
 
   async #runOn(placed: Placed, job: RunJob, scope: Scope, onWaits: () => void): Promise<RunOutcome> {
@@ -304,12 +302,11 @@ class Pool implements SandboxPool {
     } finally {
       scope.over.removeEventListener("abort", onOver);
       this.#sessions.delete(session);
-      this.#release(worker);
     }
   }
 
-  /** A warm child of this owner, else an unused one. */
-  async #acquire(affinity: string): Promise<Worker> {
+  /** A warm child of this owner, else an unused one. Undefined if none could be started: the service's fault. */
+  async #acquire(affinity: string): Promise<Worker | undefined> {
     const warm = this.#idle.findLast((worker) => worker.affinity === affinity && worker.isAlive);
     if (warm) {
       this.#idle.splice(this.#idle.indexOf(warm), 1);
@@ -322,7 +319,9 @@ class Pool implements SandboxPool {
         if (worker.isAlive) return worker;
       } catch (error) {
         if (this.#isClosing) throw new PoolClosed();
-        if (attempt >= START_ATTEMPTS) throw error;
+        if (attempt < START_ATTEMPTS) continue;
+        this.#options.logger.error({ err: error }, "no sandbox child could be started");
+        return undefined;
       }
     }
   }
@@ -333,6 +332,7 @@ class Pool implements SandboxPool {
       worker.kill("recycled");
       return this.#fillUnused();
     }
+    if (worker.affinity === undefined) return void this.#unused.unshift(Promise.resolve(worker));
     this.#idle.push(worker);
     this.#evictIdle(0);
   }
@@ -412,6 +412,11 @@ class Pool implements SandboxPool {
     return worker;
   }
 }
+
+const NOT_STARTED: RunOutcome = {
+  ...{ response: "null", logs: "", durationMs: 0, fault: "service" },
+  error: { code: "sandbox_crashed", message: "the sandbox could not be started" },
+};
 
 const shareOf = ({ share, account }: RunJob): string => share ?? account;
 
