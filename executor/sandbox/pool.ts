@@ -149,7 +149,7 @@ class Pool implements SandboxPool {
     this.#recycle = options.recycle ?? RECYCLE;
     this.#maxChildren = Math.max(options.maxChildren ?? size * 2 + UNUSED_CHILDREN, size + 1);
     this.#runs = new FairShare({
-      total: Math.max(size, Math.ceil((this.#maxChildren - UNUSED_CHILDREN) * (1 - KEPT_WARM))),
+      total: runsUnderWay(this.#maxChildren - UNUSED_CHILDREN, size),
       mostWaiting: options.queueCapacity ?? size * 16,
       patienceMs,
       revokeEveryMs: REVOKE_EVERY_MS,
@@ -417,6 +417,10 @@ const NOT_STARTED: RunOutcome = {
   ...{ response: "null", logs: "", durationMs: 0, fault: "service" },
   error: { code: "sandbox_crashed", message: "the sandbox could not be started" },
 };
+
+/** Of few children none is kept warm. */
+const runsUnderWay = (children: number, places: number): number =>
+  Math.max(places, Math.min(children, places * 2), Math.ceil(children * (1 - KEPT_WARM)));
 
 const shareOf = ({ share, account }: RunJob): string => share ?? account;
 

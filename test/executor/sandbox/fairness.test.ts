@@ -112,6 +112,25 @@ describe("a pool under load", function () {
     expectInTime(waits.sort((a, b) => a - b)[2], 1_000);
   });
 
+  it("runs that wait until their child has started keep no place from one whose child is warm", async () => {
+    const parts = { limits: RUN_LIMITS, logger: silent, fetcher: noFetcher };
+    const many = await createSandboxPool({ ...parts, size: 2, maxChildren: 12, memoryBytes: 8_192 * MIB });
+    const hello = () => many.run(jobOf("async function main() { return 1; }", { account: "quiet" }));
+    await hello();
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    // Children are ready for two of them.
+    let started = 0;
+    const newcomers = Array.from({ length: 6 }, (_, i) =>
+      many.run(jobOf(sleeping(1), { account: `newcomer ${i}`, onStarted: () => started++ })),
+    );
+    while (started < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    await hello();
+    expect(started).to.equal(2);
+    await Promise.all(newcomers);
+    await many.close(0);
+  });
+
   it("a cancelled request leaves the queue, or ends its run and frees the slot", async () => {
     const inQueue = new AbortController();
     const inRun = new AbortController();
