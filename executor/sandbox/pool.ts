@@ -147,7 +147,7 @@ class Pool implements SandboxPool {
     const { patienceMs } = SHARED_LIMITS;
     this.#modules = new ModuleCache(fetcher, options.moduleOrigin ?? DEFAULT_MODULE_ORIGIN);
     this.#recycle = options.recycle ?? RECYCLE;
-    this.#maxChildren = Math.max(options.maxChildren ?? size * 2 + UNUSED_CHILDREN, size + 1);
+    this.#maxChildren = Math.max(options.maxChildren ?? size * 2 + 2, size + 1);
     this.#runs = new FairShare({
       total: runsUnderWay(this.#maxChildren - UNUSED_CHILDREN, size),
       mostWaiting: options.queueCapacity ?? size * 16,
@@ -245,26 +245,23 @@ class Pool implements SandboxPool {
   async #serve(job: RunJob, scope: Scope, queued: AbortController): Promise<RunOutcome> {
     const underWay = await scope.take(this.#runs);
     underWay.keep();
-    // Before it has a place: to start a child takes long, and computes nothing for the run.
-    let worker = await this.#acquire(affinityOf(job));
+    const place = await scope.take(this.#places);
+    place.keep();
+    const start = await scope.take(this.#starts);
+    if (scope.over.aborted) throw scope.over.reason;
+    this.#queued.delete(queued);
+    this.#running++;
+    const timer = setTimeout(() => start.rest(), MAX_START_MS);
     try {
-      const place = await scope.take(this.#places);
-      place.keep();
-      const start = await scope.take(this.#starts);
-      // It may have ended meanwhile.
-      if (worker?.isAlive === false) worker = await this.#acquire(affinityOf(job));
-      if (scope.over.aborted) throw scope.over.reason;
-      if (worker === undefined) return NOT_STARTED;
-      this.#queued.delete(queued);
-      this.#running++;
-      const timer = setTimeout(() => start.rest(), MAX_START_MS);
+      const worker = await this.#acquire(affinityOf(job));
       const placed = { worker, account: job.account, underWay, place };
-      return await this.#runOn(placed, job, scope, () => (start.rest(), place.rest())).finally(() => {
-        clearTimeout(timer);
-        this.#running--;
-      });
+      return await this.#runOn(placed, job, scope, () => (start.rest(), place.rest()));
+    } catch (error) {
+      if (error instanceof RunCancelled || error instanceof PoolClosed || error instanceof Crowded) throw error;
+      return this.#notStarted(error);
     } finally {
-      if (worker !== undefined) this.#release(worker);
+      clearTimeout(timer);
+      this.#running--;
     }
   }
 
@@ -274,6 +271,13 @@ class Pool implements SandboxPool {
     if (this.#running < size) return true;
     const unmeasured = this.#running - this.#measured.runs + 1;
     return this.#measured.bytes + unmeasured * (limits.heapMiB + CHILD_MIB) * MIB <= this.#memoryBytes;
+  }
+
+  /** No child could be started: the service's fault, and no code ran. */
+  #notStarted(error: unknown): RunOutcome {
+    this.#options.logger.error({ err: error }, "no sandbox child could be started");
+    const message = "the sandbox could not be started";
+    return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, fault: "service" };
   }
 
   async #runOn(placed: Placed, job: RunJob, scope: Scope, onWaits: () => void): Promise<RunOutcome> {
@@ -302,11 +306,12 @@ class Pool implements SandboxPool {
     } finally {
       scope.over.removeEventListener("abort", onOver);
       this.#sessions.delete(session);
+      this.#release(worker);
     }
   }
 
-  /** A warm child of this owner, else an unused one. Undefined if none could be started: the service's fault. */
-  async #acquire(affinity: string): Promise<Worker | undefined> {
+  /** A warm child of this owner, else an unused one. */
+  async #acquire(affinity: string): Promise<Worker> {
     const warm = this.#idle.findLast((worker) => worker.affinity === affinity && worker.isAlive);
     if (warm) {
       this.#idle.splice(this.#idle.indexOf(warm), 1);
@@ -319,9 +324,7 @@ class Pool implements SandboxPool {
         if (worker.isAlive) return worker;
       } catch (error) {
         if (this.#isClosing) throw new PoolClosed();
-        if (attempt < START_ATTEMPTS) continue;
-        this.#options.logger.error({ err: error }, "no sandbox child could be started");
-        return undefined;
+        if (attempt >= START_ATTEMPTS) throw error;
       }
     }
   }
@@ -332,7 +335,6 @@ class Pool implements SandboxPool {
       worker.kill("recycled");
       return this.#fillUnused();
     }
-    if (worker.affinity === undefined) return void this.#unused.unshift(Promise.resolve(worker));
     this.#idle.push(worker);
     this.#evictIdle(0);
   }
@@ -412,11 +414,6 @@ class Pool implements SandboxPool {
     return worker;
   }
 }
-
-const NOT_STARTED: RunOutcome = {
-  ...{ response: "null", logs: "", durationMs: 0, fault: "service" },
-  error: { code: "sandbox_crashed", message: "the sandbox could not be started" },
-};
 
 /** Of few children none is kept warm. */
 const runsUnderWay = (children: number, places: number): number =>
