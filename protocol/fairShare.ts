@@ -82,7 +82,7 @@ interface Held {
   activeMs: number;
   activeAt: number;
   isResting: boolean;
-  /** It has woken into what is kept for short uses, which does not count against them. */
+  /** It is not in use yet, or has woken into what is kept for short uses: it does not count against them. */
   isBeyond: boolean;
   isRevoked: boolean;
   isKept: boolean;
@@ -94,8 +94,11 @@ export interface Grant {
   rest(): void;
   /** It counts again, even if there is no room for it any more. */
   wake(): void;
-  /** From now on it is not revoked, or not before it is in use. */
-  keep(): void;
+  /**
+   * From now on it is not revoked, or not before it is in use. With `yields` it does not count against short uses till
+   * then.
+   */
+  keep(yields?: "yields"): void;
   /** It is in use from now on: others' patience with it begins. */
   use(): void;
 }
@@ -117,6 +120,8 @@ const OVER = new Error("the scope was left");
 const ask = Symbol("ask");
 const giveBack = Symbol("give back");
 const restOrWake = Symbol("rest or wake");
+const keep = Symbol("keep");
+const use = Symbol("use");
 
 export class FairShare {
   /** Those who hold, wait, or were here lately, in the order in which they were served. */
@@ -200,6 +205,20 @@ export class FairShare {
     this.#count(account, isResting ? -held.amount : held.amount);
     this.#setBeyond(held, !isResting && this.#taken + this.#keptForShort(account) > this.#options.total);
     this.serve();
+  }
+
+  [keep](name: string, held: Held, isBeyond: boolean): void {
+    held.isKept = true;
+    if (!this.#accountOf(name).grants.has(held)) return;
+    this.#setBeyond(held, isBeyond);
+    this.serve();
+  }
+
+  [use](held: Held): void {
+    held.isKept = false;
+    held.activeMs = 0;
+    held.since = held.activeAt = performance.now();
+    this.#setBeyond(held, false);
   }
 
   #setBeyond(held: Held, isBeyond: boolean): void {
@@ -450,12 +469,8 @@ class OpenScope {
     return {
       rest: () => share[restOrWake](account, held, true),
       wake: () => share[restOrWake](account, held, false),
-      keep: () => void (held.isKept = true),
-      use: () => {
-        held.isKept = false;
-        held.activeMs = 0;
-        held.since = held.activeAt = performance.now();
-      },
+      keep: (yields) => share[keep](account, held, yields !== undefined),
+      use: () => share[use](held),
     };
   }
 

@@ -246,7 +246,8 @@ class Pool implements SandboxPool {
     const underWay = await scope.take(this.#runs);
     underWay.keep();
     const place = await scope.take(this.#places);
-    place.keep();
+    // To start a child for it may take long, and computes nothing.
+    place.keep("yields");
     const start = await scope.take(this.#starts);
     if (scope.over.aborted) throw scope.over.reason;
     this.#queued.delete(queued);
