@@ -4,8 +4,8 @@
  * - Whoever holds least is served next; among equals whoever used least of late while others waited. Nobody overtakes
  *   it.
  * - Some room is kept free of those who hold something already: for accounts that were here lately, and for a new one.
- * - A quarter is kept for accounts whose uses are short, also from others' that rested and woke: they do not wait until
- *   long ones are revoked.
+ * - A quarter is kept for accounts whose uses are short, also from grants that rested and woke or are not in use yet:
+ *   they do not wait until long ones are revoked.
  * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
  * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old.
  *
@@ -128,7 +128,7 @@ export class FairShare {
   readonly #accounts = new Map<string, Account>();
   readonly #options: Required<Omit<FairShareOptions, "mayGrant">> & Pick<FairShareOptions, "mayGrant">;
   #taken = 0;
-  /** How much of it is beyond what others than short uses may take. */
+  /** How much of it does not count against short uses. */
   #beyond = 0;
   #waiting = 0;
   /** For how long somebody waited, without the time since `#crowdedSince`. */

@@ -39,8 +39,8 @@ export class RunShares {
 }
 
 /**
- * Memory for each character of an op's arguments: as text twice and as the value in it, with two bytes a character, as
- * bytes, and the answer likewise.
+ * Memory for each character of an op's arguments: as text and as the value in it, with two bytes a character, as bytes
+ * twice, and the answer likewise.
  */
 export const OP_MEMORY_PER_CHAR = 12;
 

@@ -29,6 +29,8 @@ const GRACE_MS = 250;
 const MEMORY_CHECK_MS = 50;
 const ZERO_COUNTS = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
 const MAX_ARGS_CHARS = 1_048_576;
+/** Of one character, as JavaScript counts them. */
+const MAX_UTF8_BYTES = 3;
 /** Longer ones count against the memory of all ops. */
 const SHORT_ARGS_CHARS = 16_384;
 
@@ -161,7 +163,7 @@ export class RunSession {
     if (this.#isOver || !("run" in message) || message.run !== this.#run) return;
     if (message.type === "parsed") this.#onParsed(message.isCached);
     if (message.type === "log") this.#onLog(payload);
-    if (message.type === "op") void this.#onOp({ ...message, args: message.args ?? payload.toString() }, payload);
+    if (message.type === "op") void this.#onOp({ ...message, args: message.args ?? argsIn(payload) }, payload);
     if (message.type === "end") this.#onEnd(message.error, message.signatures, payload);
   }
 
@@ -329,6 +331,9 @@ export class RunSession {
     if (killFor !== undefined) this.#worker.kill(killFor);
   }
 }
+
+/** Of longer ones as much as shows that they are too long. */
+const argsIn = (payload: Buffer): string => payload.toString("utf8", 0, MAX_UTF8_BYTES * MAX_ARGS_CHARS + 1);
 
 function requireSmall({ name, args }: Op): void {
   if (args.length > MAX_ARGS_CHARS)

@@ -121,6 +121,18 @@ describe("a compromised child", () => {
     expect(puppet.killedFor).to.equal("out_of_memory");
   });
 
+  it("is ended when it sends longer arguments than an op may have, in either place", async () => {
+    const args = `"${"é".repeat(2 ** 20)}"`;
+    for (const [message, payload] of [
+      [{ args }, ""],
+      [{}, args],
+    ] as const) {
+      const { puppet, outcome } = session();
+      puppet.says({ type: "op", run: RUN, call: 1, name: "signMessage", ...message }, Buffer.from(payload));
+      expect((await outcome).error?.code).to.equal("limit_exceeded");
+    }
+  });
+
   it("is refused when it sends malformed arguments", async () => {
     const { puppet, outcome } = session();
     puppet.says({ type: "op", run: RUN, call: 1, name: "fetch", args: "[1]" });
