@@ -3,6 +3,7 @@
  * over file descriptor 3 only; the keyholder ends it by closing the channel or by a signal.
  */
 import { Socket } from "node:net";
+import { Awake } from "../awake";
 import { becomeUser } from "../confinement/confine";
 import { readFrames, writeFrameSync, type Frame } from "../frames";
 import { analyse, Unparsable, type Analysis } from "./analyse";
@@ -11,7 +12,7 @@ import { LogSender } from "./logSender";
 import { ImportRefused, loadModules, type ImportAnswer } from "./modules";
 import type { FromChild, ToChild } from "./messages";
 import { selfTest } from "./selfTest";
-import { AWAKE_MS, type RunLimits } from "./types";
+import type { RunLimits } from "./types";
 
 const CHANNEL = 3;
 const CODE_CACHE_ENTRIES = 16;
@@ -23,6 +24,7 @@ const send = (message: FromChild, payload?: Buffer): void => writeFrameSync(CHAN
 let spare: Guest | undefined;
 let current: { run: number; guest: Guest } | undefined;
 let nextCall = -1;
+const awake = new Awake();
 const hostCalls = new Map<number, { resolve(answer: ImportAnswer): void; reject(error: Error): void }>();
 const analyses = new Map<string, Analysis>();
 
@@ -88,7 +90,7 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
       else send({ type: "op", run, call, name }, Buffer.from(args));
       if (left[isFetch ? "fetches" : "keyOps"]-- <= 0) blockUntilEnded();
       // What a fetch waits for is far away.
-      if (!isFetch) stayAwake();
+      if (!isFetch) awake.stay();
     },
     log: (text: string) => logs.add(text.slice(0, limits.logsBytes + 1)),
     end: (end: GuestEnd) => {
@@ -98,20 +100,6 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
       setImmediate(() => prepareSpare(limits.heapMiB, analysis.ethers));
     },
   };
-}
-
-let awakeUntil = 0;
-let isAwake = false;
-
-/** To wake a process takes longer than most ops: until the answer is here, or the time is over, the loop runs on. */
-function stayAwake(): void {
-  awakeUntil = performance.now() + AWAKE_MS;
-  if (!isAwake) nextTurn();
-}
-
-function nextTurn(): void {
-  isAwake = performance.now() < awakeUntil;
-  if (isAwake) setImmediate(nextTurn);
 }
 
 /**
@@ -158,7 +146,7 @@ function onAnswer(message: Extract<ToChild, { type: "answer" }>, payload: Buffer
     return waiting.reject(new ImportRefused(message.message));
   }
   if (current?.run !== message.run) return;
-  awakeUntil = 0;
+  awake.end();
   if (!message.ok) {
     const { code, message: text } = message;
     return current.guest.answer(message.call, false, JSON.stringify({ code, message: text }), undefined);

@@ -5,6 +5,7 @@
 import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
+import { Awake } from "../awake";
 import { detectConfinement, NOT_INSTALLED } from "../confinement/confine";
 import { Starter } from "../confinement/starter";
 import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
@@ -116,6 +117,7 @@ class Pool implements SandboxPool {
   readonly #recycle: { runs: number; ageMs: number };
   readonly #maxChildren: number;
   readonly #starter = new Starter();
+  readonly #awake = new Awake();
   /** Every child process that has not exited. */
   readonly #workers = new Set<Worker>();
   /** Idle children that belong to an owner, longest idle first. */
@@ -290,6 +292,7 @@ class Pool implements SandboxPool {
       ...defined({ rpcUrls: this.#options.rpcUrls }),
       logger: this.#options.logger,
       onWaits,
+      onServed: () => this.#expectNextOp(),
     });
     const onOver = (): void => void (scope.over.reason instanceof Preempted && session.preempt());
     this.#sessions.set(session, placed);
@@ -309,6 +312,11 @@ class Pool implements SandboxPool {
       this.#sessions.delete(session);
       this.#release(worker);
     }
+  }
+
+  /** Only while a core is free for it: with more runs it would take the time of their children. */
+  #expectNextOp(): void {
+    if (this.#running < availableParallelism()) this.#awake.stay();
   }
 
   /** A warm child of this owner, else an unused one. */

@@ -40,6 +40,8 @@ export interface SessionParts extends FetchParts {
   logger: { error(facts: object, message: string): void };
   /** Called whenever the run asks for something: until it computes again it leaves its place to others. */
   onWaits: () => void;
+  /** Called whenever a key operation was answered. */
+  onServed: () => void;
 }
 
 const MAX_SPECIFIER_CHARS = 2_048;
@@ -200,8 +202,10 @@ export class RunSession {
     try {
       const deliver = (answer: Answer): Promise<void> => this.#deliver(op, answer);
       if (op.name === "fetch") await this.#serveFetch(op, payload, deliver);
-      else if (op.args.length <= SHORT_ARGS_CHARS) await deliver(await this.#serve(op));
-      else await this.#serveLarge(op, deliver);
+      else if (op.args.length <= SHORT_ARGS_CHARS) {
+        await deliver(await this.#serve(op));
+        this.#parts.onServed();
+      } else await this.#serveLarge(op, deliver);
     } catch (error) {
       if (this.#isOver) return;
       if (error instanceof EndsRun) return this.#endByForce(error.error);

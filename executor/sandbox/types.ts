@@ -50,9 +50,6 @@ export type OpAnswer =
  */
 export type OpHandler = (call: OpCall) => Promise<OpAnswer>;
 
-/** How long a child stays awake for the answer to an op. It is not billed. */
-export const AWAKE_MS = 0.3;
-
 export interface RunJob {
   /** Opaque id of the account, for fair shares and child affinity. */
   account: string;

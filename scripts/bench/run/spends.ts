@@ -4,8 +4,9 @@ import { median, rounded } from "../statistics";
 import type { Bed } from "./http";
 
 const SIGNATURES = 40;
-const ROUNDS = 100;
-const LEAD_IN = 10;
+const ROUNDS = 300;
+/** Before them V8 has compiled little of what a spend needs. */
+const LEAD_IN = 50;
 const CODE = `async function main({ pkpId, spends }) {
   for (let i = 0; i < ${SIGNATURES}; i++) {
     if (spends) await Actions.spend({ budget: "bench", amount: "1", limit: "1000000000", window: "day" });
