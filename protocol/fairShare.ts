@@ -5,7 +5,8 @@
  *   it.
  * - Some room is kept free of those who hold something already: for accounts that were here lately, and for a new one.
  * - A quarter is kept for accounts whose uses are short, also from grants that rested and woke or are not in use yet:
- *   they do not wait until long ones are revoked.
+ *   they do not wait until long ones are revoked. A use that turns out long in there is revoked as soon as a short one
+ *   waits, and for a while those of its account count as long.
  * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
  * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old.
  *
@@ -63,6 +64,8 @@ interface Account {
    * most; unknown before the first has ended.
    */
   usualMs: number;
+  /** Till then its uses count as long: one was, in what is kept for short ones, and kept another waiting. */
+  longUntil: number;
   askedAt: number;
 }
 
@@ -82,6 +85,8 @@ interface Held {
   activeMs: number;
   activeAt: number;
   isResting: boolean;
+  /** There was no room for it but what is kept for short uses. */
+  readonly isAsShort: boolean;
   /** It is not in use yet, or has woken into what is kept for short uses: it does not count against them. */
   isBeyond: boolean;
   isRevoked: boolean;
@@ -112,6 +117,8 @@ const SHORT_MS = 500;
 const FORGOTTEN_MS = 60_000;
 const MAX_RETRY_SECONDS = 60;
 const REVOKE_EVERY_MS = 20;
+/** A timer may be a little early. */
+const TIMER_SLACK = 0.9;
 /** How often waiting requests are looked at again when nothing is returned or revoked. */
 const MAX_TICK_MS = 250;
 const OVER = new Error("the scope was left");
@@ -136,6 +143,7 @@ export class FairShare {
   #crowdedSince = 0;
   #meanHeldMs = 50;
   #sweptAt = performance.now();
+  #revokedAt = -Infinity;
   #ticker: NodeJS.Timeout | undefined;
 
   constructor(options: FairShareOptions) {
@@ -181,6 +189,7 @@ export class FairShare {
     this.serve();
     if (account.waiting.length > this.#options.mostWaitingEach) this.#refuseNewest(account);
     else if (this.#waiting > this.#options.mostWaiting) this.#refuseNewest(this.#withMostWaiting(account));
+    if (this.#waiting > 0) this.#revokeLate();
     return promise;
   }
 
@@ -189,8 +198,7 @@ export class FairShare {
     if (!account.grants.delete(held)) return;
     if (!held.isResting) this.#count(account, -held.amount);
     this.#setBeyond(held, false);
-    const usedMs = held.activeMs + (held.isResting ? 0 : performance.now() - held.activeAt);
-    const ms = Math.max(1, usedMs);
+    const ms = Math.max(1, activeMsOf(held));
     account.usualMs = account.usualMs === Infinity ? ms : account.usualMs ** 0.7 * ms ** 0.3;
     this.#meanHeldMs = this.#meanHeldMs * 0.9 + (performance.now() - held.since) * 0.1;
     this.serve();
@@ -238,6 +246,7 @@ export class FairShare {
       held: 0,
       used: 0,
       usualMs: Infinity,
+      longUntil: -Infinity,
       countedAt: now,
       countedAtCrowded: this.#crowdedFor(now),
       askedAt: now,
@@ -310,16 +319,22 @@ export class FairShare {
 
   /** Nothing from one of those accounts itself, half from one that is new; nothing while none is taken. */
   #keptForShort(asking: Account): number {
-    const { total, unit } = this.#options;
-    if (unit === 0 || this.#taken === 0 || this.#isShort(asking)) return 0;
+    if (this.#taken === 0 || this.#isShort(asking)) return 0;
     const isNew = asking.usualMs === Infinity && asking.held === 0;
-    return Math.floor(total / (isNew ? 8 : 4) / unit) * unit;
+    return this.#part(isNew ? 8 : 4);
+  }
+
+  /** One of so many equal parts of the whole. */
+  #part(parts: number): number {
+    const { total, unit } = this.#options;
+    return unit === 0 ? 0 : Math.floor(total / parts / unit) * unit;
   }
 
   /** Its uses are short, and all of them no more than an equal share. */
   #isShort(account: Account): boolean {
+    if (account.usualMs > SHORT_MS || account.longUntil > performance.now()) return false;
     const equalUse = (this.#options.total * HALF_LIFE_MS) / Math.LN2 / this.#accounts.size;
-    return account.usualMs <= SHORT_MS && this.#usedBy(account) <= equalUse;
+    return this.#usedBy(account) <= equalUse;
   }
 
   /** Room for one that is not here yet, and for each other account that was here lately and holds nothing. */
@@ -345,6 +360,7 @@ export class FairShare {
       activeMs: 0,
       activeAt: since,
       isResting: false,
+      isAsShort: this.#taken + amount > this.#options.total - this.#part(4),
       isBeyond: false,
       isRevoked: false,
       isKept: false,
@@ -387,11 +403,41 @@ export class FairShare {
 
   #tick(): void {
     this.serve();
+    this.#revokeLate();
+  }
+
+  /** At most one at a time. */
+  #revokeLate(): void {
+    const now = performance.now();
+    if (now - this.#revokedAt < this.#options.revokeEveryMs * TIMER_SLACK || this.#revokeForShort()) return;
     const next = this.#next();
     const first = next?.waiting[0];
     if (next === undefined || first === undefined) return;
-    const isImpatient = performance.now() - first.since >= this.#options.patienceMs;
+    const isImpatient = now - first.since >= this.#options.patienceMs;
     if (isImpatient && !this.#isRoomComing(next, first.amount)) this.#revokeFor(next, first.amount);
+  }
+
+  /** Of what is kept for short uses, the oldest that turned out long. False if there is nothing to do about one. */
+  #revokeForShort(): boolean {
+    if (this.#options.patienceMs === Infinity) return false;
+    const next = this.#next((account) => this.#isShort(account));
+    const amount = next?.waiting[0]?.amount ?? 0;
+    if (next === undefined || next.held > 0 || this.#isRoomComing(next, amount)) return false;
+    for (const account of this.#accounts.values()) {
+      if (account === next) continue;
+      const late = [...account.grants].find((held) => held.isAsShort && activeMsOf(held) > SHORT_MS && mayRevoke(held));
+      if (late === undefined) continue;
+      account.longUntil = performance.now() + FORGOTTEN_MS;
+      this.#revoke(late);
+      return true;
+    }
+    return false;
+  }
+
+  #revoke(held: Held): void {
+    held.isRevoked = true;
+    this.#revokedAt = performance.now();
+    held.revoke();
   }
 
   #isRoomComing(waiting: Account, amount: number): boolean {
@@ -406,8 +452,7 @@ export class FairShare {
     for (const account of others.sort((a, b) => (this.#hasLess(a, b) ? 1 : -1))) {
       const oldest = [...account.grants].find((held) => this.#isRevocable(account, held, waiting, amount));
       if (oldest === undefined) continue;
-      oldest.isRevoked = true;
-      return oldest.revoke();
+      return this.#revoke(oldest);
     }
   }
 
@@ -415,9 +460,14 @@ export class FairShare {
   #isRevocable(account: Account, held: Held, waiting: Account, amount: number): boolean {
     const isOld = performance.now() - held.since >= this.#options.patienceMs;
     const isFair = waiting.held === 0 || account.held - held.amount >= waiting.held + amount;
-    return isOld && isFair && !held.isRevoked && !held.isResting && !held.isKept;
+    return isOld && isFair && mayRevoke(held);
   }
 }
+
+const mayRevoke = ({ isRevoked, isResting, isKept }: Held): boolean => !isRevoked && !isResting && !isKept;
+
+const activeMsOf = ({ activeMs, activeAt, isResting }: Held): number =>
+  activeMs + (isResting ? 0 : performance.now() - activeAt);
 
 export interface TakeOptions {
   /** Whose share it is; default the scope's account. */

@@ -62,6 +62,8 @@ export const DEFAULT_MODULE_ORIGIN = "https://cdn.jsdelivr.net/npm/";
 /** A young child is slow: V8 has compiled little of it. One that holds much memory is recycled earlier. */
 const RECYCLE = { runs: 10_000, ageMs: 10 * 60_000 };
 const SWEEP_MS = 15_000;
+/** An idle child that nobody has used for this long makes room for any other. */
+const STALE_MS = 10_000;
 const CHECK_MS = 100;
 /** Children that are prepared for the next runs. */
 const UNUSED_CHILDREN = 2;
@@ -344,6 +346,7 @@ class Pool implements SandboxPool {
       worker.kill("recycled");
       return this.#fillUnused();
     }
+    worker.usedAt = Date.now();
     this.#idle.push(worker);
     this.#evictIdle(0);
   }
@@ -365,16 +368,27 @@ class Pool implements SandboxPool {
     }
   }
 
-  /** Ends the longest idle children until `more` new ones fit; returns the children that are exiting. */
+  /** Ends idle children until `more` new ones fit; returns the children that are exiting. */
   #evictIdle(more: number): Worker[] {
     const exiting = [...this.#workers].filter((worker) => !worker.isAlive);
     for (let excess = this.#workers.size - exiting.length + more - this.#maxChildren; excess > 0; excess--) {
-      const idle = this.#idle.shift();
+      const idle = this.#leastWanted();
       if (idle === undefined) break;
+      this.#idle.splice(this.#idle.indexOf(idle), 1);
       idle.kill("evicted");
       exiting.push(idle);
     }
     return exiting;
+  }
+
+  /**
+   * The longest idle of those that nobody has used lately, else of those that served a single run: many accounts that
+   * each run something once do not push out the children of those who come again and again.
+   */
+  #leastWanted(): Worker | undefined {
+    const [longest] = this.#idle;
+    const isStale = longest !== undefined && Date.now() - longest.usedAt > STALE_MS;
+    return isStale ? longest : (this.#idle.find(({ runs }) => runs === 1) ?? longest);
   }
 
   #sweep(): void {

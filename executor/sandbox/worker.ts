@@ -43,6 +43,8 @@ export interface WorkerEvents {
 
 export class Worker {
   readonly bornAt = Date.now();
+  /** When its last run ended. */
+  usedAt = 0;
   runs = 0;
   /** The account, key and CID it belongs to while warm. */
   affinity: string | undefined;

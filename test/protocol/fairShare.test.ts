@@ -264,6 +264,14 @@ describe("a fair share", () => {
     expectInTime((await waitsBeside64(share, 30)).at(-1), 700);
   }).timeout(60_000);
 
+  itInTime(
+    "serves short uses soon although 64 accounts hold long what they got because theirs had been short",
+    async () => {
+      const share = new FairShare({ total: 8, patienceMs: 1_500, revokeEveryMs: 90 });
+      expectInTime((await waitsBeside64(share, 30, { shortBefore: 5 }))[15], 150);
+    },
+  ).timeout(60_000);
+
   it("still takes the uses of an account for short when one of them is long", async () => {
     const share = new FairShare({ total: 8 });
     for (const ms of [0, 0, 0, 0, 2_000]) {
@@ -319,8 +327,20 @@ describe("a fair share", () => {
 });
 
 /** Thirty waits of another account in ms, sorted, while 64 accounts hold what they get until it is taken from them. */
-async function waitsBeside64(share: FairShare, betweenMs: number): Promise<readonly number[]> {
+async function waitsBeside64(
+  share: FairShare,
+  betweenMs: number,
+  { shortBefore = 0 } = {},
+): Promise<readonly number[]> {
   let isOver = false;
+  const useShortly = async (account: string): Promise<void> => {
+    const visit = new Visit(account, share, [1]);
+    while (visit.held === 0) await pause(1);
+    visit.end.resolve(undefined);
+    await settled();
+  };
+  for (const account of ["quiet", ...Array.from({ length: 64 }, (_, i) => `greedy${i}`)])
+    for (let i = 0; i < shortBefore; i++) await useShortly(account);
   const greedy = Array.from({ length: 64 }, async (_, i) => {
     while (!isOver) {
       const visit = new Visit(`greedy${i}`, share, [1]);

@@ -6,8 +6,9 @@
 import { randomUUID } from "node:crypto";
 import { connect } from "node:net";
 import { Readable } from "node:stream";
-import type { AbuseAccount, Caller, RunEnd } from "./callers";
 import { MIB } from "../../../protocol/limits";
+import { HELLO } from "../run/http";
+import type { AbuseAccount, Caller, RunEnd } from "./callers";
 
 export interface Crowd {
   readonly caller: Caller;
@@ -78,6 +79,16 @@ function largeSource({ caller, over }: Crowd, account: AbuseAccount): Promise<Ru
 }
 
 const SLEEP = "async function main() { await new Promise((resolve) => setTimeout(resolve, 58_000)); }";
+/** Their accounts are known for short runs then. */
+async function sleepAfterShort(crowd: Crowd): Promise<RunEnd[]> {
+  const { caller, accounts } = crowd;
+  const shortRuns = accounts.map(async (account) => {
+    for (let n = 0; n < 3; n++) await caller.run(account, HELLO, { timeoutMs: 60_000 });
+  });
+  await Promise.all(shortRuns);
+  return runs(140, () => SLEEP)(crowd);
+}
+
 const UNKNOWN_FIELDS = `async function main() {
   const args = {};
   for (let i = 0; i < 90_000; i++) args["k" + i] = 0;
@@ -146,6 +157,7 @@ export const CROWD_ATTACKS: readonly CrowdAttack[] = [
     attack: runs(4, fetching("/slow"), 35_000),
   },
   { name: "140 runs that sleep", isPaid: true, attack: runs(140, () => SLEEP) },
+  { name: "140 runs that sleep, after many short ones", isPaid: true, attack: sleepAfterShort },
   {
     name: "30 sources of 16 MiB, all different",
     isPaid: true,

@@ -40,6 +40,7 @@ function session(options: RunOptions = {}): { puppet: Puppet; outcome: RunSessio
     modules: {} as ModuleCache,
     logger: silent,
     onWaits: () => undefined,
+    onServed: () => undefined,
   });
   running.start();
   return { puppet, outcome: running.outcome };

@@ -97,6 +97,15 @@ describe("the lifecycle of children", function () {
     expect(most).to.equal(5);
   });
 
+  it("a child that is used again and again stays warm while many keys run once", async () => {
+    await start({ maxChildren: 5 });
+    for (let i = 0; i < 2; i++) await here({ key: "regular" });
+    for (let i = 0; i < 8; i++) await here({ key: `once${i}` });
+    const before = await pids();
+    await here({ key: "regular" });
+    expect(await pids(), "no fork for it").to.deep.equal(before);
+  });
+
   it("dozens of hostile runs increase neither the pool, nor zombies, nor memory", async () => {
     await start();
     const hostile = [
