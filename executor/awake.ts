@@ -1,4 +1,4 @@
-/** To wake a process takes longer than most ops do: one that expects a message soon keeps its loop running meanwhile. */
+/** To wake a process takes longer than most ops. One that expects a message soon keeps its loop running meanwhile. */
 
 /** How long a child waits so for the answer to an op, and the keyholder for the next op. It is not billed. */
 export const AWAKE_MS = 0.3;

@@ -62,8 +62,6 @@ export const DEFAULT_MODULE_ORIGIN = "https://cdn.jsdelivr.net/npm/";
 /** A young child is slow: V8 has compiled little of it. One that holds much memory is recycled earlier. */
 const RECYCLE = { runs: 10_000, ageMs: 10 * 60_000 };
 const SWEEP_MS = 15_000;
-/** An idle child that nobody has used for this long makes room for any other. */
-const STALE_MS = 10_000;
 const CHECK_MS = 100;
 /** Children that are prepared for the next runs. */
 const UNUSED_CHILDREN = 2;
@@ -114,6 +112,8 @@ class Pool implements SandboxPool {
   readonly #places: FairShare;
   /** More starts at once than cores would only push each other out of the caches. */
   readonly #starts = new FairShare({ total: availableParallelism(), unit: 0 });
+  /** Of those that have no warm child: a start of one takes far longer, and the others do not wait for it. */
+  readonly #childStarts = new FairShare({ total: availableParallelism(), unit: 0 });
   readonly #modules: ModuleCache;
   readonly #shares: RunShares;
   readonly #recycle: { runs: number; ageMs: number };
@@ -256,9 +256,13 @@ class Pool implements SandboxPool {
     if (scope.over.aborted) throw scope.over.reason;
     this.#queued.delete(queued);
     this.#running++;
-    const timer = setTimeout(() => start.rest(), MAX_START_MS);
+    let timer: NodeJS.Timeout | undefined;
     try {
-      const worker = await this.#acquire(affinityOf(job));
+      const warm = this.#takeWarm(affinityOf(job));
+      if (warm === undefined) start.rest();
+      const worker = warm ?? (await this.#takeUnused(scope));
+      start.wake();
+      timer = setTimeout(() => start.rest(), MAX_START_MS);
       const placed = { worker, account: job.account, underWay, place };
       return await this.#runOn(placed, job, scope, () => (start.rest(), place.rest()));
     } catch (error) {
@@ -270,12 +274,14 @@ class Pool implements SandboxPool {
     }
   }
 
-  /** Whether another run may use as much as its limit, beside what those use that have a child. */
+  /** Whether another run may use as much as its limit, beside what those use that have a child, or will have one. */
   #hasMemory(): boolean {
     const { limits, size } = this.#options;
     if (this.#running < size) return true;
-    const unmeasured = this.#running - this.#measured.runs + 1;
-    return this.#measured.bytes + unmeasured * (limits.heapMiB + CHILD_MIB) * MIB <= this.#memoryBytes;
+    const withoutChild = this.#running - this.#sessions.size;
+    const unmeasured = this.#sessions.size - this.#measured.runs + 1;
+    const expectedMib = withoutChild * CHILD_MIB + unmeasured * (limits.heapMiB + CHILD_MIB);
+    return this.#measured.bytes + expectedMib * MIB <= this.#memoryBytes;
   }
 
   /** No child could be started: the service's fault, and no code ran. */
@@ -299,7 +305,7 @@ class Pool implements SandboxPool {
     const onOver = (): void => void (scope.over.reason instanceof Preempted && session.preempt());
     this.#sessions.set(session, placed);
     this.#counts.runs++;
-    worker.runs++;
+    worker.countRun();
     worker.affinity = affinityOf(job);
     try {
       if (job.signal?.aborted || job.left?.aborted) throw new RunCancelled();
@@ -321,13 +327,23 @@ class Pool implements SandboxPool {
     if (this.#running < availableParallelism()) this.#awake.stay();
   }
 
-  /** A warm child of this owner, else an unused one. */
-  async #acquire(affinity: string): Promise<Worker> {
+  /** A warm child of this owner. */
+  #takeWarm(affinity: string): Worker | undefined {
     const warm = this.#idle.findLast((worker) => worker.affinity === affinity && worker.isAlive);
-    if (warm) {
-      this.#idle.splice(this.#idle.indexOf(warm), 1);
-      return warm;
+    if (warm !== undefined) this.#idle.splice(this.#idle.indexOf(warm), 1);
+    return warm;
+  }
+
+  async #takeUnused(scope: Scope): Promise<Worker> {
+    const turn = await scope.take(this.#childStarts);
+    try {
+      return await this.#nextUnused();
+    } finally {
+      turn.rest();
     }
+  }
+
+  async #nextUnused(): Promise<Worker> {
     for (let attempt = 1; ; attempt++) {
       try {
         const worker = await (this.#unused.shift() ?? this.#startWorker());
@@ -346,7 +362,6 @@ class Pool implements SandboxPool {
       worker.kill("recycled");
       return this.#fillUnused();
     }
-    worker.usedAt = Date.now();
     this.#idle.push(worker);
     this.#evictIdle(0);
   }
@@ -381,14 +396,12 @@ class Pool implements SandboxPool {
     return exiting;
   }
 
-  /**
-   * The longest idle of those that nobody has used lately, else of those that served a single run: many accounts that
-   * each run something once do not push out the children of those who come again and again.
-   */
+  /** Many accounts that each run something a few times do not push out the children of those who come all the time. */
   #leastWanted(): Worker | undefined {
-    const [longest] = this.#idle;
-    const isStale = longest !== undefined && Date.now() - longest.usedAt > STALE_MS;
-    return isStale ? longest : (this.#idle.find(({ runs }) => runs === 1) ?? longest);
+    return this.#idle.reduce<Worker | undefined>(
+      (least, worker) => (least === undefined || worker.lately() < least.lately() ? worker : least),
+      undefined,
+    );
   }
 
   #sweep(): void {

@@ -15,6 +15,8 @@ import { defined } from "../../protocol/defined";
 /** A start takes 0.2 s, and far longer on a machine that has just booted or whose memory is scarce. */
 const READY_MS = 30_000;
 const STDERR_TAIL = 8_192;
+/** Of how much a run counts for how often a child is used. */
+const HALF_LIFE_MS = 10_000;
 /** With memory use above this fraction of a limit, a crash of the engine counts as running out of memory. */
 const NEAR_CAP = 0.75;
 /** Where two names share a number, the first. */
@@ -43,9 +45,10 @@ export interface WorkerEvents {
 
 export class Worker {
   readonly bornAt = Date.now();
-  /** When its last run ended. */
-  usedAt = 0;
   runs = 0;
+  /** Its runs, each counted less the longer ago it was; as of the last. */
+  #lately = 0;
+  #usedAt = 0;
   /** The account, key and CID it belongs to while warm. */
   affinity: string | undefined;
   /** The code whose parsed form the child has cached. */
@@ -131,6 +134,17 @@ export class Worker {
   /** Memory in bytes that it shares with no other process; 0 if unreadable. */
   unsharedBytes(): number {
     return this.#use?.memory().unshared ?? 0;
+  }
+
+  countRun(): void {
+    this.#lately = this.lately() + 1;
+    this.#usedAt = performance.now();
+    this.runs++;
+  }
+
+  /** How many runs it has had lately. */
+  lately(): number {
+    return this.#lately * 2 ** ((this.#usedAt - performance.now()) / HALF_LIFE_MS);
   }
 
   /** How long it ran and waited for a core. */
