@@ -41,6 +41,9 @@ export class Crowded extends Error {
   }
 }
 
+/** Not granted in the time that its asker had. */
+export class NotInTime extends Crowded {}
+
 /** The grant was revoked, because others had waited too long for what its account holds. */
 export class Preempted extends Error {
   override readonly name = "Preempted";
@@ -478,7 +481,7 @@ export interface TakeOptions {
 
 function inTime<T>(granted: Promise<T>, withinMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Crowded(Math.ceil(withinMs / 1_000))), withinMs);
+    const timer = setTimeout(() => reject(new NotInTime(Math.ceil(withinMs / 1_000))), withinMs);
     granted.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
@@ -500,7 +503,7 @@ class OpenScope {
     this.#returns.push(() => signal.removeEventListener("abort", leave));
   }
 
-  /** Resolves when it is granted. Rejects with Crowded, also after `withinMs`, or with the reason of `over`. */
+  /** Resolves when it is granted. Rejects with Crowded, after `withinMs` NotInTime, or the reason of `over`. */
   async take(share: FairShare, amount = 1, options: TakeOptions = {}): Promise<Grant> {
     const { account = this.#account, withinMs } = options;
     const granted = share[ask](account, amount, this.over, () => this.#left.abort(new Preempted()));

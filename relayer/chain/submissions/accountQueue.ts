@@ -4,7 +4,7 @@
  */
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
-import { Crowded, FairShare, inScope } from "../../../protocol/fairShare";
+import { Crowded, FairShare, NotInTime, inScope } from "../../../protocol/fairShare";
 import type { AccountId, Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import { WRITE_IS_OPEN } from "./states";
@@ -53,7 +53,7 @@ export class AccountQueue {
     return inScope(accountId, undefined, async (scope) => {
       await scope.take(this.#writes, 1, { withinMs: Math.max(0, deadline - Date.now()) }).catch((error: unknown) => {
         if (!(error instanceof Crowded)) throw error;
-        throw Date.now() >= deadline ? tooLate() : queueFull();
+        throw error instanceof NotInTime ? tooLate() : queueFull();
       });
       return work();
     });

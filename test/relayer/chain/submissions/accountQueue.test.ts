@@ -60,6 +60,13 @@ describe("the queue of an account", () => {
     for (const done of await Promise.all(waiting)) done();
   });
 
+  it("does not take a write that is too late for one too many, also if the timer is early", async () => {
+    const mine = account();
+    const leave = await enter(mine, soon(), tooLate);
+    for (let i = 0; i < 200; i++) expect(await codeOf(enter(mine, Date.now() + 2, tooLate))).to.equal("timed_out");
+    leave();
+  });
+
   it("refuses none of an account's only write, however many others wait", async () => {
     const floods = Array.from({ length: 3 }, account);
     const flood = floods.flatMap((id) => Array.from({ length: 3 }, () => codeOf(enter(id, Date.now() + 300, tooLate))));
