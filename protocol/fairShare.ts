@@ -420,7 +420,7 @@ export class FairShare {
     if (isImpatient && !this.#isRoomComing(next, first.amount)) this.#revokeFor(next, first.amount);
   }
 
-  /** Of what is kept for short uses, the oldest that turned out long. False if there is nothing to do about one. */
+  /** One that turned out long in what is kept for short uses. False if there is none, or no need. */
   #revokeForShort(): boolean {
     if (this.#options.patienceMs === Infinity) return false;
     const next = this.#next((account) => this.#isShort(account));

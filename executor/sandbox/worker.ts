@@ -15,7 +15,7 @@ import { defined } from "../../protocol/defined";
 /** A start takes 0.2 s, and far longer on a machine that has just booted or whose memory is scarce. */
 const READY_MS = 30_000;
 const STDERR_TAIL = 8_192;
-/** Of how much a run counts for how often a child is used. */
+/** After this long a run counts half for how often a child was used lately. */
 const HALF_LIFE_MS = 10_000;
 /** With memory use above this fraction of a limit, a crash of the engine counts as running out of memory. */
 const NEAR_CAP = 0.75;
