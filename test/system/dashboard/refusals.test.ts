@@ -161,10 +161,12 @@ describe("a refused or failed run in the dashboard", function () {
     await dashboard.signIn(account.key);
     await dashboard.go("Activity");
     await dashboard.page.getByRole("link", { name: "Why was it refused?" }).click();
-    await dashboard.page.getByLabel("Key", { exact: true }).selectOption({ label: "Bot" });
-    await dashboard.page.getByLabel("Action", { exact: true }).fill(await cidOf(UNLISTED.replace("un", "")));
+    // The page before has fields of these names, too, and is shown until this one's code is loaded.
+    const asked = dashboard.page.getByRole("region", { name: "Question" });
+    await asked.getByLabel("Key", { exact: true }).selectOption({ label: "Bot" });
+    await asked.getByLabel("Action", { exact: true }).fill(await cidOf(UNLISTED.replace("un", "")));
     await why().getByText("No group in which this key may run lists this action.").waitFor();
-    await dashboard.page.getByLabel("Action", { exact: true }).fill("Qm");
+    await asked.getByLabel("Action", { exact: true }).fill("Qm");
     await dashboard.says("This is no CID");
     dashboard.expectCalm();
   });
