@@ -2,9 +2,9 @@
  * Prepares the embedded database's statements once per text: later executions take one round trip without parsing and
  * planning, which is most of what a small statement costs there.
  */
-import { protocol, type messages, type PGlite } from "@electric-sql/pglite";
+import type { messages, PGlite } from "@electric-sql/pglite";
+import { serialize } from "pg-protocol";
 
-const { serialize } = protocol;
 /** More than the relayer's distinct statements; lists of varying lengths can exceed it, then the oldest is evicted. */
 const MAX_STATEMENTS = 400;
 
@@ -57,10 +57,9 @@ export class PreparedStatements {
     await this.#send(serialize.close({ type: "S", name: oldest[1].name }));
   }
 
-  /** One round trip; throws the database's error. */
-  async #send(...parts: Uint8Array[]): Promise<messages.BackendMessage[]> {
-    const answer = await this.#lite.execProtocol(Buffer.concat([...parts, serialize.sync()]));
-    return answer.messages;
+  /** One round trip; throws the database's error. `syncToFs` is for virtual file systems; this one is real. */
+  #send(...parts: Buffer[]): Promise<messages.BackendMessage[]> {
+    return this.#lite.execProtocolStream(Buffer.concat([...parts, serialize.sync()]), { syncToFs: false });
   }
 
   #serialized(value: unknown, type: number): string | null {
