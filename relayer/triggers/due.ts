@@ -29,6 +29,14 @@ export function decide(schedule: Schedule, dueMs: number, nowMs: number): Decide
   return { fireMs: last, missedMs: last === dueMs ? undefined : dueMs, nextMs };
 }
 
+/** Whether triggers are due, and whether firings wait, be it for a later time. */
+export async function workOf(db: Db): Promise<{ readonly isDue: boolean; readonly isWaiting: boolean }> {
+  const { rows } = await sql<{ isDue: boolean; isWaiting: boolean }>`
+    select exists (select from triggers where state = 'active' and next_due <= now()) as "isDue",
+      exists (select from trigger_firings where state = 'waiting') as "isWaiting"`.execute(db);
+  return rows[0] ?? { isDue: true, isWaiting: true };
+}
+
 interface DueRow {
   readonly id: string;
   readonly account_id: string;

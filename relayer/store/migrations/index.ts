@@ -13,6 +13,7 @@ import * as runsOfTriggers from "./0029_runs_of_triggers";
 import * as chainsOfTriggers from "./0030_chains_of_triggers";
 import * as eventsOfOwners from "./0031_events_of_owners";
 import * as changesOfOwner from "./0032_changes_of_owner";
+import * as lowLevels from "./0033_low_levels";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -28,4 +29,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0030_chains_of_triggers": chainsOfTriggers,
   "0031_events_of_owners": eventsOfOwners,
   "0032_changes_of_owner": changesOfOwner,
+  "0033_low_levels": lowLevels,
 };

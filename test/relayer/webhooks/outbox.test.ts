@@ -160,6 +160,16 @@ describe("the outbox of webhooks", () => {
     expect(await levels(off)).to.deep.equal([]);
   });
 
+  it("tells at a level that is raised, and for an account that had no balance when the webhook was made", async () => {
+    const account = freshAccount();
+    const id = await insertWebhook(db, account, { events: ["credit.low"], creditLowCents: 10 });
+    await fund(db, account, 1_000);
+    await db.updateTable("webhooks").set({ credit_low_cents: 950 }).where("id", "=", id).execute();
+    const { reservationId } = await bench.credits.reservations.reserveRun({ accountId: account, limitMs: 1e6 });
+    await bench.credits.reservations.settleRun(reservationId, 100_000);
+    expect((await sent(db, id)).map(({ data }) => data)).to.deep.equal([{ balance_cents: 900, threshold_cents: 950 }]);
+  });
+
   async function happen(
     accountId: AccountId,
     name: string,
