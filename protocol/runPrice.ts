@@ -1,7 +1,10 @@
 /** The price of a run, by the same rule for the relayer, which charges it, and the keyholder, which certifies it. */
 
-/** Code found invalid within this time is free; longer parsing is charged. */
-const FREE_TO_PARSE_MS = 1_000;
+/**
+ * Code found invalid within this time is free, as mistakes are; longer parsing is charged, since it could be repeated
+ * to keep others waiting.
+ */
+const FREE_TO_PARSE_MS = 250;
 
 /** A started second is charged in full; every started run counts at least one. */
 export const startedSeconds = (durationMs: number): number => Math.max(1, Math.ceil(durationMs / 1000));
