@@ -27,7 +27,7 @@ export interface Hold extends Spender {
 
 /**
  * Returns the cents held, or undefined when balance, cap or the key's limits do not allow `leastCents`. The rows of
- * account and key must exist. Few keys have limits, and a statement that counts them takes a quarter longer: it is the
+ * account and key must exist. Few keys have limits, and a statement that counts them takes a third longer: it is the
  * second one, after the first was refused.
  */
 export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {

@@ -13,6 +13,8 @@ export interface CreditAccountsTable {
   balance_cents: Generated<Int8>;
   /** The part of it held by open reservations. */
   reserved_cents: Generated<Int8>;
+  /** A settled run that leaves less looks for the account's levels of `credit.low`; kept by triggers of the store. */
+  low_cents: Generated<Int8>;
   /** Number of ledger entries: lists never count rows. */
   entries: Generated<Int8>;
   /** Kept for the payment processor only; never on chain, never in logs. */

@@ -11,6 +11,7 @@ import { Credits } from "../../../relayer/credits";
 import type { Store } from "../../../relayer/store";
 import type { Db } from "../../../relayer/store/database";
 import { dropOld } from "../../../relayer/store/retention";
+import { workOf } from "../../../relayer/triggers/due";
 import { makeOld } from "../../../scripts/bench/oldStore";
 import { freshAccount, reservationsOf } from "../../support/credits";
 import { notingStatements } from "../../support/statements";
@@ -25,6 +26,8 @@ const GROWING = [
   "credit_accounts",
   "run_records",
   "run_counts",
+  "triggers",
+  "trigger_firings",
 ];
 const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
 
@@ -47,6 +50,14 @@ describe("a store with years of data", function () {
     await sql`insert into run_counts select 'old ' || n, '', '', '', 1 from generate_series(1, 5000) n`.execute(db);
     await sql`insert into attempts (hash, transaction_id, is_noop, raw, max_fee, priority_fee)
       select 'old ' || n, 'old ' || n, false, '0x', 1, 1 from generate_series(10, 5000) n`.execute(db);
+    await sql`insert into triggers
+        (id, account_id, key_id, name, kind, settings, cid, params_sha256, sealed, state, created_at)
+      select 'old ' || n, '', 'old ' || n, '', 'schedule', '{}', '', '', '', 'paused', now()
+        from generate_series(1, 5000) n`.execute(db);
+    await sql`insert into trigger_firings
+        (id, trigger_id, account_id, cause_key, kind, state, due_at, not_before, ended_at)
+      select 'old ' || n, 'old ' || n, 'old ' || n, '', 'schedule', 'ended', now(), now(), now()
+        from generate_series(1, 5000) n`.execute(db);
     await sql`analyze`.execute(db);
     await sql`insert into followed_blocks values (2, '0x2'), (3, '0x3')`.execute(db);
     await sql`insert into lanes (payer, address, next_nonce) values (1, 'new', 0)`.execute(db);
@@ -133,6 +144,7 @@ describe("a store with years of data", function () {
     await credits.runs.list(account, { outcome: "succeeded" }, { number: 0, size: 50 });
     await credits.accounts.balance(account);
     await reservationsOf(db, "me").sweep();
+    await workOf(db);
     await reopenOrphans(db);
     await confirm(db, 2);
     await passedBlocks(db);
