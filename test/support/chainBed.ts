@@ -21,6 +21,7 @@ import { openChain, type ChainTuning } from "../../relayer/chain";
 import type { Chain, ExecutorPort, SubmissionHooks, SubmissionOutcome, SubmitRequest } from "../../relayer/chain/types";
 import type { Store } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
+import { TooLate } from "./inTime";
 import { LocalExecutor } from "./localExecutor";
 import { TEST_ROOT_COMMITMENT } from "./rootKey";
 import { RpcProxy } from "./rpcProxy";
@@ -321,7 +322,7 @@ export async function eventually(
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await probe())) {
-    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    if (Date.now() > deadline) throw new TooLate(`not within ${timeoutMs} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

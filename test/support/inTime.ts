@@ -3,7 +3,7 @@ import { AssertionError } from "chai";
 const TRIES = 3;
 
 /** It took longer than it may. Known to scripts/testReporter.cjs by its name. */
-class TooLate extends AssertionError {
+export class TooLate extends AssertionError {
   override readonly name = "TooLate";
 }
 

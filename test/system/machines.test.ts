@@ -12,6 +12,7 @@ import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { startStack, type Stack } from "../../scripts/dev/stack";
 import { startBalancer, TAG_HEADER, type Balancer } from "../support/balancer";
 import { expectBalancedBooks } from "../support/books";
+import { TooLate } from "../support/inTime";
 import { expectSigned, HELLO, makeAccount, makeGroup, SIGN, type TestAccount } from "../support/journey";
 import { Machine } from "../support/machines";
 
@@ -169,7 +170,7 @@ describe("three machines on one PostgreSQL", function () {
         if (answer.status !== 200) failed.push(answer);
         const deadline = Date.now() + RECOVERS_WITHIN_MS;
         for (let time = 1; answer.status !== 200; time++) {
-          if (Date.now() > deadline) throw new Error(`${tag} was never answered: ${JSON.stringify(answer.body)}`);
+          if (Date.now() > deadline) throw new TooLate(`${tag} was never answered: ${JSON.stringify(answer.body)}`);
           await sleep(200);
           answer = await ask(apiKey, "POST", "add_group", `${tag}-${time}`, body, tag);
         }
