@@ -4,11 +4,14 @@ import { createServer } from "node:net";
 /** Below the systems' ephemeral range: an outgoing connection could take a port between this check and its use. */
 const [FIRST_PORT, LAST_PORT] = [15_000, 32_000] as const;
 const TRIES = 50;
+/** From a place of each process's own upwards: ports found soon after each other are not yet used. */
+let next = randomInt(FIRST_PORT, LAST_PORT);
 
 /** A port that is free at the moment. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES; tries++) {
-    const port = await tryListen(randomInt(FIRST_PORT, LAST_PORT)).catch(() => undefined);
+    const port = await tryListen(next).catch(() => undefined);
+    next = next + 1 < LAST_PORT ? next + 1 : FIRST_PORT;
     if (port !== undefined) return port;
   }
   return tryListen(0);

@@ -4,10 +4,13 @@ import { keccak256, verifyMessage } from "ethers";
 import { cidOfCode } from "../../protocol/cid";
 import { actionHashOf } from "../../protocol/ids";
 import { TestAccount, TestChain, TestExecutor, mined, registerPayers, type Outcome } from "../support/executor";
+import { expectInTime, itInTime, TooLate } from "../support/inTime";
 
 const SIGN = `async function main({ pkpId, message }) { return await Actions.signMessage({ pkpId, message }); }`;
 const HELLO = `async function main() { return "hello"; }`;
 const UNLISTED = `async function main() { return "in no group"; }`;
+/** Keeps its core, and says when it ends. */
+const SLOW = `async function main() { const end = Date.now() + 2500; while (Date.now() < end); return end; }`;
 const PRIVATE_KEY = `async function main({ pkpId }) { return (await Actions.getPrivateKey({ pkpId })).length; }`;
 
 const failure = ({ refusal, answer }: Outcome<"run">): string =>
@@ -86,26 +89,39 @@ describe("a run", function () {
     expect(failure(await executor.run(key, HELLO))).to.equal("unknown_key/key");
   });
 
-  it("is refused when its key was revoked while it was queued", async () => {
-    const { key, id } = await account.addUsageKey([1, 2]);
-    const slow = `async function main() { for (const end = Date.now() + 2500; Date.now() < end; ); return "ran"; }`;
-    const first = executor.run(key, slow);
+  /** What becomes of runs that wait for the place of another one while the owner changes something. */
+  const queuedDuring = async (
+    change: () => Promise<unknown>,
+    key: string,
+    queue: () => Promise<Outcome<"run">>[],
+  ): Promise<Outcome<"run">[]> => {
+    const first = executor.run(key, SLOW);
     await new Promise((resolve) => setTimeout(resolve, 300));
-    const queued = [HELLO, slow].map((code) => executor.run(key, code));
-    await account.write("removeUsageApiKey", [account.id, id]);
-    expect(response(await first)).to.equal("ran");
-    expect((await Promise.all(queued)).map(failure)).to.deep.equal(["unknown_key/key", "unknown_key/key"]);
+    const queued = queue();
+    await change();
+    const changedAt = Date.now();
+    const outcome = await first;
+    if (outcome.refusal !== undefined) throw new TooLate("the first run had not begun when the change was mined");
+    expectInTime(changedAt, response(outcome) as number, "the moment of the change");
+    return Promise.all(queued);
+  };
+
+  itInTime("is refused when its key was revoked while it was queued", async () => {
+    const { key, id } = await account.addUsageKey([1, 2]);
+    const revoke = () => account.write("removeUsageApiKey", [account.id, id]);
+    const outcomes = await queuedDuring(revoke, key, () => [HELLO, SLOW].map((code) => executor.run(key, code)));
+    expect(outcomes.map(failure)).to.deep.equal(["unknown_key/key", "unknown_key/key"]);
   });
 
-  it("may not use its PKP for an op that the owner denied while it was queued", async () => {
-    const slow = `async function main() { for (const end = Date.now() + 2500; Date.now() < end; ); return "ran"; }`;
-    const first = executor.run(account.key, slow);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    const queued = executor.run(account.key, SIGN, { pkpId: pkp, message: "hello" }, pkp);
-    await account.write("setPkpOps", [account.id, pkp, "1"]);
-    expect(response(await first)).to.equal("ran");
-    expect(failure(await queued)).to.equal("permission_denied");
-    await account.write("setPkpOps", [account.id, pkp, "0"]);
+  itInTime("may not use its PKP for an op that the owner denied while it was queued", async () => {
+    const deny = () => account.write("setPkpOps", [account.id, pkp, "1"]);
+    try {
+      const sign = () => executor.run(account.key, SIGN, { pkpId: pkp, message: "hello" }, pkp);
+      const outcomes = await queuedDuring(deny, account.key, () => [sign()]);
+      expect(outcomes.map(failure)).to.deep.equal(["permission_denied"]);
+    } finally {
+      await account.write("setPkpOps", [account.id, pkp, "0"]);
+    }
   });
 
   it("is refused on the very next request after the action left the group", async () => {

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { callExecutor } from "../../../scripts/dev/payers";
 import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
+import { itInTime, TooLate } from "../../support/inTime";
 import { useStack } from "../../support/stack";
 
 const ECHO = "async function main(params) { return params; }";
@@ -174,7 +175,7 @@ describe("runs over HTTP", function () {
     expect(listed.find(({ id }) => id === made["api_key_hash"])?.spent_cents).to.equal(1);
   });
 
-  it("continue and are charged when the client disconnects", async () => {
+  itInTime("continue and are charged when the client disconnects", async () => {
     const before = await credit();
     const left = AbortSignal.timeout(400);
     const url = `${stack().baseUrl}/core/v1/run_action`;
@@ -188,6 +189,7 @@ describe("runs over HTTP", function () {
     expect(gone).to.be.oneOf(["TimeoutError", "AbortError"]);
     for (let tries = 0; tries < 60 && (await credit()) !== before - 2; tries++)
       await new Promise((resolve) => setTimeout(resolve, 100));
+    if ((await credit()) === before) throw new TooLate("the run had not begun when the client left");
     expect(members(await account.api.get("/billing/balance"))).to.include({
       balance_cents: before - 2,
       reserved_cents: 0,
