@@ -1,6 +1,7 @@
 /**
- * How long a run waited for the service: for a core, for an op, for its share of what fetches need. It is not billed,
- * so that a run costs the same on a busy machine. What it computes meanwhile is billed, as is all waiting for others.
+ * How long a run waited for the service: for a core, for an op, for a module, for its share of what fetches need. It is
+ * not billed, so that a run costs the same on a busy machine. What it computes meanwhile is billed, as is all waiting
+ * for others.
  */
 import { AWAKE_MS } from "../awake";
 import type { Scheduled } from "./memory";

@@ -198,7 +198,8 @@ export class RunSession {
 
   async #onOp(op: Op, payload: Buffer): Promise<void> {
     this.#parts.onWaits();
-    const onServed = isOpName(op.name) ? this.#serviceTime.begin() : undefined;
+    // What a fetch waits for others is billed.
+    const onServed = op.name === "fetch" ? undefined : this.#serviceTime.begin();
     try {
       const deliver = (answer: Answer): Promise<void> => this.#deliver(op, answer);
       if (op.name === "fetch") await this.#serveFetch(op, payload, deliver);

@@ -69,11 +69,15 @@ export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyM
   const most = length ?? limit;
   if (room === undefined || most <= LARGE_BYTES) return received(ctx.req, limit, length);
   const grant = await takeRoom(room, most * MEMORY_PER_BYTE);
-  const bytes = await received(endedBy(room.scope.over, ctx.req), limit, length).catch((error: unknown) => {
+  try {
+    const bytes = await received(endedBy(room.scope.over, ctx.req), limit, length);
+    // Its memory may have been given to others with the last byte.
+    room.scope.over.throwIfAborted();
+    grant.keep();
+    return bytes;
+  } catch (error) {
     throw room.scope.over.reason instanceof Preempted ? crowded(1) : error;
-  });
-  grant.keep();
-  return bytes;
+  }
 }
 
 async function received(source: Readable, limit: number, length: number | undefined): Promise<Buffer> {

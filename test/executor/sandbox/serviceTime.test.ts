@@ -1,11 +1,13 @@
 /** What a run waits for the service is not billed; what it computes, and what it waits for others, is. */
 import { expect } from "chai";
+import { createHash } from "node:crypto";
+import { FetchFailed, type Fetcher } from "../../../executor/fetcher/types";
 import { RunFetches, RunShares } from "../../../executor/sandbox/fetches";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { ServiceTime } from "../../../executor/sandbox/serviceTime";
 import { Tripwire } from "../../../executor/sandbox/tripwire";
 import { AWAKE_MS } from "../../../executor/awake";
-import type { OpAnswer } from "../../../executor/sandbox/types";
+import type { OpAnswer, RunOutcome } from "../../../executor/sandbox/types";
 import { inScope } from "../../../protocol/fairShare";
 import { RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, run, silent } from "../../support/sandbox";
@@ -19,6 +21,7 @@ describe("the time that a run is billed for", function () {
   const OP = `Actions.signMessage({ pkpId: "0x1", message: "m" })`;
   /** The same for every processor time. */
   const WORK = "let n = 0; for (let i = 0; i < 2e7; i++) n = (n * 31 + i) | 0;";
+  const MODULE = "export default 1;";
   const slowOps = async (): Promise<OpAnswer> => (await pause(1_500), { ok: true, value: JSON.stringify("0x") });
 
   itInTime("is without what it waits for ops, however many at once", async () => {
@@ -26,6 +29,30 @@ describe("the time that a run is billed for", function () {
     const { durationMs, error } = await run(code, { ops: slowOps });
     expect(error).to.equal(undefined);
     expectInTime(durationMs, 1_000);
+  });
+
+  itInTime("is without what it waits for its modules, found or not", async () => {
+    const fetcher: Fetcher = {
+      ...noFetcher,
+      fetchModule: async (url) => {
+        await pause(700);
+        if (url.includes("found")) return Buffer.from(MODULE);
+        throw new FetchFailed("failed", "the source of modules is down");
+      },
+    };
+    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher });
+    const importing = (name: string, source: string): Promise<RunOutcome> => {
+      const specifier = `${name}@1.0.0#sha384-${createHash("sha384").update(source).digest("base64")}`;
+      return pool.run(jobOf(`import "${specifier}";\nasync function main() { return "imported"; }`));
+    };
+    try {
+      const [found, lost] = [await importing("found", MODULE), await importing("lost", "not there")];
+      expect(found.response).to.equal(JSON.stringify("imported"));
+      expect(lost.error?.code, JSON.stringify(lost)).to.equal("invalid_code");
+      for (const { durationMs } of [found, lost]) expectInTime(durationMs, 250);
+    } finally {
+      await pool.close(0);
+    }
   });
 
   it("is with what it computes while its ops are served", async () => {
