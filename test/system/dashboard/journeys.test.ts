@@ -42,7 +42,7 @@ describe("journeys in the dashboard", function () {
     await why.getByRole("button", { name: "Let “Bot” run in “Answers”" }).click();
     await why.getByText("It is permitted: the same run would start now.").waitFor();
     await dashboard.press("Run");
-    await result().getByText("42").waitFor();
+    await result().getByText("42", { exact: true }).waitFor();
     await result().getByText("The same run from your program").click();
     await result().getByRole("radio", { name: "Python" }).check({ force: true });
     await result().getByRole("region", { name: "Python code" }).getByText("urllib.request").waitFor();
