@@ -49,7 +49,7 @@ export interface FetchParts {
   readonly shares: RunShares;
 }
 interface OwnParts extends FetchParts {
-  readonly time: Pick<ServiceTime, "begin">;
+  readonly time: Pick<ServiceTime, "unbilled">;
 }
 
 export type FetchAnswer = { ok: true; value: string; body: Buffer } | { ok: false; code: string; message: string };
@@ -114,11 +114,12 @@ export class RunFetches {
     const { fetchTimeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
     const { fetcher, shares } = this.#parts;
     const startedAt = performance.now();
-    const admitted = this.#unbilled(this.#admit(body, scope));
+    const admitted = this.#parts.time.unbilled(this.#admit(body, scope));
     this.bodiesAdmitted = Promise.allSettled([this.bodiesAdmitted, admitted]);
     await admitted;
-    await this.#unbilled(this.#job.permitted?.());
-    const grow = async (): Promise<void> => void (await this.#unbilled(scope.take(shares.answers, maxBytes)));
+    await this.#parts.time.unbilled(this.#job.permitted?.());
+    const grow = async (): Promise<void> =>
+      void (await this.#parts.time.unbilled(scope.take(shares.answers, maxBytes)));
     const options = { signal: scope.over, run: this.#run, lookups, account: this.#job.account, grow };
     // Checked first: requests that are refused anyway need no search.
     if (this.#tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
@@ -126,12 +127,6 @@ export class RunFetches {
     const timeoutMs = Math.max(1, Math.ceil(fetchTimeoutMs - (performance.now() - startedAt)));
     const { response, body: answer } = await fetcher.fetchGuest({ ...request, timeoutMs, maxBytes }, body, options);
     return { ok: true, value: JSON.stringify(response), body: answer };
-  }
-
-  /** The run waits for the service, not for the outside. */
-  async #unbilled<T>(granted: Promise<T> | undefined): Promise<T | undefined> {
-    const onGranted = this.#parts.time.begin();
-    return Promise.resolve(granted).finally(onGranted);
   }
 
   /** Waits for its place and for room for the body, no longer than a fetch may take. */

@@ -1,7 +1,7 @@
 /**
- * How long a run waited for the service: for a core, for an op, for a module, for its share of what fetches need. It is
- * not billed, so that a run costs the same on a busy machine. What it computes meanwhile is billed, as is all waiting
- * for others.
+ * How long a run waited for the service: for a core, for an op, for its permission, for its share of what fetches need.
+ * It is not billed, so that a run costs the same on a busy machine. What it computes meanwhile is billed, as is all
+ * waiting for others.
  */
 import { AWAKE_MS } from "../awake";
 import type { Scheduled } from "./memory";
@@ -30,6 +30,11 @@ export class ServiceTime {
       isOver = true;
       if (--this.#open === 0) this.#close();
     };
+  }
+
+  /** The run waits for the service, not for the outside, until `granted` is settled. */
+  async unbilled<T>(granted: Promise<T> | undefined): Promise<T | undefined> {
+    return Promise.resolve(granted).finally(this.begin());
   }
 
   /** In milliseconds. Waits that are not over end now. */

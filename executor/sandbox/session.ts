@@ -198,8 +198,7 @@ export class RunSession {
 
   async #onOp(op: Op, payload: Buffer): Promise<void> {
     this.#parts.onWaits();
-    // What a fetch waits for others is billed.
-    const onServed = op.name === "fetch" ? undefined : this.#serviceTime.begin();
+    const onServed = isOpName(op.name) ? this.#serviceTime.begin() : undefined;
     try {
       const deliver = (answer: Answer): Promise<void> => this.#deliver(op, answer);
       if (op.name === "fetch") await this.#serveFetch(op, payload, deliver);
@@ -265,7 +264,7 @@ export class RunSession {
 
   async #serveImport(args: string): Promise<Answer> {
     this.#count("imports", "imports");
-    await this.#job.permitted?.();
+    await this.#serviceTime.unbilled(this.#job.permitted?.());
     const parsed = importSchema.safeParse(parseJson(args));
     if (!parsed.success)
       return {

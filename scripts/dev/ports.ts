@@ -10,8 +10,9 @@ let next = randomInt(FIRST_PORT, LAST_PORT);
 /** A port that is free at the moment. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES; tries++) {
-    const port = await tryListen(next).catch(() => undefined);
+    const candidate = next;
     next = next + 1 < LAST_PORT ? next + 1 : FIRST_PORT;
+    const port = await tryListen(candidate).catch(() => undefined);
     if (port !== undefined) return port;
   }
   return tryListen(0);

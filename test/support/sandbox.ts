@@ -22,7 +22,7 @@ export const noFetcher: Fetcher = {
 };
 
 /** For what is not billed either way. */
-export const unmeasured = { begin: () => () => undefined };
+export const unmeasured = { unbilled: async <T>(granted: Promise<T> | undefined) => granted };
 
 export const POOL_SIZE = 4;
 let shared: Promise<SandboxPool> | undefined;
