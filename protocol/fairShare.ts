@@ -116,6 +116,8 @@ const HALF_LIFE_MS = 5_000;
 const LATELY_MS = 10_000;
 /** Uses up to this are short. */
 const SHORT_MS = 500;
+/** How often accounts with short uses are counted. */
+const COUNT_EVERY_MS = 50;
 /** Of accounts that did not ask meanwhile nothing is known any more. */
 const FORGOTTEN_MS = 60_000;
 const MAX_RETRY_SECONDS = 60;
@@ -145,6 +147,8 @@ export class FairShare {
   #crowdedMs = 0;
   #crowdedSince = 0;
   #meanHeldMs = 50;
+  #short = 1;
+  #shortCountedAt = -Infinity;
   #sweptAt = performance.now();
   #revokedAt = -Infinity;
   #ticker: NodeJS.Timeout | undefined;
@@ -333,11 +337,20 @@ export class FairShare {
     return unit === 0 ? 0 : Math.floor(total / parts / unit) * unit;
   }
 
-  /** Its uses are short, and all of them no more than an equal share. */
+  /** Its uses are short, and all of them no more than an equal share of the whole, or of what is kept for such. */
   #isShort(account: Account): boolean {
-    if (account.usualMs > SHORT_MS || account.longUntil > performance.now()) return false;
-    const equalUse = (this.#options.total * HALF_LIFE_MS) / Math.LN2 / this.#accounts.size;
-    return this.#usedBy(account) <= equalUse;
+    const now = performance.now();
+    if (!areUsesShort(account, now)) return false;
+    const equal = Math.max(this.#options.total / this.#accounts.size, this.#part(4) / this.#countShort(now));
+    return this.#usedBy(account) <= (equal * HALF_LIFE_MS) / Math.LN2;
+  }
+
+  /** How many accounts with short uses were here lately, as of some milliseconds ago: all are looked at for it. */
+  #countShort(now: number): number {
+    if (now - this.#shortCountedAt < COUNT_EVERY_MS) return this.#short;
+    this.#shortCountedAt = now;
+    const isHere = (account: Account): boolean => now - account.askedAt < LATELY_MS && areUsesShort(account, now);
+    return (this.#short = Math.max(1, [...this.#accounts.values()].filter(isHere).length));
   }
 
   /** Room for one that is not here yet, and for each other account that was here lately and holds nothing. */
@@ -466,6 +479,8 @@ export class FairShare {
     return isOld && isFair && mayRevoke(held);
   }
 }
+
+const areUsesShort = ({ usualMs, longUntil }: Account, now: number): boolean => usualMs <= SHORT_MS && longUntil <= now;
 
 const mayRevoke = ({ isRevoked, isResting, isKept }: Held): boolean => !isRevoked && !isResting && !isKept;
 

@@ -250,6 +250,11 @@ describe("a fair share", () => {
     expectInTime((await waitsBeside64(share, 30))[15], 10);
   }).timeout(20_000);
 
+  itInTime("serves short uses at once that follow each other, although 64 accounts hold what they get", async () => {
+    const share = new FairShare({ total: 8, patienceMs: 700, revokeEveryMs: 90 });
+    expectInTime((await waitsBeside64(share, 5, { visits: 100, heldMs: 15 }))[50], 10);
+  }).timeout(60_000);
+
   itInTime("does not hold against an account what it used while nobody waited", async () => {
     const share = new FairShare({ total: 8, patienceMs: 700, revokeEveryMs: 90 });
     const lately = async (): Promise<void> => {
@@ -326,11 +331,11 @@ describe("a fair share", () => {
   });
 });
 
-/** Thirty waits of another account in ms, sorted, while 64 accounts hold what they get until it is taken from them. */
+/** The waits of another account in ms, sorted, while 64 accounts hold what they get until it is taken from them. */
 async function waitsBeside64(
   share: FairShare,
   betweenMs: number,
-  { shortBefore = 0 } = {},
+  { shortBefore = 0, visits = 30, heldMs = 0 } = {},
 ): Promise<readonly number[]> {
   let isOver = false;
   const useShortly = async (account: string): Promise<void> => {
@@ -349,11 +354,12 @@ async function waitsBeside64(
     }
   });
   const waits: number[] = [];
-  for (let i = 0; i < 30; i++) {
+  for (let i = 0; i < visits; i++) {
     const startedAt = performance.now();
     const visit = new Visit("quiet", share, [1]);
     while (visit.held === 0) await pause(1);
     waits.push(performance.now() - startedAt);
+    if (heldMs > 0) await pause(heldMs);
     visit.end.resolve(undefined);
     await pause(betweenMs);
   }
