@@ -5,8 +5,9 @@
  *   it.
  * - Some room is kept free of those who hold something already: for accounts that were here lately, and for a new one.
  * - A quarter is kept for accounts whose uses are short, also from grants that rested and woke or are not in use yet:
- *   they do not wait until long ones are revoked. A use that turns out long in there is revoked as soon as a short one
- *   waits, and for a while those of its account count as long.
+ *   they do not wait until long ones are revoked. Half of it is for those of them that had many of late. A use that
+ *   turns out long in there is revoked as soon as a short one waits, and for a while those of its account count as
+ *   long, unless many of them were short.
  * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
  * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old.
  *
@@ -67,6 +68,8 @@ interface Account {
    * most; unknown before the first has ended.
    */
   usualMs: number;
+  /** How many uses were short since a long one was forgiven for them, up to a limit. */
+  shortUses: number;
   /** Till then its uses count as long: one was, in what is kept for short ones, and kept another waiting. */
   longUntil: number;
   askedAt: number;
@@ -116,7 +119,9 @@ const HALF_LIFE_MS = 5_000;
 const LATELY_MS = 10_000;
 /** Uses up to this are short. */
 const SHORT_MS = 500;
-/** How often accounts with short uses are counted. */
+/** Who had so many short uses will have more of them; on a loaded machine one may still take long, and is forgiven. */
+const MANY_SHORT = 30;
+/** How often accounts with many short uses are counted. */
 const COUNT_EVERY_MS = 50;
 /** Of accounts that did not ask meanwhile nothing is known any more. */
 const FORGOTTEN_MS = 60_000;
@@ -147,8 +152,8 @@ export class FairShare {
   #crowdedMs = 0;
   #crowdedSince = 0;
   #meanHeldMs = 50;
-  #short = 1;
-  #shortCountedAt = -Infinity;
+  #reliable = 1;
+  #reliableCountedAt = -Infinity;
   #sweptAt = performance.now();
   #revokedAt = -Infinity;
   #ticker: NodeJS.Timeout | undefined;
@@ -207,6 +212,7 @@ export class FairShare {
     this.#setBeyond(held, false);
     const ms = Math.max(1, activeMsOf(held));
     account.usualMs = account.usualMs === Infinity ? ms : account.usualMs ** 0.7 * ms ** 0.3;
+    if (ms <= SHORT_MS) account.shortUses = Math.min(account.shortUses + 1, 2 * MANY_SHORT);
     this.#meanHeldMs = this.#meanHeldMs * 0.9 + (performance.now() - held.since) * 0.1;
     this.serve();
   }
@@ -253,6 +259,7 @@ export class FairShare {
       held: 0,
       used: 0,
       usualMs: Infinity,
+      shortUses: 0,
       longUntil: -Infinity,
       countedAt: now,
       countedAtCrowded: this.#crowdedFor(now),
@@ -297,8 +304,9 @@ export class FairShare {
     const next = this.#next();
     if (next === undefined || this.#fits(next)) return next;
     if (this.#options.total - this.#taken + this.#beyond < (next.waiting[0]?.amount ?? 0)) return undefined;
-    const short = this.#next((account) => this.#isShort(account));
-    return short !== undefined && this.#fits(short) ? short : undefined;
+    return [this.#isShort, this.#isReliablyShort]
+      .map((mayBe) => this.#next(mayBe))
+      .find((short) => short !== undefined && this.#fits(short));
   }
 
   #next(mayBe: (account: Account) => boolean = () => true): Account | undefined {
@@ -324,11 +332,11 @@ export class FairShare {
     return this.#options.total - this.#taken - kept + (this.#isShort(account) ? this.#beyond : 0);
   }
 
-  /** Nothing from one of those accounts itself, half from one that is new; nothing while none is taken. */
+  /** Half from new accounts and those with few short uses, none from those with many. Nothing while none is taken. */
   #keptForShort(asking: Account): number {
-    if (this.#taken === 0 || this.#isShort(asking)) return 0;
+    if (this.#taken === 0 || this.#isReliablyShort(asking)) return 0;
     const isNew = asking.usualMs === Infinity && asking.held === 0;
-    return this.#part(isNew ? 8 : 4);
+    return this.#part(isNew || this.#isShort(asking) ? 8 : 4);
   }
 
   /** One of so many equal parts of the whole. */
@@ -337,20 +345,26 @@ export class FairShare {
     return unit === 0 ? 0 : Math.floor(total / parts / unit) * unit;
   }
 
-  /** Its uses are short, and all of them no more than an equal share of the whole, or of what is kept for such. */
-  #isShort(account: Account): boolean {
+  /** Its uses are short, and no more than an equal share of the whole, or if they were many, of what is kept for it. */
+  readonly #isShort = (account: Account): boolean => {
     const now = performance.now();
     if (!areUsesShort(account, now)) return false;
-    const equal = Math.max(this.#options.total / this.#accounts.size, this.#part(4) / this.#countShort(now));
-    return this.#usedBy(account) <= (equal * HALF_LIFE_MS) / Math.LN2;
-  }
+    const equal = this.#options.total / this.#accounts.size;
+    const most = isReliable(account) ? Math.max(equal, this.#part(8) / this.#countReliable(now)) : equal;
+    return this.#usedBy(account) <= (most * HALF_LIFE_MS) / Math.LN2;
+  };
 
-  /** How many accounts with short uses were here lately, as of some milliseconds ago: all are looked at for it. */
-  #countShort(now: number): number {
-    if (now - this.#shortCountedAt < COUNT_EVERY_MS) return this.#short;
-    this.#shortCountedAt = now;
-    const isHere = (account: Account): boolean => now - account.askedAt < LATELY_MS && areUsesShort(account, now);
-    return (this.#short = Math.max(1, [...this.#accounts.values()].filter(isHere).length));
+  readonly #isReliablyShort = (account: Account): boolean => isReliable(account) && this.#isShort(account);
+
+  /** How many accounts with many short uses are here, as of some milliseconds ago: all are looked at for it. */
+  #countReliable(now: number): number {
+    if (now - this.#reliableCountedAt < COUNT_EVERY_MS) return this.#reliable;
+    this.#reliableCountedAt = now;
+    const isHere = ({ waiting, held, askedAt }: Account): boolean =>
+      waiting.length > 0 || held > 0 || now - askedAt < LATELY_MS;
+    const all = [...this.#accounts.values()];
+    const reliable = all.filter((account) => isReliable(account) && areUsesShort(account, now) && isHere(account));
+    return (this.#reliable = Math.max(1, reliable.length));
   }
 
   /** Room for one that is not here yet, and for each other account that was here lately and holds nothing. */
@@ -443,7 +457,8 @@ export class FairShare {
       if (account === next) continue;
       const late = [...account.grants].find((held) => held.isAsShort && activeMsOf(held) > SHORT_MS && mayRevoke(held));
       if (late === undefined) continue;
-      account.longUntil = performance.now() + FORGOTTEN_MS;
+      if (isReliable(account)) account.shortUses -= MANY_SHORT;
+      else account.longUntil = performance.now() + FORGOTTEN_MS;
       this.#revoke(late);
       return true;
     }
@@ -479,6 +494,8 @@ export class FairShare {
     return isOld && isFair && mayRevoke(held);
   }
 }
+
+const isReliable = ({ shortUses }: Account): boolean => shortUses >= MANY_SHORT;
 
 const areUsesShort = ({ usualMs, longUntil }: Account, now: number): boolean => usualMs <= SHORT_MS && longUntil <= now;
 

@@ -277,6 +277,12 @@ describe("a fair share", () => {
     },
   ).timeout(60_000);
 
+  itInTime("serves at once whose many uses were short, although 64 hold long whose few were", async () => {
+    const share = new FairShare({ total: 8, patienceMs: 1_500, revokeEveryMs: 90 });
+    const waits = await waitsBeside64(share, 5, { shortBefore: 5, quietBefore: 40, visits: 100, heldMs: 15 });
+    expectInTime(waits.at(-1), 300);
+  }).timeout(60_000);
+
   it("still takes the uses of an account for short when one of them is long", async () => {
     const share = new FairShare({ total: 8 });
     for (const ms of [0, 0, 0, 0, 2_000]) {
@@ -288,6 +294,36 @@ describe("a fair share", () => {
     const others = await Promise.all(Array.from({ length: 6 }, (_, i) => untilGranted(share, `other${i}`)));
     const quiet = await untilGranted(share, "quiet");
     for (const { end } of [...others, quiet]) end.resolve(undefined);
+  });
+
+  it("takes the uses of an account for short also when a long one of many had to be ended for another's", async () => {
+    const share = new FairShare({ total: 8, patienceMs: 60_000 });
+    const use = async (account: string, ms: number): Promise<void> => {
+      const visit = await untilGranted(share, account);
+      if (ms > 0) await pause(ms);
+      visit.end.resolve(undefined);
+      await settled();
+    };
+    const greedy = Array.from({ length: 6 }, (_, i) => `greedy${i}`);
+    await Promise.all(greedy.map((account) => use(account, 600)));
+    for (const account of ["other", "third"]) for (let i = 0; i < 40; i++) await use(account, 0);
+    const open = await Promise.all(greedy.map((account) => untilGranted(share, account)));
+    const longAfterShort = async (account: string, shortUses: number): Promise<Visit> => {
+      for (let i = 0; i < shortUses; i++) await use(account, 0);
+      const visits = await Promise.all([account, "other"].map((name) => untilGranted(share, name)));
+      await pause(600);
+      const third = new Visit("third", share, [1]);
+      while (third.held === 0) await pause(1);
+      expect(visits[0]?.outcome).to.equal(Preempted.name);
+      for (const { end } of [...visits, third]) end.resolve(undefined);
+      await settled();
+      const again = new Visit(account, share, [1]);
+      await settled();
+      return again;
+    };
+    open.push(await longAfterShort("seldom", 2), await longAfterShort("quiet", 40));
+    expect(open.slice(-2).map(({ held }) => held)).to.deep.equal([0, 1]);
+    for (const { end, stop } of open) (end.resolve(undefined), stop.abort(new Error("gone")));
   });
 
   it("serves short uses at once although others woke into what is kept for them", async () => {
@@ -335,7 +371,7 @@ describe("a fair share", () => {
 async function waitsBeside64(
   share: FairShare,
   betweenMs: number,
-  { shortBefore = 0, visits = 30, heldMs = 0 } = {},
+  { shortBefore = 0, quietBefore = 0, visits = 30, heldMs = 0 } = {},
 ): Promise<readonly number[]> {
   let isOver = false;
   const useShortly = async (account: string): Promise<void> => {
@@ -344,8 +380,8 @@ async function waitsBeside64(
     visit.end.resolve(undefined);
     await settled();
   };
-  for (const account of ["quiet", ...Array.from({ length: 64 }, (_, i) => `greedy${i}`)])
-    for (let i = 0; i < shortBefore; i++) await useShortly(account);
+  for (let i = 0; i < shortBefore + quietBefore; i++) await useShortly("quiet");
+  for (let i = 0; i < 64; i++) for (let n = 0; n < shortBefore; n++) await useShortly(`greedy${i}`);
   const greedy = Array.from({ length: 64 }, async (_, i) => {
     while (!isOver) {
       const visit = new Visit(`greedy${i}`, share, [1]);
