@@ -30,7 +30,7 @@ const NAMES: readonly Act[] = ["hello", "sign", "fetch", "write", "chain", "sign
 const TIMED = ["hello", "sign", "fetch", "write", "chain"] as const;
 /** What the honest account does one after the other, beside others at the same time, and how long it pauses between. */
 const TURNS: readonly { readonly acts: readonly Act[]; readonly pauseMs: number }[] = [
-  { acts: ["hello", "sign", "hello", "hello", "fetch"], pauseMs: 50 },
+  { acts: ["hello", "sign", "hello", "sign", "fetch"], pauseMs: 50 },
   { acts: ["write"], pauseMs: 1_000 },
   { acts: ["chain"], pauseMs: 1_000 },
   { acts: ["signUp"], pauseMs: 5_000 },
