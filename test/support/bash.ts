@@ -68,6 +68,6 @@ export function npmIn(folder: string): string {
 
 /** The environment of the commands. */
 export const surroundings = (bin: string, more: Record<string, string>): Record<string, string | undefined> => {
-  const { PATH, HOME } = process.env;
-  return { PATH: `${bin}:${join(process.execPath, "..")}:${PATH}`, HOME, ...more };
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH: `${bin}:${join(process.execPath, "..")}:${PATH}`, HOME, NODE_COMPILE_CACHE, ...more };
 };

@@ -5,17 +5,8 @@
  */
 import { expect } from "chai";
 import { execFile } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { createHash } from "node:crypto";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { request } from "node:https";
 import { dirname, join } from "node:path";
@@ -33,7 +24,7 @@ import { PACKAGE_NAMES } from "../../scripts/image/debian";
 import { lockfileOf, productionPackages } from "../../scripts/image/source";
 import { needs } from "../support/needs";
 import { startAcmeDouble, type AcmeDouble } from "../support/acmeDouble";
-import { patchedCopy, startContainer } from "../support/containers";
+import { patchedCopy, startContainer, unpackerTo } from "../support/containers";
 import { expectFirstRun } from "../support/firstRun";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 
@@ -101,10 +92,8 @@ describe("the images", function () {
   });
 
   it("contain a bill of materials that lists every package, Node and Debian's files, with digests", async () => {
-    await unpacked("executor");
-    const bom = JSON.parse(
-      readFileSync(join(folder, "unpacked/executor/usr/share/sbom/keywright.cdx.json"), "utf8"),
-    ) as {
+    const files = await filesOf(join(layouts, "executor"));
+    const bom = JSON.parse(readFileSync(join(files, "usr/share/sbom/keywright.cdx.json"), "utf8")) as {
       components: { purl?: string; hashes?: unknown[] }[];
     };
     const named = bom.components.map(({ purl = "" }) => purl.replace(/[@?].*/, ""));
@@ -120,18 +109,19 @@ describe("the images", function () {
     expect(bom.components.filter(({ hashes }) => (hashes ?? []).length === 0)).to.deep.equal([]);
   });
 
-  it("are under 120 MB each, compressed", () => {
+  it("are under 120 MB each, compressed, and hold what their digests name", () => {
     for (const name of NAMES) {
       const blobs = join(layouts, name, "blobs/sha256");
-      const bytes = readdirSync(blobs).reduce((sum, blob) => sum + readFileSync(join(blobs, blob)).length, 0);
-      expect(bytes).to.be.below(120_000_000);
+      const contents = readdirSync(blobs).map((blob) => ({ blob, content: readFileSync(join(blobs, blob)) }));
+      expect(contents.reduce((sum, { content }) => sum + content.length, 0)).to.be.below(120_000_000);
+      for (const { blob, content } of contents)
+        expect(createHash("sha256").update(content).digest("hex"), name).to.equal(blob);
     }
   });
 
+  const filesOf = unpackerTo(join(folder, "unpacked"));
   async function unpacked(name: (typeof NAMES)[number]): Promise<string[]> {
-    const to = join(folder, "unpacked", name);
-    mkdirSync(dirname(to), { recursive: true });
-    if (!existsSync(to)) await run("umoci", ["raw", "unpack", "--image", `${join(layouts, name)}:latest`, to]);
+    const to = await filesOf(join(layouts, name));
     return readdirSync(to, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() || entry.isSymbolicLink())
       .map((entry) => join(entry.parentPath, entry.name).slice(to.length + 1));
@@ -200,13 +190,16 @@ describe("the images", function () {
         "import_dcap_qvl.constants.TRUSTED_ROOT_CA_DER",
         rootDer,
       );
+      const image = async (name: (typeof NAMES)[number]) => {
+        const layout = join(layouts, name);
+        return { name, layout, files: await filesOf(layout) };
+      };
       const common = { folder: place("bundles"), variables, volumes, onLine: (line: string) => void logs.push(line) };
       const deploymentMount = { "/app/deployments": deployments };
 
       const executor = await startContainer({
         ...common,
-        name: "executor",
-        layout: join(layouts, "executor"),
+        ...(await image("executor")),
         extra: { ...deploymentMount, "/app/dist/executor/tee/genuine.js": genuine },
         environment: {},
       });
@@ -221,8 +214,7 @@ describe("the images", function () {
       baseUrl = `http://127.0.0.1:${port}`;
       const relayer = await startContainer({
         ...common,
-        name: "relayer",
-        layout: join(layouts, "relayer"),
+        ...(await image("relayer")),
         extra: deploymentMount,
         environment: {
           HOST: "127.0.0.1",
@@ -243,8 +235,7 @@ describe("the images", function () {
       for (const path of [state, volumes["/evidences"]]) chownSync(path, INGRESS_USER, INGRESS_USER);
       const ingress = await startContainer({
         ...common,
-        name: "ingress",
-        layout: join(layouts, "ingress"),
+        ...(await image("ingress")),
         volumes: { ...volumes, "/var/lib/ingress": state },
         environment: {
           ACME_DIRECTORY_URL: acme.directoryUrl,
