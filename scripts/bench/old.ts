@@ -162,8 +162,8 @@ async function write(
   const id = newSubmissionId();
   await credits.reservations.reserveWrite({ accountId, submissionId: id, cents: 1 });
   const begun = {
-    ...{ id, accountId, kind: "bench", turn: turn.number++, calldata: `0x${"ab".repeat(200)}`, tag: "0x" },
-    ...{ idempotencyKey: id, billed: true, requestId: undefined },
+    ...{ id, account_id: accountId, kind: "bench", turn: turn.number++, calldata: `0x${"ab".repeat(200)}`, tag: "0x" },
+    ...{ signer: null, signers_turn: null, idempotency_key: id, billed: true, request_id: null },
   };
   const carrier = await transactions.begin({ payer: PAYER, gasLimit: 100_000n, writes: [begun] });
   if (carrier === undefined) throw new Error("the write lost its turn");

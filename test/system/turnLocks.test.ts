@@ -52,14 +52,16 @@ describe("turns of accounts", function () {
     gasLimit: 1n,
     writes: ids.map((accountId) => ({
       id: newSubmissionId(),
-      accountId,
+      account_id: accountId,
       kind: "add_group",
       turn,
       calldata: "0x",
       tag: "0x",
-      idempotencyKey: undefined,
+      signer: null,
+      signers_turn: null,
+      idempotency_key: null,
       billed: false,
-      requestId: undefined,
+      request_id: null,
     })),
   });
   const outcomesOf = ({ writes }: Carrier): ReadonlyMap<string, Outcome> =>

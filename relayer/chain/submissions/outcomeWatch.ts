@@ -2,39 +2,25 @@
  * Waits for outcomes: from the feed for writes that this instance's transaction monitor watches, by polling the
  * store for those of other instances. One query covers all awaited writes.
  */
+import { EventEmitter } from "node:events";
 import { hasOutcome } from "./states";
 import { writesOf, type CarriedWrite, type Carrier } from "./rows";
 import type { Transactions } from "./transactions";
 
-/** Publishes fates of transactions, decoupling the transaction monitor from its listeners. */
-export class OutcomeFeed {
-  readonly #ofTransactions: ((carrier: Carrier) => void)[] = [];
-  readonly #ofWrites: ((write: CarriedWrite) => void)[] = [];
-
-  /** Listeners live as long as the chain module. A transaction may be published more than once. */
-  onTransaction(listener: (carrier: Carrier) => void): void {
-    this.#ofTransactions.push(listener);
-  }
-
-  /** Also receives writes that have no outcome yet: their transaction failed with others. */
-  onWrite(listener: (write: CarriedWrite) => void): void {
-    this.#ofWrites.push(listener);
-  }
-
+/**
+ * Publishes fates of transactions, which may come more than once, and the state of the writes they carried: also of
+ * writes that have no outcome yet, since their transaction failed with others.
+ */
+export class OutcomeFeed extends EventEmitter<{ transaction: [Carrier]; write: [CarriedWrite] }> {
   publish(carrier: Carrier): void {
-    for (const listener of this.#ofTransactions) listener(carrier);
-    for (const write of writesOf(carrier)) this.publishWrite(write);
-  }
-
-  /** A write that got its outcome without a transaction. */
-  publishWrite(write: CarriedWrite): void {
-    for (const listener of this.#ofWrites) listener(write);
+    this.emit("transaction", carrier);
+    for (const write of writesOf(carrier)) this.emit("write", write);
   }
 }
 
 export interface OutcomeWatchOptions {
   readonly transactions: Pick<Transactions, "ended">;
-  readonly outcomes: Pick<OutcomeFeed, "onWrite">;
+  readonly outcomes: OutcomeFeed;
 }
 
 type Wake = (write?: CarriedWrite) => void;
@@ -48,7 +34,7 @@ export class OutcomeWatch {
 
   constructor(options: OutcomeWatchOptions) {
     this.#options = options;
-    options.outcomes.onWrite((write) => hasOutcome(write) && this.#tell(write));
+    options.outcomes.on("write", (write) => hasOutcome(write) && this.#tell(write));
   }
 
   /** The write once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */

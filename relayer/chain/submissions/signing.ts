@@ -11,29 +11,23 @@ export async function sign(
   isNoop: boolean,
   fees: Fees,
 ): Promise<Omit<AttemptRow, "created_at" | "transaction_id">> {
-  const { rawTransaction, hash } = await askFor(executor, carrier, isNoop, fees);
-  return {
-    hash,
-    is_noop: isNoop,
-    raw: rawTransaction,
-    max_fee: fees.maxFeePerGas.toString(),
-    priority_fee: fees.maxPriorityFeePerGas.toString(),
+  const offer = {
+    maxFeePerGas: fees.maxFeePerGas.toString(),
+    maxPriorityFeePerGas: fees.maxPriorityFeePerGas.toString(),
   };
+  const { rawTransaction: raw, hash } = await askFor(executor, carrier, isNoop, offer);
+  return { hash, is_noop: isNoop, raw, max_fee: offer.maxFeePerGas, priority_fee: offer.maxPriorityFeePerGas };
 }
 
 function askFor(
   executor: ExecutorPort,
   { transaction, writes }: Carrier,
   isNoop: boolean,
-  fees: Fees,
+  fees: { readonly maxFeePerGas: string; readonly maxPriorityFeePerGas: string },
 ): Promise<ExecutorAnswer<"signAsPayer">> {
   const { id, payer, nonce, gas_limit, to_payer, amount_wei } = transaction;
   if (nonce === null) throw new TypeError(`transaction ${id} has no nonce`);
-  const offer = {
-    maxFeePerGas: fees.maxFeePerGas.toString(),
-    maxPriorityFeePerGas: fees.maxPriorityFeePerGas.toString(),
-    nonce,
-  };
+  const offer = { ...fees, nonce };
   const context = transaction.request_id === null ? {} : { requestId: transaction.request_id };
   if (isNoop) return executor.call("signNoop", { ...offer, payer }, context);
   if (to_payer !== null && amount_wei !== null)
