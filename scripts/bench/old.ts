@@ -175,7 +175,7 @@ async function write(
     priority_fee: "1",
   });
   await transactions.notePending(carrier.transaction.id);
-  const fate = { state: "mined", hash: `0x${id}`, block: { number: 1, hash: "0x1" } } as const;
+  const fate = { state: "mined", hash: `0x${id}`, block_number: 1, block_hash: "0x1" } as const;
   await transactions.end(carrier, fate, new Map([[id, { state: "done", result: {}, charged: true }]]));
 }
 

@@ -14,7 +14,7 @@ import { eventually, freshAccountId } from "../support/chainBed";
 
 /** Enough accounts that each is looked up by its id, in the order in which a statement names them. */
 const ACCOUNTS = 200_000;
-const MINED: Fate = { state: "mined", hash: "0xhash", block: { number: 7, hash: "0xblock" } };
+const MINED: Fate = { state: "mined", hash: "0xhash", block_number: 7, block_hash: "0xblock" };
 
 describe("turns of accounts", function () {
   this.timeout(300_000);

@@ -6,7 +6,7 @@
  */
 import { defined } from "../../../protocol/defined";
 import { isErrorCode, KeywrightError } from "../../../protocol/errors";
-import type { ContractWrite, ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor";
+import type { ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor";
 import { encodeForward } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
 import { encodeWrite, isLease } from "../abi/contract";
@@ -37,18 +37,22 @@ interface InTurn {
   readonly waiting: Waiting;
   readonly turn: number;
   /** Of the signer of a forward request. */
-  readonly signersTurn: number | undefined;
+  readonly signersTurn: number | null;
 }
 
 interface Encoded extends InTurn, Call {
-  /** Undefined for a forward request. */
-  readonly write?: ContractWrite;
+  /** What the executor is asked; undefined for a forward request, which is authorized by its signature. */
+  readonly asked?: ExecutorRequest<"authorizeWrites">["writes"][number];
 }
 
 /** It would succeed with this gas. */
 type Simulated = Encoded & MeasuredCall;
 
-type Verdict = ExecutorAnswer<"authorizeWrites">["writes"][number] | undefined;
+/** Permitted, and as it is stored. */
+interface Authorized {
+  readonly waiting: Waiting;
+  readonly write: NewWrite;
+}
 
 export interface BatchOptions extends SendingParts {
   readonly lane: Lane;
@@ -83,7 +87,7 @@ export class Batch {
     const { lanes } = this.#options;
     let carrier: Carrier | undefined;
     try {
-      const made = await this.#make(await this.#inTurn());
+      const made = await this.#make();
       const simulated = await this.#simulate(made);
       const { tried, gasLimit } = await this.#bound(simulated, made.length === 1);
       if (tried.length === 0) return;
@@ -97,30 +101,24 @@ export class Batch {
     }
   }
 
-  /**
-   * Keeps the writes whose accounts and signers have no write in progress on any instance; the others are requeued
-   * shortly.
-   */
-  async #inTurn(): Promise<readonly InTurn[]> {
+  /** Encodes the writes whose accounts and signers have none in progress; the others are queued again shortly. */
+  async #make(): Promise<readonly Encoded[]> {
     const { queue, waiting: all, again } = this.#options;
     const turns = new Map(await queue.turnsOf(all.flatMap(({ request }) => turnKeysOf(request))));
-    return all.flatMap((waiting): InTurn[] => {
+    const inTurn: InTurn[] = [];
+    for (const waiting of all) {
       const signer = signerOf(waiting.request);
       const turn = turns.get(waiting.request.accountId);
-      const signersTurn = signer === undefined ? undefined : turns.get(signer);
-      if (turn !== undefined && (signer === undefined || signersTurn !== undefined)) {
-        // One request per signer and batch: the signer's next request needs the following nonce.
-        if (signer !== undefined) turns.delete(signer);
-        return [{ waiting, turn, signersTurn }];
+      const signersTurn = signer === null ? null : turns.get(signer);
+      if (turn === undefined || signersTurn === undefined) {
+        this.#left.delete(waiting);
+        setTimeout(() => again(waiting), BUSY_PAUSE_MS);
+        continue;
       }
-      this.#left.delete(waiting);
-      setTimeout(() => again(waiting), BUSY_PAUSE_MS);
-      return [];
-    });
-  }
-
-  /** Encodes the writes; those that depend on contract state are made now. */
-  async #make(inTurn: readonly InTurn[]): Promise<readonly Encoded[]> {
+      // One request per signer and batch: the signer's next request needs the following nonce.
+      if (signer !== null) turns.delete(signer);
+      inTurn.push({ waiting, turn, signersTurn });
+    }
     const made = await this.#each(inTurn, async (item): Promise<Encoded> => ({
       ...item,
       ...(await callOf(item.waiting.request)),
@@ -194,33 +192,27 @@ export class Batch {
     });
   }
 
-  /** A forward request is authorized by its signature. */
-  async #authorize(reserved: readonly Simulated[]): Promise<readonly (readonly [Waiting, NewWrite])[]> {
-    const [first] = reserved;
-    const verdicts = first === undefined || first.forward !== undefined ? [] : await this.#verdicts(first, reserved);
-    return this.#each(reserved, async (item, index) => {
-      const { calldata, forward } = item;
-      const call = forward === undefined ? callIn(verdicts[index]) : { calldata, tag: null };
-      return [item.waiting, newWriteOf(item, call)] as const;
+  async #authorize(reserved: readonly Simulated[]): Promise<readonly Authorized[]> {
+    const writes = reserved.map(({ asked }) => asked).filter((asked) => asked !== undefined);
+    const context = defined({ requestId: reserved[0]?.waiting.request.requestId });
+    const verdicts =
+      writes.length === 0 ? [] : (await this.#options.executor.call("authorizeWrites", { writes }, context)).writes;
+    return this.#each(reserved, async (item, index): Promise<Authorized> => {
+      const call = item.forward === undefined ? callIn(verdicts[index]) : { calldata: item.calldata, tag: null };
+      return { waiting: item.waiting, write: newWriteOf(item, call) };
     });
   }
 
-  async #verdicts(first: Simulated, writes: readonly Simulated[]): Promise<readonly Verdict[]> {
-    const request = { writes: writes.map(writeToAuthorize) };
-    const context = defined({ requestId: first.waiting.request.requestId });
-    return (await this.#options.executor.call("authorizeWrites", request, context)).writes;
-  }
-
   /** Stores the writes under one nonce; undefined when every write missed its turn or the lane is draining. */
-  async #store(gasLimit: bigint, authorized: readonly (readonly [Waiting, NewWrite])[]): Promise<Carrier | undefined> {
+  async #store(gasLimit: bigint, authorized: readonly Authorized[]): Promise<Carrier | undefined> {
     if (authorized.length === 0) return undefined;
     const { transactions, monitor } = this.#options;
-    const didNotBegin = new Map(authorized.map(([waiting]) => [waiting, waiting.request.operation?.begins()]));
-    const writes = authorized.map(([, write]) => write);
+    const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.operation?.begins()]));
+    const writes = authorized.map(({ write }) => write);
     const carrier = await transactions.begin({ payer: this.#lane.payer, gasLimit, writes }).catch(noneIfRepeated);
     if (carrier !== undefined) monitor.watch(carrier.transaction, carrier.writes);
     const stored = new Map((carrier === undefined ? [] : writesOf(carrier)).map((write) => [write.id, write]));
-    for (const [waiting] of authorized) {
+    for (const { waiting } of authorized) {
       this.#left.delete(waiting);
       const write = stored.get(waiting.id);
       if (write !== undefined) waiting.resolve(write);
@@ -271,44 +263,38 @@ export class Batch {
   }
 }
 
-const signerOf = (request: SubmitRequest): Address | undefined => ("forward" in request ? request.signer : undefined);
+const signerOf = (request: SubmitRequest): Address | null => ("forward" in request ? request.signer : null);
 
 /** The keys whose turn the request needs. */
-function turnKeysOf(request: SubmitRequest): readonly TurnKey[] {
-  const signer = signerOf(request);
-  return signer === undefined ? [request.accountId] : [request.accountId, signer];
-}
+const turnKeysOf = (request: SubmitRequest): readonly TurnKey[] =>
+  "forward" in request ? [request.accountId, request.signer] : [request.accountId];
 
-async function callOf(request: SubmitRequest): Promise<Pick<Encoded, "calldata" | "write" | "forward">> {
+/** Calls that depend on contract state are made now. */
+async function callOf(request: SubmitRequest): Promise<Call & Pick<Encoded, "asked">> {
   if ("forward" in request) {
     const forward = typeof request.forward === "function" ? await request.forward() : request.forward;
     return { forward, calldata: encodeForward(forward) };
   }
+  const { credential, convert } = request;
   const write = typeof request.write === "function" ? await request.write() : request.write;
-  return { write, calldata: encodeWrite(write) };
+  return { asked: { credential, write, ...defined({ convert }) }, calldata: encodeWrite(write) };
 }
 
 /**
  * The contract does not nest batches, and a lease is a call of another one; a request with much gas or data would crowd
  * out others.
  */
-const mayShare = ({ write, forward }: Encoded): boolean =>
-  (write === undefined || (!("calls" in write) && !isLease(write))) &&
-  (forward === undefined || mayShareForwards(forward));
+const mayShare = ({ asked, forward }: Encoded): boolean =>
+  forward === undefined
+    ? asked !== undefined && !("calls" in asked.write) && !isLease(asked.write)
+    : mayShareForwards(forward);
 
 const sizeOf = (tried: readonly Simulated[]): number =>
   tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);
 
-function writeToAuthorize({
-  waiting: { request },
-  write,
-}: Simulated): ExecutorRequest<"authorizeWrites">["writes"][number] {
-  if (!("credential" in request) || write === undefined)
-    throw new TypeError("only a write with its credential is authorised");
-  return { credential: request.credential, write, ...defined({ convert: request.convert }) };
-}
-
-function callIn(verdict: Verdict): Pick<NewWrite, "calldata" | "tag"> {
+function callIn(
+  verdict: ExecutorAnswer<"authorizeWrites">["writes"][number] | undefined,
+): Pick<NewWrite, "calldata" | "tag"> {
   if (verdict === undefined)
     throw new KeywrightError(
       "executor_unavailable",
@@ -329,8 +315,8 @@ function newWriteOf({ waiting, turn, signersTurn }: InTurn, call: Pick<NewWrite,
     account_id: accountId,
     kind,
     turn,
-    signer: signerOf(waiting.request) ?? null,
-    signers_turn: signersTurn ?? null,
+    signer: signerOf(waiting.request),
+    signers_turn: signersTurn,
     idempotency_key: idempotencyKey ?? null,
     billed: reserve !== undefined,
     request_id: requestId ?? null,

@@ -23,47 +23,39 @@ export interface OutcomeWatchOptions {
   readonly outcomes: OutcomeFeed;
 }
 
-type Wake = (write?: CarriedWrite) => void;
-
 const BETWEEN_LOOKS_MS = 250;
 
 export class OutcomeWatch {
-  readonly #awaited = new Map<string, Set<Wake>>();
+  /** Emits each awaited write under its id. */
+  readonly #awaited = new EventEmitter<Record<string, [CarriedWrite]>>().setMaxListeners(0);
   #timer: NodeJS.Timeout | undefined;
   readonly #options: OutcomeWatchOptions;
 
   constructor(options: OutcomeWatchOptions) {
     this.#options = options;
-    options.outcomes.on("write", (write) => hasOutcome(write) && this.#tell(write));
+    options.outcomes.on("write", (write) => hasOutcome(write) && this.#awaited.emit(write.id, write));
   }
 
   /** The write once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */
   next(id: string, deadline: number): Promise<CarriedWrite | undefined> {
-    const listeners = this.#awaited.get(id) ?? new Set();
-    this.#awaited.set(id, listeners);
     this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
     return new Promise((resolve) => {
-      const wake: Wake = (write) => {
+      const wake = (write?: CarriedWrite): void => {
         clearTimeout(timer);
-        listeners.delete(wake);
-        if (listeners.size === 0) this.#awaited.delete(id);
+        this.#awaited.off(id, wake);
         resolve(write);
       };
       const timer = setTimeout(wake, Math.max(0, deadline - Date.now()));
-      listeners.add(wake);
+      this.#awaited.on(id, wake);
     });
   }
 
-  #tell(write: CarriedWrite): void {
-    for (const wake of [...(this.#awaited.get(write.id) ?? [])]) wake(write);
-  }
-
   async #look(): Promise<void> {
-    const ids = [...this.#awaited.keys()];
+    const ids = this.#awaited.eventNames();
     // A failed query loses nothing: the next one finds the outcomes.
     const ended = ids.length === 0 ? [] : await this.#options.transactions.ended(ids).catch(() => []);
     this.#timer = undefined;
-    for (const write of ended) this.#tell(write);
-    if (this.#awaited.size > 0) this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
+    for (const write of ended) this.#awaited.emit(write.id, write);
+    if (this.#awaited.eventNames().length > 0) this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
   }
 }

@@ -40,7 +40,8 @@ export const failureOf = ({ code, detail, facts }: KeywrightError): SubmissionFa
 export const fateOf = ({ transactionHash, blockNumber, blockHash }: Receipt): Fate => ({
   state: "mined",
   hash: transactionHash,
-  block: { number: Number(blockNumber), hash: blockHash },
+  block_number: Number(blockNumber),
+  block_hash: blockHash,
 });
 
 /** By id of the write. A shared transaction that failed as a whole gives none: its writes wait for others. */

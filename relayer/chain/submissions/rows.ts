@@ -5,7 +5,6 @@ import type { AccountId, Hash32 } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import type { AttemptsTable, TransactionsTable, WritesTable } from "../../store/tables/chain";
 import { sameResult } from "../abi/receipts";
-import type { KnownBlock } from "../rpc/client";
 import type { SubmissionFailure, SubmissionId, SubmissionView, WriteResult } from "../types";
 import { hasOutcome, type SubmissionState } from "./states";
 
@@ -42,8 +41,10 @@ export const parseSubmissionId = (text: string): SubmissionId | undefined =>
   /^[0-9a-f]{32}$/.test(text) ? (text as SubmissionId) : undefined;
 
 /** What became of a nonce: an attempt was mined, or a final transaction that is not ours has it. */
-export type Fate =
-  { readonly state: "mined"; readonly hash: string; readonly block: KnownBlock } | { readonly state: "displaced" };
+export interface Fate extends Pick<TransactionRow, "hash" | "block_number" | "block_hash"> {
+  readonly state: "mined" | "displaced";
+}
+export const DISPLACED: Fate = { state: "displaced", hash: null, block_number: null, block_hash: null };
 
 export interface Outcome {
   readonly state: "done" | "failed" | "abandoned";

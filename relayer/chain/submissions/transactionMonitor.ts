@@ -10,6 +10,7 @@ import { useOf } from "./evidence";
 import { abandonedOutcomes, failureOf, fateOf, outcomesOf } from "./outcomes";
 import type { Parts } from "./parts";
 import {
+  DISPLACED,
   writesOf,
   type AttemptRow,
   type Carrier,
@@ -322,7 +323,7 @@ export class TransactionMonitor {
     const anywhere = (hash: string): Promise<Receipt | null | undefined> =>
       rpc.firstAccepted("eth_getTransactionReceipt", [hash], isThere);
     if (await this.#endByReceipt(item, anywhere)) return true;
-    const use = await useOf(rpc, { sender, nonce });
+    const use = await useOf(rpc, sender, nonce);
     if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return false;
     if (head.number - use.block.number < tuning.finalityDepth) return false;
     log.error(
@@ -330,7 +331,7 @@ export class TransactionMonitor {
       "a transaction that is not this service's used a payer's nonce; the writes are sent again",
     );
     const outcomes = item.transaction.abandon ? abandonedOutcomes(item.writes) : new Map<string, Outcome>();
-    return this.#end(item, { state: "displaced" }, outcomes);
+    return this.#end(item, DISPLACED, outcomes);
   }
 
   #sender(item: Monitored): Promise<string> {

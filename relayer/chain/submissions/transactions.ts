@@ -139,7 +139,7 @@ export class Transactions {
     if (ended === undefined) return this.carrier(carrier.transaction.id);
     const byId = new Map(ended.map((write) => [write.id, write]));
     return {
-      transaction: fated(carrier.transaction, fate),
+      transaction: { ...carrier.transaction, ...fate, instance_id: null },
       writes: carrier.writes.map((write) => byId.get(write.id) ?? write),
     };
   }
@@ -306,25 +306,22 @@ export class Transactions {
 
   /** Notifies credits of first outcomes, and of writes that were charged before a reorg and are not executed now. */
   async #settled(trx: Trx, ended: readonly WriteRow[], by: ReadonlyMap<string, Outcome>): Promise<WriteRow[]> {
-    const isUndone = ({ id, charged }: WriteRow): boolean => charged && by.get(id)?.charged !== true;
-    const writes = ended.map((write) => (isUndone(write) ? uncharged(write) : write));
-    for (const { id, error } of writes.filter((_, index) => isUndone(ended[index] as WriteRow)))
-      await trx
-        .updateTable("writes")
-        .set({ charged: false, error: error === null ? null : JSON.stringify(error) })
-        .where("id", "=", id)
-        .execute();
-    const outcomes = ended
-      .filter((write) => write.billed && (write.before === null || isUndone(write)))
-      .map((write) => ({
-        submissionId: write.id as SubmissionId,
-        accountId: write.account_id as AccountId,
-        kind: write.kind,
-        charged: write.charged && !isUndone(write),
-        ...(isUndone(write) ? { isUndone: true } : {}),
-      }));
+    const settled = ended.map((write) => {
+      const isUndone = write.charged && by.get(write.id)?.charged !== true;
+      return { write: isUndone ? uncharged(write) : write, isUndone };
+    });
+    for (const { write, isUndone } of settled) {
+      const error = write.error === null ? null : JSON.stringify(write.error);
+      if (isUndone) await trx.updateTable("writes").set({ charged: false, error }).where("id", "=", write.id).execute();
+    }
+    const outcomes = settled
+      .filter(({ write, isUndone }) => write.billed && (write.before === null || isUndone))
+      .map(({ write: { id, account_id, kind, charged }, isUndone }) => {
+        const outcome = { submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged };
+        return isUndone ? { ...outcome, isUndone } : outcome;
+      });
     if (outcomes.length > 0) await this.#hooks.onOutcome(outcomes, trx);
-    return writes;
+    return settled.map(({ write }) => write);
   }
 }
 
@@ -351,13 +348,6 @@ function uncharged({ error, ...write }: WriteRow): WriteRow {
   return { ...write, charged: false, error: error === null ? null : { ...error, facts } };
 }
 
-const fated = (transaction: TransactionRow, fate: Fate): TransactionRow => ({
-  ...transaction,
-  state: fate.state,
-  instance_id: null,
-  ...(fate.state === "mined" ? { hash: fate.hash, block_number: fate.block.number, block_hash: fate.block.hash } : {}),
-});
-
 /** The writes that have their outcome now; undefined when the transaction is not open any more. */
 async function storeEnd(
   trx: Db | Trx,
@@ -365,12 +355,10 @@ async function storeEnd(
   fate: Fate,
   outcomes: ReadonlyMap<string, Outcome>,
 ): Promise<WriteRow[] | undefined> {
-  const mined = fate.state === "mined" ? fate : undefined;
   const { rows } = await sql<WriteRow & { readonly is_ended: boolean }>`
     with transaction as (
-      update transactions set state = ${fate.state}, hash = ${mined?.hash ?? null},
-        block_number = ${mined?.block.number ?? null}::int8, block_hash = ${mined?.block.hash ?? null},
-        instance_id = null, updated_at = now()
+      update transactions set state = ${fate.state}, hash = ${fate.hash}, block_number = ${fate.block_number}::int8,
+        block_hash = ${fate.block_hash}, instance_id = null, updated_at = now()
       where id = ${id} and ${TRANSACTION_IS_OPEN} returning id, block_number
     ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
     locked as (

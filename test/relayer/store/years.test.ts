@@ -31,7 +31,7 @@ const GROWING = [
 ];
 const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
 
-const MINED: Fate = { state: "mined", hash: "0x", block: { number: 1, hash: "0x" } };
+const MINED: Fate = { state: "mined", hash: "0x", block_number: 1, block_hash: "0x" };
 const DONE: Outcome = { state: "done", result: {}, charged: true };
 
 describe("a store with years of data", function () {
