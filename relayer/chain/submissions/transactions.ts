@@ -164,10 +164,7 @@ export class Transactions {
         from held where transactions.id = held.id returning transactions.*`.execute(trx);
       const [transaction] = rows;
       if (transaction === undefined) throw new LostTransaction();
-      const failed = { state: "failed", error, charged: false } as const;
-      const outcomes = new Map(writes.map((write) => [write.id, failed]));
-      const ended = await endWrites(trx, "carried", id, outcomes);
-      return { transaction, writes: await this.#settled(trx, ended, outcomes) };
+      return { transaction, writes: await this.#fail(trx, "carried", id, writes, error) };
     });
   }
 
@@ -207,9 +204,8 @@ export class Transactions {
 
   /** Stores the failure of a waiting write that would fail again. It is not charged. */
   async failWaiting(write: CarriedWrite, error: SubmissionFailure): Promise<CarriedWrite | undefined> {
-    const failed = new Map([[write.id, { state: "failed", error, charged: false } as const]]);
     return this.#db.transaction().execute(async (trx) => {
-      const [ended] = await this.#settled(trx, await endWrites(trx, "waiting", write.transaction_id, failed), failed);
+      const [ended] = await this.#fail(trx, "waiting", write.transaction_id, [write], error);
       return ended === undefined ? undefined : { ...write, ...ended };
     });
   }
@@ -219,39 +215,21 @@ export class Transactions {
    * it does not monitor (because the store failed between two steps).
    */
   async takeOver(monitored: readonly string[]): Promise<TransactionRow[]> {
-    const orphans = this.#db
-      .selectFrom("transactions")
-      .select("id")
-      .where(TRANSACTION_IS_OPEN)
-      .where((eb) =>
-        eb.or([
-          eb("instance_id", "is", null),
-          leaseExpired("transactions.instance_id"),
-          sql<boolean>`(instance_id = ${this.#instanceId} and not id = any(${[...monitored]}::text[]))`,
-        ]),
-      )
-      .orderBy("payer")
-      .orderBy("nonce")
-      .limit(AT_A_TIME)
-      .forUpdate()
-      .skipLocked();
-    return this.#db
-      .updateTable("transactions")
-      .set({ instance_id: this.#instanceId })
-      .where("id", "in", orphans)
-      .returningAll()
-      .execute();
+    const { rows } = await sql<TransactionRow>`
+      update transactions set instance_id = ${this.#instanceId} where id in (
+        select id from transactions
+        where ${TRANSACTION_IS_OPEN} and (instance_id is null or ${leaseExpired("transactions.instance_id")}
+          or (instance_id = ${this.#instanceId} and not id = any(${[...monitored]}::text[])))
+        order by payer, nonce limit ${sql.lit(AT_A_TIME)} for update skip locked)
+      returning *`.execute(this.#db);
+    return rows;
   }
 
   /** Releases transactions, so that any instance may take them over at once. */
   async release(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    await this.#db
-      .updateTable("transactions")
-      .set({ instance_id: null })
-      .where("id", "in", [...ids])
-      .where("instance_id", "=", this.#instanceId)
-      .execute();
+    await sql`update transactions set instance_id = null
+      where id = any(${[...ids]}::text[]) and instance_id = ${this.#instanceId}`.execute(this.#db);
   }
 
   async payerAddress(payer: number): Promise<string> {
@@ -304,6 +282,19 @@ export class Transactions {
     return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
   }
 
+  /** The writes that fail by this, uncharged. */
+  async #fail(
+    trx: Trx,
+    from: "waiting" | "carried",
+    transactionId: string,
+    writes: readonly WriteRow[],
+    error: SubmissionFailure,
+  ): Promise<WriteRow[]> {
+    const outcomes = new Map(writes.map(({ id }) => [id, { state: "failed", error, charged: false } as const]));
+    const { rows } = await endOf(from, sql`${transactionId}`, outcomes).execute(trx);
+    return this.#settled(trx, rows, outcomes);
+  }
+
   /** Notifies credits of first outcomes, and of writes that were charged before a reorg and are not executed now. */
   async #settled(trx: Trx, ended: readonly WriteRow[], by: ReadonlyMap<string, Outcome>): Promise<WriteRow[]> {
     const settled = ended.map((write) => {
@@ -330,17 +321,10 @@ export class Transactions {
  * False when there is nothing to abandon.
  */
 export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable("transactions")
-    .set({ abandon: true, updated_at: sql`now()` })
-    .where(
-      "id",
-      "=",
-      sql<string>`coalesce((select transaction_id from writes where id = ${id} and state = 'carried'), ${id})`,
-    )
-    .where(TRANSACTION_IS_OPEN)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const { numAffectedRows = 0n } = await sql`update transactions set abandon = true, updated_at = now()
+    where id = coalesce((select transaction_id from writes where id = ${id} and state = 'carried'), ${id})
+      and ${TRANSACTION_IS_OPEN}`.execute(db);
+  return numAffectedRows > 0n;
 }
 
 function uncharged({ error, ...write }: WriteRow): WriteRow {
@@ -371,16 +355,6 @@ async function storeEnd(
     )
     select ended.* from transaction left join ended on true`.execute(trx);
   return rows.length === 0 ? undefined : rows.filter((write) => (write.id as string | null) !== null);
-}
-
-async function endWrites(
-  trx: Trx,
-  from: "waiting" | "carried",
-  transactionId: string,
-  outcomes: ReadonlyMap<string, Outcome>,
-): Promise<WriteRow[]> {
-  const { rows } = await sql<WriteRow>`${endOf(from, sql`${transactionId}`, outcomes)}`.execute(trx);
-  return rows;
 }
 
 const endOf = (
