@@ -201,8 +201,9 @@ class ChainModule extends Reads implements Chain {
     this.#rpc.know(await this.#follower.finalBlock());
   }
 
-  simulate(write: ContractWrite): Promise<void> {
-    return this.#submitter.simulate(write);
+  async simulate(write: ContractWrite): Promise<void> {
+    const payer = await this.#lanes.anyRegistered();
+    await this.#simulation.alone({ calldata: encodeWrite(write) }, payer.address);
   }
 
   estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {

@@ -43,13 +43,13 @@ export class AccountQueue {
 
   /**
    * Does `work` after all earlier writes of the account in this process. Throws `queue_full`, also when it had to make
-   * room for an account with fewer writes in the queue, or the error from `tooLate` at `deadline` (ms since the epoch).
+   * room for an account with fewer writes in the queue, or `timed_out` at `deadline` (ms since the epoch).
    */
-  inTurn<T>(accountId: AccountId, deadline: number, tooLate: () => KeywrightError, work: () => Promise<T>): Promise<T> {
+  inTurn<T>(accountId: AccountId, deadline: number, work: () => Promise<T>): Promise<T> {
     return inScope(accountId, undefined, async (scope) => {
       await scope.take(this.#writes, 1, { withinMs: Math.max(0, deadline - Date.now()) }).catch((error: unknown) => {
         if (!(error instanceof Crowded)) throw error;
-        throw error instanceof NotInTime ? tooLate() : queueFull();
+        throw error instanceof NotInTime ? busyAccount() : queueFull();
       });
       return work();
     });

@@ -1,10 +1,8 @@
 /** Takes one write from the request to its outcome. */
 import { KeywrightError } from "../../../protocol/errors";
-import type { ContractWrite } from "../../../protocol/executor";
-import { encodeWrite } from "../abi/contract";
 import type { Receipt } from "../abi/receipts";
 import type { SubmitAnswer, SubmitRequest } from "../types";
-import { busyAccount, tryAgain } from "./accountQueue";
+import { tryAgain } from "./accountQueue";
 import { RepeatedKey } from "./batch";
 import type { Batcher } from "./batcher";
 import { OutcomeWatch } from "./outcomeWatch";
@@ -31,12 +29,6 @@ export class Submitter {
     this.#stopping = true;
   }
 
-  /** Simulates the write with a payer as the sender. A revert throws the named error. */
-  async simulate(write: ContractWrite): Promise<void> {
-    const { simulation, lanes } = this.#options;
-    await simulation.alone({ calldata: encodeWrite(write) }, (await lanes.anyRegistered()).address);
-  }
-
   async submit(request: SubmitRequest): Promise<SubmitAnswer> {
     if (this.#stopping) throw tryAgain("shutting_down", "The service is shutting down; nothing was sent or charged.");
     const { queue, batcher, tuning } = this.#options;
@@ -45,7 +37,7 @@ export class Submitter {
     if (earlier !== undefined) return this.#answer(request, earlier, deadline, true);
     try {
       await request.admit?.();
-      return await queue.inTurn(request.accountId, deadline, busyAccount, async () => {
+      return await queue.inTurn(request.accountId, deadline, async () => {
         const write = await batcher.add(request, newSubmissionId(), deadline);
         return this.#answer(request, write, deadline, false);
       });

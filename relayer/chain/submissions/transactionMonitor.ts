@@ -249,20 +249,16 @@ export class TransactionMonitor {
    * No receipt for a while: checks whether it is to be abandoned, is known, is stuck, was dropped, or lost its nonce.
    */
   async #checkPending(item: Monitored): Promise<void> {
+    const { id, instance_id: monitoredBy } = item.transaction;
     item.lookedAt = Date.now();
-    await this.#reload(item);
+    const now = await this.#parts.transactions.carrier(id);
+    if (isOpen(now.transaction) && now.transaction.instance_id !== monitoredBy) throw new LostTransaction();
+    this.#ended(item, now);
     if (!isOpen(item.transaction) || (await this.#replaceIfAbandoned(item))) return;
     if (await this.#isKnown(item)) return this.#ifStuck(item);
     item.misses += 1;
     if (await this.#fateIsProven(item)) return;
     if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sentAt = undefined;
-  }
-
-  async #reload(item: Monitored): Promise<void> {
-    const { id, instance_id } = item.transaction;
-    const now = await this.#parts.transactions.carrier(id);
-    if (isOpen(now.transaction) && now.transaction.instance_id !== instance_id) throw new LostTransaction();
-    this.#ended(item, now);
   }
 
   async #isKnown(item: Monitored): Promise<boolean> {
@@ -276,11 +272,13 @@ export class TransactionMonitor {
 
   /** Known, next in its lane and old: raise the fees. Fees do not help a transaction queued behind another. */
   async #ifStuck(item: Monitored): Promise<void> {
-    const { rpc, tuning } = this.#parts;
+    const { rpc, transactions, tuning } = this.#parts;
+    const { payer, nonce } = item.transaction;
     const newest = item.attempts.at(-1);
     if (newest === undefined || item.sentAt === undefined || Date.now() - item.sentAt < tuning.stuckAfterMs) return;
-    const next = await rpc.call<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
-    if (Number(next) === item.transaction.nonce) await this.#replace(item, newest, newest.is_noop);
+    const sender = await transactions.payerAddress(payer);
+    const next = await rpc.call<string>("eth_getTransactionCount", [sender, "latest"]);
+    if (Number(next) === nonce) await this.#replace(item, newest, newest.is_noop);
   }
 
   /** An abandoned transaction is not sent again. */
@@ -314,9 +312,9 @@ export class TransactionMonitor {
    * is final. Until either is seen the fate is unknown, however long that takes.
    */
   async #fateIsProven(item: Monitored): Promise<boolean> {
-    const { rpc, tuning, head, log } = this.#parts;
+    const { rpc, transactions, tuning, head, log } = this.#parts;
     const nonce = item.transaction.nonce ?? 0;
-    const sender = await this.#sender(item);
+    const sender = await transactions.payerAddress(item.transaction.payer);
     const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [sender, "latest"]);
     if (!counts.some((count) => typeof count === "string" && Number(count) > nonce)) return false;
     const isThere = (answer: Receipt | null): boolean => answer !== null;
@@ -332,10 +330,6 @@ export class TransactionMonitor {
     );
     const outcomes = item.transaction.abandon ? abandonedOutcomes(item.writes) : new Map<string, Outcome>();
     return this.#end(item, DISPLACED, outcomes);
-  }
-
-  #sender(item: Monitored): Promise<string> {
-    return this.#parts.transactions.payerAddress(item.transaction.payer);
   }
 }
 
