@@ -9,10 +9,7 @@ import type { AccountId, Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import { WRITE_IS_OPEN } from "./states";
 
-/**
- * What writes are serialized by: an account, and an owner signing forward requests, since these carry consecutive
- * nonces.
- */
+/** Writes are serialized by account, and forward requests also by signer, since they carry consecutive nonces. */
 export type TurnKey = AccountId | Address;
 
 export interface AccountQueueOptions {

@@ -1,8 +1,7 @@
 /**
- * Takes the writes of one transaction from their turn to its rows: encodes and simulates them, limits them to what it
- * can hold, reserves for each, and has the executor authorize each by its own credential. Each write leaves the batch
- * once: stored, queued again, or refused with its reason. One that does not fit waits for a later transaction, or goes
- * alone.
+ * The writes of one transaction: encodes and simulates them, limits them to what it can hold, reserves for each, has
+ * the executor authorize each by its own credential, and stores them. Each write leaves the batch once: stored, queued
+ * for a later transaction or for one of its own, or refused with its reason.
  */
 import { defined } from "../../../protocol/defined";
 import { isErrorCode, KeywrightError } from "../../../protocol/errors";

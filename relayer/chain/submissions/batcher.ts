@@ -1,7 +1,6 @@
 /**
- * Combines writes into transactions. Writes waiting when a lane becomes free are batched: each is simulated, reserved
- * and authorized individually, and those that remain share one nonce and one signature. An idle service does not wait;
- * a single write is sent as it is.
+ * Combines writes into transactions: those waiting when a lane becomes free share one nonce and one signature. An idle
+ * service does not wait; a single write is sent as it is.
  */
 import { MAX_BATCH_WRITES } from "../../../protocol/executor";
 import { allBusy } from "../payers/lanes";

@@ -339,7 +339,7 @@ async function storeEnd(
   fate: Fate,
   outcomes: ReadonlyMap<string, Outcome>,
 ): Promise<WriteRow[] | undefined> {
-  const { rows } = await sql<WriteRow & { readonly is_ended: boolean }>`
+  const { rows } = await sql<WriteRow>`
     with transaction as (
       update transactions set state = ${fate.state}, hash = ${fate.hash}, block_number = ${fate.block_number}::int8,
         block_hash = ${fate.block_hash}, instance_id = null, updated_at = now()
