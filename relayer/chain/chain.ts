@@ -23,7 +23,6 @@ import { OutcomeFeed } from "./submissions/outcomeWatch";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { exportWrites } from "./submissions/export";
-import { estimateAsOwner } from "./submissions/forwards";
 import { Batcher } from "./submissions/batcher";
 import { Recovery } from "./submissions/recovery";
 import { Simulation } from "./submissions/simulation";
@@ -95,6 +94,7 @@ class ChainModule extends Reads implements Chain {
   readonly #fees: FeeOracle;
   readonly #queue: AccountQueue;
   readonly #transactions: Transactions;
+  readonly #simulation: Simulation;
   readonly #monitor: TransactionMonitor;
   readonly #recovery: Recovery;
   readonly #submitter: Submitter;
@@ -127,7 +127,7 @@ class ChainModule extends Reads implements Chain {
     });
     this.#transactions = new Transactions(db, instanceId, hooks);
     const outcomes = new OutcomeFeed();
-    outcomes.onTransaction(({ transaction: { payer, block_number: block } }) => {
+    outcomes.on("transaction", ({ transaction: { payer, block_number: block } }) => {
       lastWrites.note(block ?? 0);
       this.#lanes.end(payer);
     });
@@ -136,24 +136,21 @@ class ChainModule extends Reads implements Chain {
       capWei: tuning.maxFeeCapWei,
       defaultTipWei: tuning.defaultTipWei,
     }));
-    const shared = { rpc, transactions: this.#transactions, executor, head: this.#head, fees, contractAddress, tuning };
     const { maxTransactionGas } = tuning;
     const forwarder = (): Promise<Address> => this.forwarder();
-    const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas });
-    this.#monitor = new TransactionMonitor({ ...shared, log, outcomes });
-    const making = { outcomes, lanes: this.#lanes, queue: this.#queue, simulation };
-    this.#recovery = new Recovery({ ...shared, ...making, forwarder, monitor: this.#monitor, log });
-    const batcher = new Batcher({
-      ...shared,
-      rpc,
-      minBlock,
-      forwarder,
-      ...making,
-      monitor: this.#monitor,
-      hooks,
-      maxTransactionGas,
-    });
-    this.#submitter = new Submitter({ ...shared, ...making, batcher, confirmationsBeforeAnswer });
+    this.#simulation = new Simulation({ rpc, contractAddress, forwarder, minBlock, maxTransactionGas });
+    const parts = {
+      ...{ rpc, contractAddress, executor, hooks, fees, outcomes, log, tuning },
+      head: this.#head,
+      lanes: this.#lanes,
+      queue: this.#queue,
+      simulation: this.#simulation,
+      transactions: this.#transactions,
+    };
+    this.#monitor = new TransactionMonitor(parts);
+    const sending = { ...parts, monitor: this.#monitor };
+    this.#recovery = new Recovery(sending);
+    this.#submitter = new Submitter({ ...parts, batcher: new Batcher(sending), confirmationsBeforeAnswer });
     this.#leases = new Leases(db, instanceId);
     this.#maintenance = new PayerMaintenance({
       db,
@@ -204,16 +201,13 @@ class ChainModule extends Reads implements Chain {
     this.#rpc.know(await this.#follower.finalBlock());
   }
 
-  simulate(write: ContractWrite): Promise<void> {
-    return this.#submitter.simulate(write);
+  async simulate(write: ContractWrite): Promise<void> {
+    const payer = await this.#lanes.anyRegistered();
+    await this.#simulation.alone({ calldata: encodeWrite(write) }, payer.address);
   }
 
-  async estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
-    return estimateAsOwner(this.#rpc, await this.#lastWrite(), {
-      from: owner,
-      to: this.#given.contractAddress,
-      data: encodeWrite(write),
-    });
+  estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
+    return this.#simulation.asOwner(owner, encodeWrite(write));
   }
 
   submit(request: SubmitRequest): Promise<SubmitAnswer> {

@@ -162,8 +162,8 @@ async function write(
   const id = newSubmissionId();
   await credits.reservations.reserveWrite({ accountId, submissionId: id, cents: 1 });
   const begun = {
-    ...{ id, accountId, kind: "bench", turn: turn.number++, calldata: `0x${"ab".repeat(200)}`, tag: "0x" },
-    ...{ idempotencyKey: id, billed: true, requestId: undefined },
+    ...{ id, account_id: accountId, kind: "bench", turn: turn.number++, calldata: `0x${"ab".repeat(200)}`, tag: "0x" },
+    ...{ signer: null, signers_turn: null, idempotency_key: id, billed: true, request_id: null },
   };
   const carrier = await transactions.begin({ payer: PAYER, gasLimit: 100_000n, writes: [begun] });
   if (carrier === undefined) throw new Error("the write lost its turn");
@@ -175,7 +175,7 @@ async function write(
     priority_fee: "1",
   });
   await transactions.notePending(carrier.transaction.id);
-  const fate = { state: "mined", hash: `0x${id}`, block: { number: 1, hash: "0x1" } } as const;
+  const fate = { state: "mined", hash: `0x${id}`, block_number: 1, block_hash: "0x1" } as const;
   await transactions.end(carrier, fate, new Map([[id, { state: "done", result: {}, charged: true }]]));
 }
 

@@ -14,7 +14,7 @@ import { eventually, freshAccountId } from "../support/chainBed";
 
 /** Enough accounts that each is looked up by its id, in the order in which a statement names them. */
 const ACCOUNTS = 200_000;
-const MINED: Fate = { state: "mined", hash: "0xhash", block: { number: 7, hash: "0xblock" } };
+const MINED: Fate = { state: "mined", hash: "0xhash", block_number: 7, block_hash: "0xblock" };
 
 describe("turns of accounts", function () {
   this.timeout(300_000);
@@ -52,14 +52,16 @@ describe("turns of accounts", function () {
     gasLimit: 1n,
     writes: ids.map((accountId) => ({
       id: newSubmissionId(),
-      accountId,
+      account_id: accountId,
       kind: "add_group",
       turn,
       calldata: "0x",
       tag: "0x",
-      idempotencyKey: undefined,
+      signer: null,
+      signers_turn: null,
+      idempotency_key: null,
       billed: false,
-      requestId: undefined,
+      request_id: null,
     })),
   });
   const outcomesOf = ({ writes }: Carrier): ReadonlyMap<string, Outcome> =>

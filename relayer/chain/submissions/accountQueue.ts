@@ -3,20 +3,13 @@
  * turn number in the store, incremented by each write, so that a write overtaken by another is simulated again.
  */
 import { sql } from "kysely";
-import { KeywrightError } from "../../../protocol/errors";
+import { KeywrightError, type ErrorCode, type ErrorFacts } from "../../../protocol/errors";
 import { Crowded, FairShare, NotInTime, inScope } from "../../../protocol/fairShare";
 import type { AccountId, Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import { WRITE_IS_OPEN } from "./states";
 
-export interface Turn {
-  readonly number: number;
-}
-
-/**
- * What writes are serialized by: an account, and an owner signing forward requests, since these carry consecutive
- * nonces.
- */
+/** Writes are serialized by account, and forward requests also by signer, since they carry consecutive nonces. */
 export type TurnKey = AccountId | Address;
 
 export interface AccountQueueOptions {
@@ -47,58 +40,49 @@ export class AccountQueue {
 
   /**
    * Does `work` after all earlier writes of the account in this process. Throws `queue_full`, also when it had to make
-   * room for an account with fewer writes in the queue, or the error from `tooLate` at `deadline` (ms since the epoch).
+   * room for an account with fewer writes in the queue, or `timed_out` at `deadline` (ms since the epoch).
    */
-  inTurn<T>(accountId: AccountId, deadline: number, tooLate: () => KeywrightError, work: () => Promise<T>): Promise<T> {
+  inTurn<T>(accountId: AccountId, deadline: number, work: () => Promise<T>): Promise<T> {
     return inScope(accountId, undefined, async (scope) => {
       await scope.take(this.#writes, 1, { withinMs: Math.max(0, deadline - Date.now()) }).catch((error: unknown) => {
         if (!(error instanceof Crowded)) throw error;
-        throw error instanceof NotInTime ? tooLate() : queueFull();
+        throw error instanceof NotInTime ? busyAccount() : queueFull();
       });
       return work();
     });
   }
 
   /** Turns of those accounts and signers that have no write in progress on any instance; others are omitted. */
-  async turnsOf<K extends TurnKey>(keys: readonly K[]): Promise<ReadonlyMap<K, Turn>> {
+  async turnsOf<K extends TurnKey>(keys: readonly K[]): Promise<ReadonlyMap<K, number>> {
     const { db } = this.#options;
-    const ids = [...keys];
-    const { rows } = await sql<{ account_id: string; turn: number; busy: boolean }>`
+    const { rows } = await sql<{ account_id: K; turn: number; busy: boolean }>`
       select account_id, turn, exists (select from writes where writes.account_id = account_turns.account_id
         and ${WRITE_IS_OPEN})
         or exists (select from writes where signer = account_turns.account_id and ${WRITE_IS_OPEN}) as busy
-      from account_turns where account_id = any(${ids}::text[])`.execute(db);
-    const found = new Map(rows.map((row) => [row.account_id as K, row]));
+      from account_turns where account_id = any(${[...keys]}::text[])`.execute(db);
+    const known = new Set(rows.map(({ account_id: key }) => key));
     // In one order on all instances, so that two such statements cannot deadlock.
-    const fresh = ids.filter((id) => !found.has(id)).sort();
+    const fresh = keys.filter((key) => !known.has(key)).sort();
     if (fresh.length > 0)
       await db
         .insertInto("account_turns")
         .values(fresh.map((account_id) => ({ account_id })))
         .onConflict((conflict) => conflict.doNothing())
         .execute();
-    const turns = ids.map((id): [K, Turn | undefined] => {
-      const row = found.get(id);
-      return [id, row?.busy === true ? undefined : { number: row?.turn ?? 0 }];
-    });
-    return new Map(turns.filter((entry): entry is [K, Turn] => entry[1] !== undefined));
+    const idle = rows.filter(({ busy }) => !busy).map(({ account_id: key, turn }) => [key, turn] as const);
+    return new Map([...fresh.map((key) => [key, 0] as const), ...idle]);
   }
 }
 
-function queueFull(): KeywrightError {
-  return new KeywrightError(
+const queueFull = (): KeywrightError =>
+  tryAgain(
     "queue_full",
     "Too many writes are waiting; the same request may succeed later. Nothing was sent or charged.",
-    {},
-    { retryAfterSeconds: 5 },
   );
-}
 
-export function busyAccount(): KeywrightError {
-  return new KeywrightError(
-    "timed_out",
-    "Earlier writes of this account took too long; nothing was sent or charged for this one.",
-    {},
-    { retryAfterSeconds: 5 },
-  );
-}
+export const busyAccount = (): KeywrightError =>
+  tryAgain("timed_out", "Earlier writes of this account took too long; nothing was sent or charged for this one.");
+
+/** A failure that the same request may not have in a few seconds. */
+export const tryAgain = (code: ErrorCode, detail: string, facts: ErrorFacts = {}): KeywrightError =>
+  new KeywrightError(code, detail, facts, { retryAfterSeconds: 5 });

@@ -5,8 +5,8 @@
 import { RpcError } from "../../../protocol/rpc/errors";
 import type { KnownBlock, RpcClient } from "../rpc/client";
 
+/** A transaction with the nonce. */
 interface Use {
-  /** The transaction with the nonce. */
   readonly hash: string;
   readonly block: KnownBlock;
 }
@@ -17,34 +17,26 @@ interface RpcBlock {
   readonly transactions: readonly { readonly hash: string; readonly from: string; readonly nonce: string }[];
 }
 
-/** What to ask for: the use of a payer's nonce. */
-export interface NonceOf {
-  readonly sender: string;
-  readonly nonce: number;
-}
-
 /** What used the nonce, as most of the endpoints that answer see it; undefined while they do not show a transaction. */
-export async function useOf(rpc: RpcClient, asked: NonceOf): Promise<Use | undefined> {
-  const block = await blockOfUse(rpc, asked);
+export async function useOf(rpc: RpcClient, sender: string, nonce: number): Promise<Use | undefined> {
+  const block = await blockOfUse(rpc, sender, nonce);
   if (block === undefined) return undefined;
+  const useIn = (answer: RpcBlock | null): Use | undefined => {
+    const found = answer?.transactions.find(
+      ({ from, nonce: used }) => from.toLowerCase() === sender.toLowerCase() && Number(used) === nonce,
+    );
+    if (answer === null || found === undefined) return undefined;
+    return { hash: found.hash, block: { number: Number(answer.number), hash: answer.hash } };
+  };
   const answers = await rpc.callEverywhere<RpcBlock | null>("eth_getBlockByNumber", [hex(block), true]);
-  const seen = answers.flatMap((answer) => (answer instanceof RpcError ? [] : [useIn(answer, asked)]));
-  const [first] = seen.filter((use) => use !== undefined);
+  const seen = answers.flatMap((answer) => (answer instanceof RpcError ? [] : [useIn(answer)]));
+  const first = seen.find((use) => use !== undefined);
   const agreeing = seen.filter((use) => use?.hash === first?.hash && use?.block.hash === first?.block.hash);
   return agreeing.length * 2 > seen.length ? first : undefined;
 }
 
-function useIn(block: RpcBlock | null, { sender, nonce }: NonceOf): Use | undefined {
-  const found = block?.transactions.find(
-    ({ from, nonce: used }) => from.toLowerCase() === sender.toLowerCase() && Number(used) === nonce,
-  );
-  return block === null || found === undefined
-    ? undefined
-    : { hash: found.hash, block: { number: Number(block.number), hash: block.hash } };
-}
-
 /** The block after which the sender's count exceeds the nonce. Asks in growing steps from the head, then halves. */
-async function blockOfUse(rpc: RpcClient, { sender, nonce }: NonceOf): Promise<number | undefined> {
+async function blockOfUse(rpc: RpcClient, sender: string, nonce: number): Promise<number | undefined> {
   const isUsedBy = async (block: number): Promise<boolean> =>
     Number(await rpc.call<string>("eth_getTransactionCount", [sender, hex(block)])) > nonce;
   let used = Number(await rpc.call<string>("eth_blockNumber", []));

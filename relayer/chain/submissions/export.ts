@@ -4,7 +4,7 @@ import { KeywrightError } from "../../../protocol/errors";
 import { parseTimeCursor, timeCursor, type ExportRow } from "../../../protocol/exports";
 import type { AccountId } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
-import { viewOf } from "./rows";
+import { carriedWrites, viewOf } from "./rows";
 
 /** @throws KeywrightError `invalid_value` for a cursor of something else. */
 export async function exportWrites(
@@ -13,11 +13,7 @@ export async function exportWrites(
   after: string | undefined,
   rows: number,
 ): Promise<ExportRow[]> {
-  let query = db
-    .selectFrom("writes")
-    .innerJoin("transactions", "transactions.id", "writes.transaction_id")
-    .selectAll("writes")
-    .select(["transactions.state as carrier_state", "hash", "block_number", "block_hash"])
+  let query = carriedWrites(db)
     .select(sql<string>`(extract(epoch from writes.created_at) * 1000000)::int8::text`.as("micros"))
     .where("writes.account_id", "=", accountId)
     .orderBy("writes.created_at", "desc")
@@ -32,20 +28,16 @@ export async function exportWrites(
       .where("writes.created_at", "<=", time)
       .where((where) => where.or([where("writes.created_at", "<", time), where("writes.id", ">", cursor.id)]));
   }
-  return (await query.execute()).map((row) => {
-    const { carrier_state: state, hash, block_number, block_hash, micros } = row;
-    const view = viewOf({ ...row, transaction: { state, hash, block_number, block_hash } });
-    return {
-      cursor: timeCursor(micros, row.id),
-      id: row.id,
-      kind: row.kind,
-      state: view.state,
-      transaction_hash: hash,
-      block_number,
-      error_code: row.error?.code ?? null,
-      charged: row.charged,
-      created_at: row.created_at.toISOString(),
-      updated_at: row.updated_at.toISOString(),
-    };
-  });
+  return (await query.execute()).map((row) => ({
+    cursor: timeCursor(row.micros, row.id),
+    id: row.id,
+    kind: row.kind,
+    state: viewOf(row).state,
+    transaction_hash: row.hash,
+    block_number: row.block_number,
+    error_code: row.error?.code ?? null,
+    charged: row.charged,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+  }));
 }

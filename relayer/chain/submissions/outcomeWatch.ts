@@ -2,82 +2,60 @@
  * Waits for outcomes: from the feed for writes that this instance's transaction monitor watches, by polling the
  * store for those of other instances. One query covers all awaited writes.
  */
+import { EventEmitter } from "node:events";
 import { hasOutcome } from "./states";
 import { writesOf, type CarriedWrite, type Carrier } from "./rows";
 import type { Transactions } from "./transactions";
 
-/** Publishes fates of transactions, decoupling the transaction monitor from its listeners. */
-export class OutcomeFeed {
-  readonly #ofTransactions: ((carrier: Carrier) => void)[] = [];
-  readonly #ofWrites: ((write: CarriedWrite) => void)[] = [];
-
-  /** Listeners live as long as the chain module. A transaction may be published more than once. */
-  onTransaction(listener: (carrier: Carrier) => void): void {
-    this.#ofTransactions.push(listener);
-  }
-
-  /** Also receives writes that have no outcome yet: their transaction failed with others. */
-  onWrite(listener: (write: CarriedWrite) => void): void {
-    this.#ofWrites.push(listener);
-  }
-
+/**
+ * Publishes fates of transactions, which may come more than once, and the state of the writes they carried: also of
+ * writes that have no outcome yet, since their transaction failed with others.
+ */
+export class OutcomeFeed extends EventEmitter<{ transaction: [Carrier]; write: [CarriedWrite] }> {
   publish(carrier: Carrier): void {
-    for (const listener of this.#ofTransactions) listener(carrier);
-    for (const write of writesOf(carrier)) this.publishWrite(write);
-  }
-
-  /** A write that got its outcome without a transaction. */
-  publishWrite(write: CarriedWrite): void {
-    for (const listener of this.#ofWrites) listener(write);
+    this.emit("transaction", carrier);
+    for (const write of writesOf(carrier)) this.emit("write", write);
   }
 }
 
 export interface OutcomeWatchOptions {
   readonly transactions: Pick<Transactions, "ended">;
-  readonly outcomes: Pick<OutcomeFeed, "onWrite">;
+  readonly outcomes: OutcomeFeed;
 }
-
-type Wake = (write?: CarriedWrite) => void;
 
 const BETWEEN_LOOKS_MS = 250;
 
 export class OutcomeWatch {
-  readonly #awaited = new Map<string, Set<Wake>>();
+  /** Emits each awaited write under its id. */
+  readonly #awaited = new EventEmitter<Record<string, [CarriedWrite]>>().setMaxListeners(0);
   #timer: NodeJS.Timeout | undefined;
   readonly #options: OutcomeWatchOptions;
 
   constructor(options: OutcomeWatchOptions) {
     this.#options = options;
-    options.outcomes.onWrite((write) => hasOutcome(write) && this.#tell(write));
+    options.outcomes.on("write", (write) => hasOutcome(write) && this.#awaited.emit(write.id, write));
   }
 
   /** The write once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */
   next(id: string, deadline: number): Promise<CarriedWrite | undefined> {
-    const listeners = this.#awaited.get(id) ?? new Set();
-    this.#awaited.set(id, listeners);
     this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
     return new Promise((resolve) => {
-      const wake: Wake = (write) => {
+      const wake = (write?: CarriedWrite): void => {
         clearTimeout(timer);
-        listeners.delete(wake);
-        if (listeners.size === 0) this.#awaited.delete(id);
+        this.#awaited.off(id, wake);
         resolve(write);
       };
       const timer = setTimeout(wake, Math.max(0, deadline - Date.now()));
-      listeners.add(wake);
+      this.#awaited.on(id, wake);
     });
   }
 
-  #tell(write: CarriedWrite): void {
-    for (const wake of [...(this.#awaited.get(write.id) ?? [])]) wake(write);
-  }
-
   async #look(): Promise<void> {
-    const ids = [...this.#awaited.keys()];
+    const ids = this.#awaited.eventNames();
     // A failed query loses nothing: the next one finds the outcomes.
     const ended = ids.length === 0 ? [] : await this.#options.transactions.ended(ids).catch(() => []);
     this.#timer = undefined;
-    for (const write of ended) this.#tell(write);
-    if (this.#awaited.size > 0) this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
+    for (const write of ended) this.#awaited.emit(write.id, write);
+    if (this.#awaited.eventNames().length > 0) this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
   }
 }

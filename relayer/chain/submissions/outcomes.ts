@@ -1,13 +1,15 @@
 /** Derives the outcomes of writes from the receipt of the transaction that carried them. */
 import { targetOf } from "../../../protocol/budgets";
+import { ERRORS, type KeywrightError } from "../../../protocol/errors";
+import { decodeForward, type SignedForwardRequest } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
+import { RpcError } from "../../../protocol/rpc/errors";
+import { Executions, noncesCall } from "../abi/forwarder";
 import { eventsByAccount, eventsOf, failedCalls, resultOf, type Receipt } from "../abi/receipts";
 import { revertError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
 import type { SubmissionFailure } from "../types";
-import { forwardOutcomes } from "./forwards";
 import type { AttemptRow, Carrier, Fate, Outcome, WriteRow } from "./rows";
-import { reasonOf, unknownReason } from "./simulation";
 
 const WHY_NOTHING = {
   abandoned: "The write was cancelled before it was mined.",
@@ -28,10 +30,18 @@ export const cameToNothing = (
   facts: {},
 });
 
+/** What is stored and shown of an error. */
+export const failureOf = ({ code, detail, facts }: KeywrightError): SubmissionFailure => ({
+  code,
+  detail,
+  facts: { ...facts },
+});
+
 export const fateOf = ({ transactionHash, blockNumber, blockHash }: Receipt): Fate => ({
   state: "mined",
   hash: transactionHash,
-  block: { number: Number(blockNumber), hash: blockHash },
+  block_number: Number(blockNumber),
+  block_hash: blockHash,
 });
 
 /** By id of the write. A shared transaction that failed as a whole gives none: its writes wait for others. */
@@ -44,17 +54,33 @@ export async function outcomesOf(
 ): Promise<ReadonlyMap<string, Outcome>> {
   if (attempt.is_noop) return abandonedOutcomes(writes);
   const isDone = BigInt(receipt.status) === 1n;
-  const [only] = writes;
-  if (only === undefined || (writes.length > 1 && !isDone)) return new Map();
-  if (only.signer !== null) return new Map(await forwardOutcomes(rpc, contract, writes, receipt));
+  if (writes.length > 1 && !isDone) return new Map();
   const events = eventsOf(receipt, contract);
-  if (writes.length > 1) return new Map(writes.map((write) => [write.id, outcomeAmong(write, events, receipt)]));
-  if (isDone) return new Map([[only.id, { state: "done", result: resultOf(events), charged: true }]]);
-  const gas = `0x${transaction.gas_limit.toString(16)}`;
-  const to = targetOf(only.calldata ?? "0x", contract);
-  const reason = await reasonOf(rpc, { from: receipt.from, to, data: only.calldata, gas }, receipt);
-  const facts = { ...reason.facts, charged: true, transaction_hash: receipt.transactionHash };
-  return new Map([[only.id, { state: "failed", error: { ...reason, facts }, charged: true }]]);
+  const eventsOfAccount = eventsByAccount(events);
+  const failed = failedCalls(events);
+  const executions = writes.some(({ signer }) => signer !== null) ? new Executions(receipt) : undefined;
+  const outcomeOf = async (write: WriteRow): Promise<Outcome> => {
+    const { calldata, account_id, place } = write;
+    if (executions !== undefined) {
+      const request = decodeForward(calldata ?? "0x");
+      const succeeded = executions.of({ signer: request.from, nonce: request.nonce });
+      if (succeeded === true) return done(eventsOfAccount(account_id));
+      const call = { from: request.from, to: contract, data: request.data, gas: hex(request.gas) };
+      // A call that failed in a shared transaction is not charged.
+      if (succeeded === false) return failure(receipt, await reasonOf(rpc, call, receipt), false);
+      return notExecuted(rpc, request, call, receipt);
+    }
+    if (writes.length > 1) {
+      const reason = failed.get(place);
+      if (reason === undefined) return done(eventsOfAccount(account_id));
+      return failure(receipt, nameOf(reason) ?? UNKNOWN_REASON, false);
+    }
+    if (isDone) return done(events);
+    const to = targetOf(calldata ?? "0x", contract);
+    const call = { from: receipt.from, to, data: calldata, gas: hex(transaction.gas_limit) };
+    return failure(receipt, await reasonOf(rpc, call, receipt), true);
+  };
+  return new Map(await Promise.all(writes.map(async (write) => [write.id, await outcomeOf(write)] as const)));
 }
 
 /** A no-op used the nonce. */
@@ -66,20 +92,75 @@ export const abandonedOutcomes = (writes: readonly WriteRow[]): ReadonlyMap<stri
     ]),
   );
 
-/** In a shared transaction, a failed call is not charged. */
-function outcomeAmong(
-  { account_id, place }: WriteRow,
-  events: ReturnType<typeof eventsOf>,
-  { transactionHash }: Receipt,
-): Outcome {
-  const reason = failedCalls(events).get(place);
-  if (reason === undefined)
-    return { state: "done", result: resultOf(eventsByAccount(events)(account_id)), charged: true };
-  const named = revertError(reason);
-  const { code, detail, facts } = named.code === "internal_error" ? unknownReason : named;
-  return {
-    state: "failed",
-    error: { code, detail, facts: { ...facts, transaction_hash: transactionHash } },
-    charged: false,
-  };
+const done = (events: ReturnType<typeof eventsOf>): Outcome => ({
+  state: "done",
+  result: resultOf(events),
+  charged: true,
+});
+
+const failure = ({ transactionHash }: Receipt, error: SubmissionFailure, charged: boolean): Outcome => ({
+  state: "failed",
+  error: {
+    ...error,
+    facts: { ...error.facts, ...(charged ? { charged: true } : {}), transaction_hash: transactionHash },
+  },
+  charged,
+});
+
+/**
+ * Another transaction took the nonce, the deadline passed before the block, or the call was alone in its transaction
+ * and reverted with it.
+ */
+async function notExecuted(
+  rpc: RpcClient,
+  { from, nonce, deadline }: SignedForwardRequest,
+  call: object,
+  receipt: Receipt,
+): Promise<Outcome> {
+  const [counted, mined] = await Promise.all([
+    rpc.call<string>("eth_call", [{ to: receipt.to, data: noncesCall(from) }, receipt.blockNumber]),
+    rpc.call<{ timestamp: string } | null>("eth_getBlockByNumber", [receipt.blockNumber, false]),
+  ]);
+  const next = BigInt(counted);
+  if (next > BigInt(nonce)) {
+    const detail =
+      `Another transaction used nonce ${nonce} before this request was mined; nothing was charged. ` +
+      `The signer's next is ${next}.`;
+    return failure(receipt, { code: "forward_nonce_used", detail, facts: { next_nonce: String(next) } }, false);
+  }
+  // The owner chose the deadline, so the gas spent on the request is charged.
+  const isTooLate = mined !== null && BigInt(mined.timestamp) > BigInt(deadline);
+  const detail = `The request was mined after its deadline ${deadline}, and the forwarder left it out.`;
+  if (isTooLate) return failure(receipt, { code: "request_expired", detail, facts: {} }, true);
+  return failure(receipt, await reasonOf(rpc, call, receipt), true);
 }
+
+const UNKNOWN_REASON: SubmissionFailure = {
+  code: "write_reverted",
+  detail: `${ERRORS.write_reverted.title}; the node does not say why.`,
+  facts: {},
+};
+
+/** Undefined for a revert without a reason that the contract declares. */
+function nameOf(revertData: string | undefined): SubmissionFailure | undefined {
+  const named = revertError(revertData);
+  return named.code === "internal_error" ? undefined : failureOf(named);
+}
+
+/**
+ * Why a call of a mined transaction failed, which receipts do not contain: repeats the call on the state after its
+ * block, where the cause usually persists; else on the state before it.
+ */
+async function reasonOf(rpc: RpcClient, call: object, { blockNumber }: Receipt): Promise<SubmissionFailure> {
+  for (const block of [Number(blockNumber), Number(blockNumber) - 1]) {
+    try {
+      await rpc.call("eth_call", [call, hex(block)]);
+    } catch (error) {
+      const named = error instanceof RpcError && error.failure === "reverted" ? nameOf(error.data) : undefined;
+      if (named !== undefined) return named;
+    }
+  }
+  return UNKNOWN_REASON;
+}
+
+const hex = (quantity: number | string): string => `0x${BigInt(quantity).toString(16)}`;

@@ -4,62 +4,41 @@
  * its simulation and left too little for the others, so each is sent in a transaction of its own, with its id and
  * reservation. No account is charged for the failed transaction.
  */
-import type { Logger } from "pino";
 import { KeywrightError } from "../../../protocol/errors";
 import { decodeForward } from "../../../protocol/forward";
-import type { Address } from "../../../protocol/ids";
-import type { FeeOracle } from "../payers/fees";
-import type { Lanes } from "../payers/lanes";
-import type { RpcClient } from "../rpc/client";
 import type { SubmissionFailure } from "../types";
-import { simulateForward } from "./forwards";
-import { cameToNothing } from "./outcomes";
-import type { OutcomeFeed } from "./outcomeWatch";
+import { cameToNothing, failureOf } from "./outcomes";
 import type { CarriedWrite, Carrier } from "./rows";
-import type { Simulation } from "./simulation";
-import type { TransactionMonitor } from "./transactionMonitor";
-import type { Transactions } from "./transactions";
-
-export interface RecoveryOptions {
-  readonly rpc: RpcClient;
-  readonly transactions: Transactions;
-  readonly lanes: Lanes;
-  readonly fees: FeeOracle;
-  readonly monitor: TransactionMonitor;
-  readonly simulation: Simulation;
-  readonly outcomes: OutcomeFeed;
-  readonly forwarder: () => Promise<Address>;
-  readonly log: Logger;
-}
+import type { SendingParts } from "./transactionMonitor";
 
 type Verdict = { readonly gasLimit: bigint } | { readonly error: SubmissionFailure };
 
 export class Recovery {
-  readonly #options: RecoveryOptions;
+  readonly #parts: SendingParts;
 
-  constructor(options: RecoveryOptions) {
-    this.#options = options;
+  constructor(parts: SendingParts) {
+    this.#parts = parts;
   }
 
   async takeOver(): Promise<void> {
-    const { transactions, monitor } = this.#options;
+    const { transactions, monitor } = this.#parts;
     for (const transaction of await transactions.takeOver(monitor.watchedIds)) monitor.watch(transaction);
   }
 
   /** Sends waiting writes as far as the lanes have capacity; the others are left to the next call. */
   async sendWaiting(): Promise<void> {
-    const { transactions } = this.#options;
+    const { transactions } = this.#parts;
     await transactions.releaseWrites();
     for (const write of await transactions.waiting()) if (!(await this.#sendAlone(write))) return;
   }
 
   /** False when no lane has capacity or can pay at the moment. */
   async #sendAlone(write: CarriedWrite): Promise<boolean> {
-    const { transactions, lanes, fees, monitor, outcomes, log } = this.#options;
+    const { transactions, lanes, fees, monitor, outcomes, log } = this.#parts;
     const verdict = await this.#tryAlone(write);
     if ("error" in verdict) {
       const ended = await transactions.failWaiting(write, verdict.error);
-      if (ended !== undefined) outcomes.publishWrite(ended);
+      if (ended !== undefined) outcomes.emit("write", ended);
       return true;
     }
     const { maxFeePerGas } = await fees.now();
@@ -67,7 +46,7 @@ export class Recovery {
     if (lane === undefined) return false;
     let carrier: Carrier | undefined;
     try {
-      carrier = await transactions.carryAlone(write, { payer: lane.payer, gasLimit: verdict.gasLimit });
+      carrier = await transactions.carryAlone(write, lane.payer, verdict.gasLimit);
     } finally {
       if (carrier === undefined) lanes.leave(lane.payer);
       else lanes.begin(lane.payer);
@@ -80,23 +59,19 @@ export class Recovery {
 
   /** Simulates the write alone. Throws when chain or service is temporarily unavailable. */
   async #tryAlone(write: CarriedWrite): Promise<Verdict> {
-    const { simulation, lanes } = this.#options;
+    const { simulation, lanes } = this.#parts;
     const { address } = await lanes.anyRegistered();
+    const calldata = write.calldata ?? "0x";
     try {
-      return { gasLimit: simulation.limitAlone(await this.#gasOf(write, address)) };
+      const forward = write.signer === null ? undefined : decodeForward(calldata);
+      const gas = await simulation.alone({ calldata, forward }, address, write.block_number ?? 0);
+      return { gasLimit: simulation.limitAlone(gas) };
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
       if (error.code === "no_payer_available") return { error: cameToNothing(write, "failed together") };
       if (error.retryable) throw error;
-      return { error: { code: error.code, detail: error.detail, facts: { ...error.facts } } };
+      return { error: failureOf(error) };
     }
-  }
-
-  #gasOf({ calldata, signer, transaction }: CarriedWrite, payer: Address): Promise<bigint> {
-    const { rpc, simulation, forwarder } = this.#options;
-    const minBlock = (): Promise<number> => Promise.resolve(transaction.block_number ?? 0);
-    if (signer === null) return simulation.alone(calldata ?? "0x", payer, minBlock);
-    return simulateForward(decodeForward(calldata ?? "0x"), { rpc, forwarder, minBlock, payer });
   }
 }
 

@@ -2,10 +2,11 @@
 import { randomBytes } from "node:crypto";
 import type { Selectable } from "kysely";
 import type { AccountId, Hash32 } from "../../../protocol/ids";
-import type { AttemptsTable, KeptFailure, TransactionsTable, WritesTable } from "../../store/tables/chain";
+import type { Db } from "../../store/database";
+import type { AttemptsTable, TransactionsTable, WritesTable } from "../../store/tables/chain";
 import { sameResult } from "../abi/receipts";
 import type { SubmissionFailure, SubmissionId, SubmissionView, WriteResult } from "../types";
-import type { SubmissionState } from "./states";
+import { hasOutcome, type SubmissionState } from "./states";
 
 export type TransactionRow = Selectable<TransactionsTable>;
 export type AttemptRow = Selectable<AttemptsTable>;
@@ -17,26 +18,33 @@ export interface Carrier {
   readonly writes: readonly WriteRow[];
 }
 
-/** A write with the transaction that carries it, or was the last to. */
-export interface CarriedWrite extends WriteRow {
-  readonly transaction: Pick<TransactionRow, "state" | "hash" | "block_number" | "block_hash">;
+/** A write, with the state and block of the transaction that carries it, or was the last to. */
+export interface CarriedWrite extends WriteRow, Pick<TransactionRow, "hash" | "block_number" | "block_hash"> {
+  readonly carrier_state: TransactionRow["state"];
 }
 
-export const writesOf = ({ transaction, writes }: Carrier): readonly CarriedWrite[] =>
-  writes.map((write) => ({ ...write, transaction }));
+export const writesOf = ({ transaction, writes }: Carrier): readonly CarriedWrite[] => {
+  const { state: carrier_state, hash, block_number, block_hash } = transaction;
+  return writes.map((write) => ({ ...write, carrier_state, hash, block_number, block_hash }));
+};
+
+/** Writes as their callers see them. */
+export const carriedWrites = (db: Db) =>
+  db
+    .selectFrom("writes")
+    .innerJoin("transactions", "transactions.id", "writes.transaction_id")
+    .selectAll("writes")
+    .select(["transactions.state as carrier_state", "hash", "block_number", "block_hash"]);
 
 export const newSubmissionId = (): SubmissionId => randomBytes(16).toString("hex") as SubmissionId;
 export const parseSubmissionId = (text: string): SubmissionId | undefined =>
   /^[0-9a-f]{32}$/.test(text) ? (text as SubmissionId) : undefined;
 
 /** What became of a nonce: an attempt was mined, or a final transaction that is not ours has it. */
-export type Fate =
-  | {
-      readonly state: "mined";
-      readonly hash: string;
-      readonly block: { readonly number: number; readonly hash: string };
-    }
-  | { readonly state: "displaced" };
+export interface Fate extends Pick<TransactionRow, "hash" | "block_number" | "block_hash"> {
+  readonly state: "mined" | "displaced";
+}
+export const DISPLACED: Fate = { state: "displaced", hash: null, block_number: null, block_hash: null };
 
 export interface Outcome {
   readonly state: "done" | "failed" | "abandoned";
@@ -47,58 +55,36 @@ export interface Outcome {
 }
 
 /** A write as `GET /submissions/:id` shows it. */
-export function viewOf(write: CarriedWrite): SubmissionView {
-  const { hash, block_number: blockNumber } = write.transaction;
-  return {
-    id: write.id as SubmissionId,
-    accountId: write.account_id as AccountId,
-    kind: write.kind,
-    state: stateOf(write),
-    ...(hash === null ? {} : { transactionHash: hash as Hash32 }),
-    ...(blockNumber === null ? {} : { blockNumber }),
-    ...outcomeOf(write),
-    ...(write.before === null ? {} : { before: outcomeOf(write.before) }),
-    charged: write.charged,
-    createdAt: write.created_at,
-  };
-}
+export const viewOf = (write: CarriedWrite): SubmissionView => ({
+  id: write.id as SubmissionId,
+  accountId: write.account_id as AccountId,
+  kind: write.kind,
+  state: stateOf(write),
+  ...(write.hash === null ? {} : { transactionHash: write.hash as Hash32 }),
+  ...(write.block_number === null ? {} : { blockNumber: write.block_number }),
+  ...answerOf(write),
+  ...(write.before === null ? {} : { before: answerOf(write.before) }),
+  charged: write.charged,
+  createdAt: write.created_at,
+});
 
 function stateOf(write: CarriedWrite): SubmissionState {
-  const { state, transaction } = write;
-  if (state === "waiting") return "reserved";
-  if (state === "carried") return OF_CARRIED[transaction.state] ?? "reserved";
-  if (write.before !== null && !isSameAnswer(write.before, write)) return "changed";
-  if (state === "done") return transaction.state === "confirmed" ? "confirmed" : "mined";
+  const { state, carrier_state: carrier, before } = write;
+  if (state === "carried" && carrier === "signed") return "signed";
+  if (state === "carried" && carrier === "pending") return "sent";
+  // A transaction that did not carry it out says nothing about the write.
+  if (!hasOutcome(write)) return "reserved";
+  if (before !== null && !isSameAnswer(answerOf(before), answerOf(write))) return "changed";
+  if (state === "done") return carrier === "confirmed" ? "confirmed" : "mined";
   return state === "failed" ? "failed" : "expired";
 }
 
-/** A transaction that did not carry it out says nothing about the write. */
-const OF_CARRIED: Readonly<Partial<Record<CarriedWrite["transaction"]["state"], SubmissionState>>> = {
-  signed: "signed",
-  pending: "sent",
-};
+type Answer = Pick<SubmissionView, "result" | "error">;
 
-interface Kept {
-  readonly result?: Readonly<Record<string, string>> | null;
-  readonly error?: KeptFailure | null;
-}
+const isSameAnswer = (before: Answer, now: Answer): boolean =>
+  before.error?.code === now.error?.code && sameResult(before.result, now.result);
 
-const isSameAnswer = (before: Kept, now: Kept): boolean =>
-  before.error?.code === now.error?.code &&
-  sameResult(
-    (before.result ?? undefined) as WriteResult | undefined,
-    (now.result ?? undefined) as WriteResult | undefined,
-  );
-
-function outcomeOf({ result, error }: Kept): Pick<SubmissionView, "result" | "error"> {
-  return {
-    ...(result === null || result === undefined ? {} : { result: result as WriteResult }),
-    ...(error === null || error === undefined ? {} : { error: failureOf(error) }),
-  };
-}
-
-const failureOf = ({ code, detail, facts }: KeptFailure): SubmissionFailure => ({
-  code: code as SubmissionFailure["code"],
-  detail,
-  facts,
+const answerOf = ({ result, error }: Partial<Pick<WriteRow, "result" | "error">>): Answer => ({
+  ...(result ? { result } : {}),
+  ...(error ? { error: error as SubmissionFailure } : {}),
 });

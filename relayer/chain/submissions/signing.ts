@@ -7,41 +7,26 @@ import type { ExecutorPort } from "../types";
 /** Signs the transaction's content, or a no-op with its nonce. Throws the executor's errors. */
 export async function sign(
   executor: ExecutorPort,
-  carrier: Carrier,
-  isNoop: boolean,
-  fees: Fees,
-): Promise<Omit<AttemptRow, "created_at" | "transaction_id">> {
-  const { rawTransaction, hash } = await askFor(executor, carrier, isNoop, fees);
-  return {
-    hash,
-    is_noop: isNoop,
-    raw: rawTransaction,
-    max_fee: fees.maxFeePerGas.toString(),
-    priority_fee: fees.maxPriorityFeePerGas.toString(),
-  };
-}
-
-function askFor(
-  executor: ExecutorPort,
   { transaction, writes }: Carrier,
   isNoop: boolean,
   fees: Fees,
-): Promise<ExecutorAnswer<"signAsPayer">> {
-  const { id, payer, nonce, gas_limit, to_payer, amount_wei } = transaction;
+): Promise<Omit<AttemptRow, "created_at" | "transaction_id">> {
+  const { id, payer, nonce, gas_limit, to_payer: toPayer, amount_wei: amountWei, request_id } = transaction;
   if (nonce === null) throw new TypeError(`transaction ${id} has no nonce`);
-  const offer = {
-    maxFeePerGas: fees.maxFeePerGas.toString(),
-    maxPriorityFeePerGas: fees.maxPriorityFeePerGas.toString(),
-    nonce,
+  const [max_fee, priority_fee] = [String(fees.maxFeePerGas), String(fees.maxPriorityFeePerGas)];
+  const offer = { maxFeePerGas: max_fee, maxPriorityFeePerGas: priority_fee, nonce };
+  const context = request_id === null ? {} : { requestId: request_id };
+  const ask = (): Promise<ExecutorAnswer<"signAsPayer">> => {
+    if (isNoop) return executor.call("signNoop", { ...offer, payer }, context);
+    if (toPayer !== null && amountWei !== null)
+      return executor.call("signTopUp", { ...offer, toPayer, amountWei }, context);
+    const call = { ...offer, payer, gasLimit: String(gas_limit) };
+    if (writes.every(({ tag }) => tag === null))
+      return executor.call("signForwards", { ...call, forwards: writes.map(calldataOf) }, context);
+    return executor.call("signAsPayer", { ...call, calls: writes.map(callOf) }, context);
   };
-  const context = transaction.request_id === null ? {} : { requestId: transaction.request_id };
-  if (isNoop) return executor.call("signNoop", { ...offer, payer }, context);
-  if (to_payer !== null && amount_wei !== null)
-    return executor.call("signTopUp", { ...offer, toPayer: to_payer, amountWei: amount_wei }, context);
-  const gasLimit = String(gas_limit);
-  if (writes.every(({ tag }) => tag === null))
-    return executor.call("signForwards", { ...offer, payer, forwards: writes.map(calldataOf), gasLimit }, context);
-  return executor.call("signAsPayer", { ...offer, payer, calls: writes.map(callOf), gasLimit }, context);
+  const { rawTransaction: raw, hash } = await ask();
+  return { hash, is_noop: isNoop, raw, max_fee, priority_fee };
 }
 
 function callOf(write: WriteRow): TaggedCall {

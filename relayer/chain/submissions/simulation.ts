@@ -1,29 +1,33 @@
 /**
- * Simulates writes with a payer as the sender: whether they would succeed and their gas. Nothing is signed or spent.
+ * Simulates writes and forward requests with a payer as the sender: whether they would succeed, and the gas that their
+ * transaction needs. Nothing is signed or spent.
  */
 import { targetOf } from "../../../protocol/budgets";
-import { ERRORS, KeywrightError } from "../../../protocol/errors";
+import { KeywrightError } from "../../../protocol/errors";
+import { forwarderCalldata, type SignedForwardRequest } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
 import { mayAnswerElsewhere, RpcError } from "../../../protocol/rpc/errors";
 import { BATCH_PROBE, decodeProbe, encodeProbe, MAX_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
+import { noncesCall } from "../abi/forwarder";
 import { namedError, revertError } from "../abi/reverts";
-import type { Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
-import type { SubmissionFailure } from "../types";
 
 export interface SimulationOptions {
   readonly rpc: RpcClient;
   readonly contractAddress: Address;
+  readonly forwarder: () => Promise<Address>;
   /** The minimum block for reads. */
   readonly minBlock: () => Promise<number>;
   readonly maxTransactionGas: bigint;
 }
 
-/** Result of a simulation: the gas of the write, or why it would fail. */
-export type Simulated = { readonly gas: bigint } | { readonly refused: unknown };
-
-export interface MeasuredCall {
+/** A write's calldata, or a forward request and its bytes in the store. */
+export interface Call {
   readonly calldata: string;
+  readonly forward?: SignedForwardRequest | undefined;
+}
+
+export interface MeasuredCall extends Call {
   readonly gas: bigint;
 }
 
@@ -34,6 +38,14 @@ const TRANSACTION_GAS = 21_000n;
 /** Overhead per call: the loop, copies, and the event of a failed call. */
 const AROUND_CALL = 9_000n;
 const BYTE_GAS = 40n;
+/** Overhead per forward request: the loop and its part of the calldata's decoding. */
+const AROUND_REQUEST = 10_000n;
+/** Cost of a non-zero byte of calldata. */
+const REQUEST_BYTE_GAS = 16n;
+const FIELDS_BYTES = 512;
+/** Requests with a higher gas limit do not share a transaction: they could use up that much gas of the others. */
+const MAX_SHARED_GAS = 1_000_000n;
+const MAX_SHARED_BYTES = 8_192;
 
 export class Simulation {
   /** False once an endpoint turned out not to support state overrides; writes are then simulated individually. */
@@ -44,49 +56,98 @@ export class Simulation {
     this.#options = options;
   }
 
-  /** The gas of one write in its own transaction, intrinsic cost included. A revert throws the named error. */
-  async alone(calldata: string, from: Address, minBlock = this.#options.minBlock): Promise<bigint> {
-    const { rpc, contractAddress } = this.#options;
-    const call = { from, to: targetOf(calldata, contractAddress), data: calldata };
+  /**
+   * The gas of one call in its own transaction, intrinsic cost included.
+   * @throws KeywrightError the contract's named error, `forward_nonce_used`, `forward_gas_too_low`,
+   * `no_payer_available`, `chain_unavailable`.
+   */
+  async alone({ calldata, forward }: Call, from: Address, atLeast?: number): Promise<bigint> {
+    const minBlock = atLeast ?? (await this.#options.minBlock());
+    if (forward !== undefined) return this.#forwardAlone(forward, from, minBlock);
     try {
-      const { values } = await rpc.callAt(await minBlock(), (block) => [
-        { method: "eth_estimateGas", params: [call, block] },
-      ]);
-      return BigInt(values[0] as string);
+      const to = targetOf(calldata, this.#options.contractAddress);
+      return await this.#estimate(minBlock, { from, to, data: calldata });
     } catch (error) {
       throw ourPayerIsUnknown(error) ?? namedError(error);
     }
   }
 
+  /** The gas of a call that its owner sends. @throws KeywrightError the contract's named error. */
+  async asOwner(from: Address, data: string, atLeast?: number): Promise<bigint> {
+    const { contractAddress: to, minBlock } = this.#options;
+    return this.#estimate(atLeast ?? (await minBlock()), { from, to, data }).catch((error: unknown) => {
+      throw namedError(error);
+    });
+  }
+
+  async #forwardAlone(request: SignedForwardRequest, payer: Address, minBlock: number): Promise<bigint> {
+    const to = await this.#options.forwarder();
+    await this.#requireNext(to, request, minBlock);
+    const needed = await this.asOwner(request.from, request.data, minBlock);
+    try {
+      return await this.#estimate(minBlock, { from: payer, to, data: forwarderCalldata([request], payer) });
+    } catch (error) {
+      if (namedError(error) === error) throw error;
+      await this.#requireNext(to, request, minBlock);
+      // The call succeeds and the request is valid, so the gas it allows must be too low.
+      throw new KeywrightError(
+        "forward_gas_too_low",
+        `The call takes about ${needed} gas; the request allows ${request.gas}.`,
+        { required_gas: String(needed) },
+      );
+    }
+  }
+
+  async #requireNext(to: Address, { from, nonce }: SignedForwardRequest, minBlock: number): Promise<void> {
+    const next = BigInt(await this.#ask(minBlock, "eth_call", { to, data: noncesCall(from) }));
+    if (BigInt(nonce) === next) return;
+    const what = BigInt(nonce) < next ? "was used already" : "comes too early";
+    throw new KeywrightError("forward_nonce_used", `Nonce ${nonce} ${what}; the signer's next is ${next}.`, {
+      next_nonce: String(next),
+    });
+  }
+
+  async #estimate(minBlock: number, call: object): Promise<bigint> {
+    return BigInt(await this.#ask(minBlock, "eth_estimateGas", call));
+  }
+
+  async #ask(minBlock: number, method: string, call: object): Promise<string> {
+    const { values } = await this.#options.rpc.callAt(minBlock, (block) => [{ method, params: [call, block] }]);
+    return values[0] as string;
+  }
+
   /**
-   * Simulates several writes in sequence, each on the state left by the previous ones, with one `eth_call`. Fewer
-   * results than writes when the node's gas limit was reached.
+   * Simulates several writes, or several forward requests, each on the state left by the previous ones, with one
+   * `eth_call`. Fewer results than calls when the node's gas limit was reached; undefined where the node does not
+   * support it.
    */
-  async together(calls: readonly string[], from: Address): Promise<readonly Simulated[]> {
-    const probed = await this.inSequence(this.#options.contractAddress, calls, from);
-    if (probed !== undefined) return probed.map(simulatedOf);
-    return Promise.all(
-      calls.map((call) =>
-        this.alone(call, from).then(
-          (gas): Simulated => ({ gas }),
-          (refused: unknown): Simulated => ({ refused }),
-        ),
-      ),
+  async inSequence(calls: readonly Call[], payer: Address): Promise<readonly ProbedCall[] | undefined> {
+    if (!this.#probeWorks) return undefined;
+    const { rpc, minBlock, contractAddress, forwarder } = this.#options;
+    const isForwards = calls.some(({ forward }) => forward !== undefined);
+    const target = isForwards ? await forwarder() : contractAddress;
+    const data = encodeProbe(
+      target,
+      calls.map(({ calldata, forward }) => (forward === undefined ? calldata : forwarderCalldata([forward], payer))),
     );
+    const override = { [payer]: { code: BATCH_PROBE } };
+    try {
+      const { values } = await rpc.callAt(
+        await minBlock(),
+        (block) => [{ method: "eth_call", params: [{ from: payer, to: payer, data }, block, override] }],
+        { once: true },
+      );
+      const probed = decodeProbe(values[0] as string);
+      if (probed.length > 0) return probed;
+    } catch (error) {
+      if (!(error instanceof RpcError || error instanceof RangeError || error instanceof TypeError)) throw error;
+      if (error instanceof RpcError && mayAnswerElsewhere(error.failure)) return undefined;
+    }
+    this.#probeWorks = false;
+    return undefined;
   }
 
-  /**
-   * The same for calls of any contract, without names for their errors. Undefined where the node does not support it.
-   */
-  async inSequence(
-    target: Address,
-    calls: readonly string[],
-    from: Address,
-  ): Promise<readonly ProbedCall[] | undefined> {
-    return this.#probeWorks ? this.#probe(target, calls, from) : undefined;
-  }
-
-  /** The gas limit of a single write's transaction: its estimate plus a margin, capped at the protocol's maximum. */
+  /** The gas limit of a single call's transaction: its estimate plus a margin, capped at the protocol's maximum. */
   limitAlone(estimate: bigint): bigint {
     const { maxTransactionGas } = this.#options;
     if (estimate > maxTransactionGas) {
@@ -99,50 +160,55 @@ export class Simulation {
     return limit < maxTransactionGas ? limit : maxTransactionGas;
   }
 
-  /** The gas limit of a write that was simulated with others and is sent alone. */
-  limitLeftAlone({ calldata, gas }: MeasuredCall): bigint {
-    return this.limitAlone(TRANSACTION_GAS + gas + BYTE_GAS * BigInt(calldata.length / 2));
-  }
-
-  /** The gas limit of a batch: every call must have the gas that the contract guarantees it. */
+  /** The gas limit of calls that were simulated together, also where only one of them is left. */
   limitTogether(calls: readonly MeasuredCall[]): bigint {
-    const each = calls.reduce(
+    const forwards = calls.filter(isForward);
+    if (forwards.length > 0) return limitOfForwards(forwards);
+    const [only] = calls;
+    if (calls.length === 1 && only !== undefined)
+      return this.limitAlone(TRANSACTION_GAS + only.gas + BYTE_GAS * BigInt(only.calldata.length / 2));
+    // Every call must have the gas that the contract guarantees it.
+    return calls.reduce(
       (sum, { calldata, gas }) => sum + (gas * 12n) / 10n + AROUND_CALL + BYTE_GAS * BigInt(calldata.length / 2 + 64),
-      0n,
+      TRANSACTION_GAS + BEFORE_LAST_CALL,
     );
-    return TRANSACTION_GAS + each + BEFORE_LAST_CALL;
-  }
-
-  /** Whether a write may share a transaction. */
-  fitsIntoBatch(calldata: string, gas: bigint): boolean {
-    return calldata.length / 2 < MAX_PROBED_BYTES / 8 && (gas * 13n) / 10n < CALL_GAS;
-  }
-
-  async #probe(target: Address, calls: readonly string[], from: Address): Promise<readonly ProbedCall[] | undefined> {
-    const { rpc, minBlock } = this.#options;
-    const params = [{ from, to: from, data: encodeProbe(target, calls) }];
-    const override = { [from]: { code: BATCH_PROBE } };
-    try {
-      const { values } = await rpc.callAt(
-        await minBlock(),
-        (block) => [{ method: "eth_call", params: [...params, block, override] }],
-        { once: true },
-      );
-      const probed = decodeProbe(values[0] as string);
-      if (probed.length > 0) return probed;
-    } catch (error) {
-      if (!(error instanceof RpcError || error instanceof RangeError || error instanceof TypeError)) throw error;
-      if (error instanceof RpcError && mayAnswerElsewhere(error.failure)) return undefined;
-    }
-    this.#probeWorks = false;
-    return undefined;
   }
 }
 
-function simulatedOf({ succeeded, gas, reason }: ProbedCall): Simulated {
-  if (succeeded) return { gas };
+/** Whether a call with this gas may share a transaction. Those of forward requests are limited by the requests. */
+export const fitsIntoBatch = ({ calldata, forward, gas }: MeasuredCall): boolean =>
+  forward !== undefined || (calldata.length / 2 < MAX_PROBED_BYTES / 8 && (gas * 13n) / 10n < CALL_GAS);
+
+export const mayShareForwards = (request: SignedForwardRequest): boolean =>
+  BigInt(request.gas) <= MAX_SHARED_GAS && dataBytesOf(request) <= MAX_SHARED_BYTES;
+
+const dataBytesOf = ({ data }: SignedForwardRequest): number => (data.length - 2) / 2;
+
+interface MeasuredForward extends MeasuredCall {
+  readonly forward: SignedForwardRequest;
+}
+const isForward = (call: MeasuredCall): call is MeasuredForward => call.forward !== undefined;
+
+/**
+ * Based on the gas that the calls used in the simulation, not on the limits in the requests: the full limit counts
+ * against the payer's balance and the executor's budget, even if unused. A call that uses more than in its simulation
+ * may take the gas of the others; the transaction then fails as a whole, and each is sent alone (`recovery.ts`).
+ * OpenZeppelin's forwarder reverts the transaction unless 1/63 of a request's gas limit is left after its call. The
+ * margin of a fifth over the simulated gas also covers the 1/64 that a caller retains (EIP-150).
+ */
+function limitOfForwards(calls: readonly MeasuredForward[]): bigint {
+  const spare = calls.map(({ forward }) => BigInt(forward.gas) / 63n + 1n).reduce((a, b) => (a > b ? a : b), 0n);
+  return calls.reduce(
+    (sum, { forward, gas }) =>
+      sum + (gas * 12n) / 10n + AROUND_REQUEST + REQUEST_BYTE_GAS * BigInt(dataBytesOf(forward) + FIELDS_BYTES),
+    TRANSACTION_GAS + spare,
+  );
+}
+
+/** Why a write failed in a simulation. */
+export function refusalOf({ reason }: ProbedCall): KeywrightError {
   const error = new RpcError("reverted", "execution reverted", reason);
-  return { refused: ourPayerIsUnknown(error) ?? revertError(reason, error) };
+  return ourPayerIsUnknown(error) ?? revertError(reason, error);
 }
 
 /** `NotAuthorized` is about the sender, which is a payer of this service: not the client's fault. */
@@ -155,33 +221,4 @@ function ourPayerIsUnknown(error: unknown): KeywrightError | undefined {
     {},
     { cause: error, retryAfterSeconds: 10 },
   );
-}
-
-/**
- * Why a call of a mined transaction failed, which receipts do not contain: repeats the call on the state after its
- * block, where the cause usually persists; else on the state before it.
- */
-export async function reasonOf(rpc: RpcClient, call: object, { blockNumber }: Receipt): Promise<SubmissionFailure> {
-  for (const block of [Number(blockNumber), Number(blockNumber) - 1]) {
-    const error = await revertOf(rpc, call, block);
-    if (error !== undefined) return { code: error.code, detail: error.detail, facts: { ...error.facts } };
-  }
-  return unknownReason;
-}
-
-export const unknownReason: SubmissionFailure = {
-  code: "write_reverted",
-  detail: `${ERRORS.write_reverted.title}; the node does not say why.`,
-  facts: {},
-};
-
-async function revertOf(rpc: RpcClient, call: object, block: number): Promise<KeywrightError | undefined> {
-  try {
-    await rpc.call("eth_call", [call, `0x${block.toString(16)}`]);
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof RpcError) || error.failure !== "reverted") return undefined;
-    const named = revertError(error.data);
-    return named.code === "internal_error" ? undefined : named;
-  }
 }

@@ -1,33 +1,18 @@
 /** Takes one write from the request to its outcome. */
 import { KeywrightError } from "../../../protocol/errors";
-import type { Hash32 } from "../../../protocol/ids";
-import type { ContractWrite } from "../../../protocol/executor";
-import { encodeWrite } from "../abi/contract";
 import type { Receipt } from "../abi/receipts";
-import type { Lanes } from "../payers/lanes";
-import type { Head } from "../rpc/head";
-import type { RpcClient } from "../rpc/client";
-import type { ChainTuning } from "../settings";
 import type { SubmitAnswer, SubmitRequest } from "../types";
-import { busyAccount, type AccountQueue } from "./accountQueue";
-import { RepeatedKey, type Batcher } from "./batcher";
-import { OutcomeWatch, type OutcomeFeed } from "./outcomeWatch";
+import { tryAgain } from "./accountQueue";
+import { RepeatedKey } from "./batch";
+import type { Batcher } from "./batcher";
+import { OutcomeWatch } from "./outcomeWatch";
+import type { Parts } from "./parts";
 import { newSubmissionId, viewOf, type CarriedWrite } from "./rows";
-import type { Simulation } from "./simulation";
 import { hasOutcome } from "./states";
-import type { Transactions } from "./transactions";
 
-export interface SubmitterOptions {
-  readonly rpc: RpcClient;
-  readonly transactions: Transactions;
+export interface SubmitterOptions extends Parts {
   readonly batcher: Batcher;
-  readonly simulation: Simulation;
-  readonly outcomes: OutcomeFeed;
-  readonly head: Head;
-  readonly lanes: Lanes;
-  readonly queue: AccountQueue;
   readonly confirmationsBeforeAnswer: number;
-  readonly tuning: ChainTuning;
 }
 
 export class Submitter {
@@ -44,34 +29,23 @@ export class Submitter {
     this.#stopping = true;
   }
 
-  /** Simulates the write with a payer as the sender. A revert throws the named error. */
-  async simulate(write: ContractWrite): Promise<void> {
-    const { simulation, lanes } = this.#options;
-    await simulation.alone(encodeWrite(write), (await lanes.anyRegistered()).address);
-  }
-
   async submit(request: SubmitRequest): Promise<SubmitAnswer> {
-    if (this.#stopping)
-      throw new KeywrightError(
-        "shutting_down",
-        "The service is shutting down; nothing was sent or charged.",
-        {},
-        { retryAfterSeconds: 5 },
-      );
-    const deadline = Date.now() + (request.waitMs ?? this.#options.tuning.answerWithinMs);
+    if (this.#stopping) throw tryAgain("shutting_down", "The service is shutting down; nothing was sent or charged.");
+    const { queue, batcher, tuning } = this.#options;
+    const deadline = Date.now() + (request.waitMs ?? tuning.answerWithinMs);
     const earlier = await this.#earlier(request);
-    if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
+    if (earlier !== undefined) return this.#answer(request, earlier, deadline, true);
     try {
       await request.admit?.();
-      return await this.#options.queue.inTurn(request.accountId, deadline, busyAccount, async () => {
-        const write = await this.#options.batcher.add(request, newSubmissionId(), deadline);
-        return this.#answer(request, await this.#outcome(write, deadline), false);
+      return await queue.inTurn(request.accountId, deadline, async () => {
+        const write = await batcher.add(request, newSubmissionId(), deadline);
+        return this.#answer(request, write, deadline, false);
       });
     } catch (error) {
       // The same forward request sent twice concurrently: the second finds its nonce used by the first.
       const repeated = error instanceof RepeatedKey || "forward" in request ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
-      return this.#answer(request, await this.#outcome(repeated, deadline), true);
+      return this.#answer(request, repeated, deadline, true);
     }
   }
 
@@ -79,7 +53,25 @@ export class Submitter {
     return idempotencyKey === undefined ? undefined : this.#options.transactions.byIdempotencyKey(idempotencyKey);
   }
 
-  /** The write once it has an outcome at the configured depth. Throws `submission_pending`. */
+  /** Once the write has an outcome at the configured depth. Throws `submission_pending`. */
+  async #answer(
+    { operation }: SubmitRequest,
+    begun: CarriedWrite,
+    deadline: number,
+    replayed: boolean,
+  ): Promise<SubmitAnswer> {
+    const write = await this.#outcome(begun, deadline);
+    const { id, state, transactionHash, blockNumber, result, error } = viewOf(write);
+    if (error !== undefined) {
+      if (write.charged) operation?.happened();
+      else operation?.cameToNothing();
+      throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
+    }
+    if (transactionHash === undefined || blockNumber === undefined)
+      throw new Error(`submission ${id} is ${state} without a transaction`);
+    return { submissionId: id, transactionHash, blockNumber, result: result ?? {}, replayed };
+  }
+
   async #outcome(begun: CarriedWrite, deadline: number): Promise<CarriedWrite> {
     let write = begun;
     while (!(hasOutcome(write) && (await this.#isDeepEnough(write, deadline)))) {
@@ -92,41 +84,19 @@ export class Submitter {
   /** Whether the block is at the configured depth and still contains the transaction. */
   async #isDeepEnough(write: CarriedWrite, deadline: number): Promise<boolean> {
     const { confirmationsBeforeAnswer, head, rpc } = this.#options;
-    const { hash, block_number: block, block_hash: blockHash } = write.transaction;
+    const { hash, block_number: block } = write;
     if (block === null || confirmationsBeforeAnswer <= 1) return true;
     while (head.number < block + confirmationsBeforeAnswer - 1) {
       if (Date.now() >= deadline) throw pending(write);
       await head.next(Math.max(1, Math.min(1_000, deadline - Date.now())));
     }
     const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [hash]);
-    return receipt?.blockHash === blockHash;
-  }
-
-  #answer({ operation }: SubmitRequest, write: CarriedWrite, replayed: boolean): SubmitAnswer {
-    const { id, state, transactionHash, blockNumber, result, error } = viewOf(write);
-    if (error !== undefined) {
-      if (write.charged) operation?.happened();
-      else operation?.cameToNothing();
-      throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
-    }
-    if (transactionHash === undefined || blockNumber === undefined)
-      throw new Error(`submission ${id} is ${state} without a transaction`);
-    return {
-      submissionId: id,
-      transactionHash: transactionHash as Hash32,
-      blockNumber,
-      result: result ?? {},
-      replayed,
-    };
+    return receipt?.blockHash === write.block_hash;
   }
 }
 
-function pending({ id, transaction }: CarriedWrite): KeywrightError {
-  const facts = { submission_id: id, ...(transaction.hash === null ? {} : { transaction_hash: transaction.hash }) };
-  return new KeywrightError(
-    "submission_pending",
-    "The write is still under way; ask for its submission later.",
-    facts,
-    { retryAfterSeconds: 5 },
-  );
-}
+const pending = ({ id, hash }: CarriedWrite): KeywrightError =>
+  tryAgain("submission_pending", "The write is still under way; ask for its submission later.", {
+    submission_id: id,
+    ...(hash === null ? {} : { transaction_hash: hash }),
+  });

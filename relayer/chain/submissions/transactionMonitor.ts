@@ -2,13 +2,15 @@
  * Takes transactions from their nonce to their fate. One loop per transaction with idempotent steps: all state is in
  * the store, so any instance can take the next step. All attempts share one nonce, so at most one can be mined.
  */
-import type { Logger } from "pino";
 import { KeywrightError } from "../../../protocol/errors";
-import type { Address } from "../../../protocol/ids";
-import type { FeeOracle, Fees } from "../payers/fees";
-import type { Head } from "../rpc/head";
-import { abandonedOutcomes, fateOf, outcomesOf } from "./outcomes";
+import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
+import type { Receipt } from "../abi/receipts";
+import type { Fees } from "../payers/fees";
+import { useOf } from "./evidence";
+import { abandonedOutcomes, failureOf, fateOf, outcomesOf } from "./outcomes";
+import type { Parts } from "./parts";
 import {
+  DISPLACED,
   writesOf,
   type AttemptRow,
   type Carrier,
@@ -17,37 +19,17 @@ import {
   type TransactionRow,
   type WriteRow,
 } from "./rows";
-import type { OutcomeFeed } from "./outcomeWatch";
-import { useOf } from "./evidence";
-import type { Receipt } from "../abi/receipts";
-import type { RpcClient } from "../rpc/client";
-import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
-import type { ChainTuning } from "../settings";
 import { sign } from "./signing";
 import { isOpen } from "./states";
-import { LostTransaction, type Transactions } from "./transactions";
-import type { ExecutorPort } from "../types";
-
-export interface TransactionMonitorOptions {
-  readonly rpc: RpcClient;
-  readonly transactions: Transactions;
-  readonly executor: ExecutorPort;
-  readonly head: Head;
-  readonly fees: FeeOracle;
-  readonly contractAddress: Address;
-  readonly log: Logger;
-  readonly tuning: ChainTuning;
-  /** Receives every transaction whose fate this instance has seen. */
-  readonly outcomes: OutcomeFeed;
-}
+import { LostTransaction } from "./transactions";
 
 /** Per-loop state; losing it costs only time. */
 interface Monitored {
   transaction: TransactionRow;
   writes: readonly WriteRow[];
   attempts: AttemptRow[];
-  /** Hash and time of the last broadcast attempt. */
-  sent: { readonly hash: string; readonly at: number } | undefined;
+  /** Time of the last broadcast of the newest attempt; undefined when it is to be sent. */
+  sentAt: number | undefined;
   /** A node accepted or knows the transaction. */
   isKnownToNode: boolean;
   lookedAt: number;
@@ -61,10 +43,10 @@ const REFUSALS_BEFORE_GIVING_UP = 3;
 export class TransactionMonitor {
   readonly #watched = new Map<string, Promise<void>>();
   #stopping = false;
-  readonly #options: TransactionMonitorOptions;
+  readonly #parts: Parts;
 
-  constructor(options: TransactionMonitorOptions) {
-    this.#options = options;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   get watchedIds(): readonly string[] {
@@ -73,10 +55,11 @@ export class TransactionMonitor {
 
   /** Watches the transaction, unless it is watched already. */
   watch(transaction: TransactionRow, writes?: readonly WriteRow[]): void {
-    if (this.#stopping || this.#watched.has(transaction.id)) return;
+    const { id } = transaction;
+    if (this.#stopping || this.#watched.has(id)) return;
     this.#watched.set(
-      transaction.id,
-      this.#loop(transaction, writes).finally(() => this.#watched.delete(transaction.id)),
+      id,
+      this.#loop(transaction, writes).finally(() => this.#watched.delete(id)),
     );
   }
 
@@ -85,18 +68,18 @@ export class TransactionMonitor {
     this.#stopping = true;
     const ids = this.watchedIds;
     await Promise.all(this.#watched.values());
-    await this.#options.transactions.release(ids);
+    await this.#parts.transactions.release(ids);
   }
 
   async #loop(transaction: TransactionRow, given: readonly WriteRow[] | undefined): Promise<void> {
-    const { log, head, transactions, tuning } = this.#options;
-    const { id, state, purpose } = transaction;
+    const { log, head, transactions, tuning } = this.#parts;
+    const { id, state } = transaction;
     try {
       const item: Monitored = {
         transaction,
-        writes: given ?? (purpose === "writes" ? await transactions.writes(id) : []),
+        writes: given ?? (await transactions.writes(id)),
         attempts: state === "reserved" ? [] : await transactions.attempts(id),
-        sent: undefined,
+        sentAt: undefined,
         isKnownToNode: false,
         lookedAt: 0,
         misses: 0,
@@ -117,18 +100,18 @@ export class TransactionMonitor {
     try {
       return await this.#step(item);
     } catch (error) {
-      if (!isPassing(error)) throw error;
-      this.#options.log.warn(
-        { err: error, transactionId: item.transaction.id },
-        "a step of a transaction failed; it is tried again",
-      );
+      // Chain, executor or database are unavailable for the moment.
+      const isPassing = error instanceof RpcError || (error instanceof KeywrightError && error.retryable);
+      if (!isPassing) throw error;
+      const { id } = item.transaction;
+      this.#parts.log.warn({ err: error, transactionId: id }, "a step of a transaction failed; it is tried again");
       return false;
     }
   }
 
   async #step(item: Monitored): Promise<boolean> {
     if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return !isOpen(item.transaction);
-    if (item.sent === undefined) {
+    if (item.sentAt === undefined) {
       // Loaded from the store: it may be pending or already mined.
       if (item.transaction.state !== "signed" && (await this.#hasReceipt(item))) return true;
       await this.#replaceIfAbandoned(item);
@@ -136,38 +119,36 @@ export class TransactionMonitor {
     }
     if (await this.#hasReceipt(item)) return true;
     await this.#notePending(item);
-    if (Date.now() - item.lookedAt >= this.#options.tuning.lookEveryMs) await this.#checkPending(item);
+    if (Date.now() - item.lookedAt >= this.#parts.tuning.lookEveryMs) await this.#checkPending(item);
     return !isOpen(item.transaction);
   }
 
   /** Signs for the first time. Throws when it may be retried; false when it is abandoned (no-ops are tried again). */
   async #firstAttempt(item: Monitored): Promise<boolean> {
+    const { fees, transactions, outcomes, log, tuning } = this.#parts;
+    const { id, purpose, created_at } = item.transaction;
     try {
-      await this.#attempt(item, isToBeNoop(item), await this.#options.fees.now());
+      await this.#attempt(item, isToBeNoop(item), await fees.now());
       return true;
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
-      const age = Date.now() - item.transaction.created_at.getTime();
-      if (error.retryable && age < this.#options.tuning.unsignedForAtMostMs) throw error;
-      await this.#abandonUnsigned(item, error);
+      if (error.retryable && Date.now() - created_at.getTime() < tuning.unsignedForAtMostMs) throw error;
+      const failure = failureOf(error);
+      if (purpose === "noop") {
+        // It can only end by being mined.
+        const { code, detail } = failure;
+        log.error({ transactionId: id, code, detail }, "the executor declines to use a nonce");
+        return false;
+      }
+      const ended = await transactions.abandonUnsigned(item, failure);
+      for (const write of writesOf(ended)) outcomes.emit("write", write);
+      this.#ended(item, { transaction: ended.transaction, writes: [] });
       return false;
     }
   }
 
-  async #abandonUnsigned(item: Monitored, { code, detail, facts }: KeywrightError): Promise<void> {
-    const { transactions, outcomes, log } = this.#options;
-    if (item.transaction.purpose === "noop") {
-      // It can only end by being mined.
-      log.error({ transactionId: item.transaction.id, code, detail }, "the executor declines to use a nonce");
-      return;
-    }
-    const ended = await transactions.abandonUnsigned(item, { code, detail, facts: { ...facts } });
-    for (const write of writesOf(ended)) outcomes.publishWrite(write);
-    this.#ended(item, { transaction: ended.transaction, writes: [] });
-  }
-
   async #end(item: Monitored, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<boolean> {
-    this.#ended(item, await this.#options.transactions.end(item, fate, outcomes));
+    this.#ended(item, await this.#parts.transactions.end(item, fate, outcomes));
     return !isOpen(item.transaction);
   }
 
@@ -175,14 +156,14 @@ export class TransactionMonitor {
   #ended(item: Monitored, carrier: Carrier): void {
     item.transaction = carrier.transaction;
     item.writes = carrier.writes;
-    if (!isOpen(carrier.transaction)) this.#options.outcomes.publish(carrier);
+    if (!isOpen(carrier.transaction)) this.#parts.outcomes.publish(carrier);
   }
 
   async #attempt(item: Monitored, isNoop: boolean, fees: Fees): Promise<void> {
-    const signed = await sign(this.#options.executor, item, isNoop, fees);
-    const attempt = await this.#options.transactions.addAttempt(item.transaction.id, signed);
+    const signed = await sign(this.#parts.executor, item, isNoop, fees);
+    const attempt = await this.#parts.transactions.addAttempt(item.transaction.id, signed);
     item.attempts = [...item.attempts.filter(({ hash }) => hash !== attempt.hash), attempt];
-    item.sent = undefined;
+    item.sentAt = undefined;
     if (item.transaction.state === "reserved") item.transaction = { ...item.transaction, state: "signed" };
   }
 
@@ -190,47 +171,38 @@ export class TransactionMonitor {
   async #broadcast(item: Monitored): Promise<void> {
     const newest = item.attempts.at(-1);
     if (newest === undefined) return;
-    const failure = await this.#options.rpc.broadcast(newest.raw);
-    item.sent = { hash: newest.hash, at: Date.now() };
-    item.lookedAt = Date.now();
+    const failure = await this.#parts.rpc.broadcast(newest.raw);
+    item.sentAt = item.lookedAt = Date.now();
     item.misses = 0;
-    if (failure === undefined) this.#accepted(item);
+    if (failure === undefined) accepted(item);
     else await this.#refused(item, newest, failure);
-  }
-
-  #accepted(item: Monitored): void {
-    item.refusals = 0;
-    item.isKnownToNode = true;
   }
 
   /** Stored only for a transaction that waits for a block: one mined at once goes directly from signed to mined. */
   async #notePending(item: Monitored): Promise<void> {
     if (!item.isKnownToNode || item.transaction.state !== "signed") return;
     item.transaction = { ...item.transaction, state: "pending" };
-    await this.#options.transactions.notePending(item.transaction.id);
+    await this.#parts.transactions.notePending(item.transaction.id);
   }
 
   async #refused(item: Monitored, attempt: AttemptRow, failure: RpcFailure): Promise<void> {
-    const { log } = this.#options;
-    log.info(
-      { transactionId: item.transaction.id, failure, payer: item.transaction.payer, nonce: item.transaction.nonce },
-      "no node took a transaction",
-    );
+    const { id, payer, nonce } = item.transaction;
+    this.#parts.log.info({ transactionId: id, failure, payer, nonce }, "no node took a transaction");
     switch (failure) {
       case "underpriced":
         // No need to wait for a block: send with higher fees at once.
-        await this.#raiseFees(item, attempt);
+        await this.#replace(item, attempt, attempt.is_noop);
         if (item.attempts.at(-1) !== attempt) await this.#broadcast(item);
         return;
       case "needs_too_much_gas":
       case "refused":
         item.refusals += 1;
         if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#abandonSigned(item);
-        item.sent = undefined;
+        item.sentAt = undefined;
         return;
       case "nonce_too_high":
         // An earlier nonce is still pending: send again with the next head.
-        item.sent = undefined;
+        item.sentAt = undefined;
         return;
       case "nonce_too_low":
       case "transport":
@@ -245,88 +217,82 @@ export class TransactionMonitor {
 
   /** Permanently rejected: send a no-op with its nonce. */
   async #abandonSigned(item: Monitored): Promise<void> {
-    const { id, purpose } = item.transaction;
-    if (item.transaction.abandon || purpose === "noop") return;
-    await this.#options.transactions.abandon(id);
+    if (isToBeNoop(item)) return;
+    await this.#parts.transactions.abandon(item.transaction.id);
     item.transaction = { ...item.transaction, abandon: true };
-    await this.#attemptAgain(item, true, await this.#options.fees.now());
+    await this.#attemptAgain(item, true, await this.#parts.fees.now());
+  }
+
+  async #hasReceipt(item: Monitored): Promise<boolean> {
+    const { rpc } = this.#parts;
+    return this.#endByReceipt(item, (hash) => rpc.call("eth_getTransactionReceipt", [hash]));
   }
 
   /** Looks for receipts of all attempts; the one that has a receipt determines the outcome. */
-  async #hasReceipt(item: Monitored): Promise<boolean> {
-    const { rpc } = this.#options;
+  async #endByReceipt(item: Monitored, ask: (hash: string) => Promise<Receipt | null | undefined>): Promise<boolean> {
+    const { rpc, contractAddress, log } = this.#parts;
     for (const attempt of item.attempts) {
-      const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [attempt.hash]);
-      if (receipt !== null) return this.#endBy(item, attempt, receipt);
+      const receipt = await ask(attempt.hash);
+      if (receipt === null || receipt === undefined) continue;
+      const outcomes = await outcomesOf(rpc, contractAddress, item, attempt, receipt);
+      if (outcomes.size < item.writes.length)
+        log.warn(
+          { transactionId: item.transaction.id, hash: receipt.transactionHash, writes: item.writes.length },
+          "a shared transaction failed as a whole; its writes will be sent alone",
+        );
+      return this.#end(item, fateOf(receipt), outcomes);
     }
     return false;
-  }
-
-  async #endBy(item: Monitored, attempt: AttemptRow, receipt: Receipt): Promise<boolean> {
-    const { rpc, contractAddress, log } = this.#options;
-    const outcomes = await outcomesOf(rpc, contractAddress, item, attempt, receipt);
-    if (outcomes.size < item.writes.length)
-      log.warn(
-        { transactionId: item.transaction.id, hash: receipt.transactionHash, writes: item.writes.length },
-        "a shared transaction failed as a whole; its writes will be sent alone",
-      );
-    return this.#end(item, fateOf(receipt), outcomes);
   }
 
   /**
    * No receipt for a while: checks whether it is to be abandoned, is known, is stuck, was dropped, or lost its nonce.
    */
   async #checkPending(item: Monitored): Promise<void> {
+    const { id, instance_id: monitoredBy } = item.transaction;
     item.lookedAt = Date.now();
-    await this.#reload(item);
-    const newest = item.attempts.at(-1);
-    if (newest === undefined || !isOpen(item.transaction)) return;
-    if (isToBeNoop(item) && !newest.is_noop) return this.#replaceByNoop(item, newest);
-    if (await this.#isKnown(item)) return this.#ifStuck(item, newest);
+    const now = await this.#parts.transactions.carrier(id);
+    if (isOpen(now.transaction) && now.transaction.instance_id !== monitoredBy) throw new LostTransaction();
+    this.#ended(item, now);
+    if (!isOpen(item.transaction) || (await this.#replaceIfAbandoned(item))) return;
+    if (await this.#isKnown(item)) return this.#ifStuck(item);
     item.misses += 1;
     if (await this.#fateIsProven(item)) return;
-    if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sent = undefined;
-  }
-
-  async #reload(item: Monitored): Promise<void> {
-    const { id, instance_id } = item.transaction;
-    const now = await this.#options.transactions.carrier(id);
-    if (now === undefined) throw new LostTransaction();
-    if (isOpen(now.transaction) && now.transaction.instance_id !== instance_id) throw new LostTransaction();
-    this.#ended(item, now);
+    if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sentAt = undefined;
   }
 
   async #isKnown(item: Monitored): Promise<boolean> {
-    const { rpc } = this.#options;
-    const found = await Promise.all(
-      item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash])),
-    );
-    if (!found.some((transaction) => transaction !== null)) return false;
+    const { rpc } = this.#parts;
+    const asked = item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash]));
+    if ((await Promise.all(asked)).every((transaction) => transaction === null)) return false;
     item.misses = 0;
-    this.#accepted(item);
+    accepted(item);
     return true;
   }
 
   /** Known, next in its lane and old: raise the fees. Fees do not help a transaction queued behind another. */
-  async #ifStuck(item: Monitored, newest: AttemptRow): Promise<void> {
-    const { rpc, tuning } = this.#options;
-    if (item.sent === undefined || Date.now() - item.sent.at < tuning.stuckAfterMs) return;
-    const next = await rpc.call<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
-    if (Number(next) === item.transaction.nonce) await this.#raiseFees(item, newest);
-  }
-
-  async #raiseFees(item: Monitored, attempt: AttemptRow): Promise<void> {
-    await this.#attemptAgain(item, attempt.is_noop, await this.#options.fees.toReplace(feesOf(attempt)));
+  async #ifStuck(item: Monitored): Promise<void> {
+    const { rpc, transactions, tuning } = this.#parts;
+    const { payer, nonce } = item.transaction;
+    const newest = item.attempts.at(-1);
+    if (newest === undefined || item.sentAt === undefined || Date.now() - item.sentAt < tuning.stuckAfterMs) return;
+    const sender = await transactions.payerAddress(payer);
+    const next = await rpc.call<string>("eth_getTransactionCount", [sender, "latest"]);
+    if (Number(next) === nonce) await this.#replace(item, newest, newest.is_noop);
   }
 
   /** An abandoned transaction is not sent again. */
-  async #replaceIfAbandoned(item: Monitored): Promise<void> {
+  async #replaceIfAbandoned(item: Monitored): Promise<boolean> {
     const newest = item.attempts.at(-1);
-    if (isToBeNoop(item) && newest?.is_noop === false) await this.#replaceByNoop(item, newest);
+    if (!isToBeNoop(item) || newest === undefined || newest.is_noop) return false;
+    await this.#replace(item, newest, true);
+    return true;
   }
 
-  async #replaceByNoop(item: Monitored, newest: AttemptRow): Promise<void> {
-    await this.#attemptAgain(item, true, await this.#options.fees.toReplace(feesOf(newest), true));
+  /** With fees that nodes accept; higher ones where a no-op takes the place of the content. */
+  async #replace(item: Monitored, newest: AttemptRow, isNoop: boolean): Promise<void> {
+    const fees = { maxFeePerGas: BigInt(newest.max_fee), maxPriorityFeePerGas: BigInt(newest.priority_fee) };
+    await this.#attemptAgain(item, isNoop, await this.#parts.fees.toReplace(fees, isNoop && !newest.is_noop));
   }
 
   /** Without fees (the cap is reached), or when the executor refuses, pending attempts stay as they are. */
@@ -336,10 +302,8 @@ export class TransactionMonitor {
       await this.#attempt(item, isNoop, fees);
     } catch (error) {
       if (!(error instanceof KeywrightError) || error.retryable) throw error;
-      this.#options.log.error(
-        { err: error, transactionId: item.transaction.id },
-        "the executor declines a replacement",
-      );
+      const { id } = item.transaction;
+      this.#parts.log.error({ err: error, transactionId: id }, "the executor declines a replacement");
     }
   }
 
@@ -348,55 +312,34 @@ export class TransactionMonitor {
    * is final. Until either is seen the fate is unknown, however long that takes.
    */
   async #fateIsProven(item: Monitored): Promise<boolean> {
-    const { rpc, tuning, head, log } = this.#options;
+    const { rpc, transactions, tuning, head, log } = this.#parts;
     const nonce = item.transaction.nonce ?? 0;
-    const sender = await this.#sender(item);
+    const sender = await transactions.payerAddress(item.transaction.payer);
     const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [sender, "latest"]);
     if (!counts.some((count) => typeof count === "string" && Number(count) > nonce)) return false;
-    const receipt = await this.#receiptAnywhere(item);
-    if (receipt !== undefined) return this.#endBy(item, receipt.attempt, receipt.receipt);
-    const use = await useOf(rpc, { sender, nonce });
+    const isThere = (answer: Receipt | null): boolean => answer !== null;
+    const anywhere = (hash: string): Promise<Receipt | null | undefined> =>
+      rpc.firstAccepted("eth_getTransactionReceipt", [hash], isThere);
+    if (await this.#endByReceipt(item, anywhere)) return true;
+    const use = await useOf(rpc, sender, nonce);
     if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return false;
     if (head.number - use.block.number < tuning.finalityDepth) return false;
     log.error(
       { transactionId: item.transaction.id, hash: use.hash },
       "a transaction that is not this service's used a payer's nonce; the writes are sent again",
     );
-    return this.#end(
-      item,
-      { state: "displaced" },
-      item.transaction.abandon ? abandonedOutcomes(item.writes) : new Map(),
-    );
+    const outcomes = item.transaction.abandon ? abandonedOutcomes(item.writes) : new Map<string, Outcome>();
+    return this.#end(item, DISPLACED, outcomes);
   }
+}
 
-  async #receiptAnywhere(
-    item: Monitored,
-  ): Promise<{ readonly attempt: AttemptRow; readonly receipt: Receipt } | undefined> {
-    for (const attempt of item.attempts) {
-      const isThere = (answer: Receipt | null): boolean => answer !== null;
-      const receipt = await this.#options.rpc.firstAccepted<Receipt | null>(
-        "eth_getTransactionReceipt",
-        [attempt.hash],
-        isThere,
-      );
-      if (receipt !== undefined && receipt !== null) return { attempt, receipt };
-    }
-    return undefined;
-  }
+export interface SendingParts extends Parts {
+  readonly monitor: TransactionMonitor;
+}
 
-  #sender(item: Monitored): Promise<string> {
-    return this.#options.transactions.payerAddress(item.transaction.payer);
-  }
+function accepted(item: Monitored): void {
+  item.refusals = 0;
+  item.isKnownToNode = true;
 }
 
 const isToBeNoop = ({ transaction: { purpose, abandon } }: Carrier): boolean => purpose === "noop" || abandon;
-
-const feesOf = ({ max_fee, priority_fee }: AttemptRow): Fees => ({
-  maxFeePerGas: BigInt(max_fee),
-  maxPriorityFeePerGas: BigInt(priority_fee),
-});
-
-/** Chain, executor or database were temporarily unavailable. */
-function isPassing(error: unknown): boolean {
-  return error instanceof RpcError || (error instanceof KeywrightError && error.retryable);
-}

@@ -8,8 +8,9 @@ import type { AccountId } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
 import { leaseExpired } from "../../store/instance";
 import type { SubmissionFailure, SubmissionHooks, SubmissionId } from "../types";
-import { insertCarrier, type NewCarrier } from "./begin";
+import { insertCarrier, nextInLane, type NewCarrier } from "./begin";
 import {
+  carriedWrites,
   newSubmissionId,
   type AttemptRow,
   type CarriedWrite,
@@ -27,6 +28,7 @@ export class LostTransaction extends Error {
 }
 
 const AT_A_TIME = 200;
+const TRANSFER_GAS = 21_000n;
 
 export class Transactions {
   readonly #db: Db;
@@ -44,12 +46,11 @@ export class Transactions {
    * turn, or their idempotency key was used: simulate them again. Undefined when none is left, or the lane is draining.
    */
   async begin(carrier: NewCarrier): Promise<Carrier | undefined> {
-    const billed = new Set(carrier.writes.filter((write) => write.billed).map(({ id }) => id));
-    if (billed.size === 0) return insertCarrier(this.#db, this.#instanceId, carrier);
+    if (!carrier.writes.some(({ billed }) => billed)) return insertCarrier(this.#db, this.#instanceId, carrier);
     return this.#db.transaction().execute(async (trx) => {
       const begun = await insertCarrier(trx, this.#instanceId, carrier);
-      const bound = begun?.writes.map(({ id }) => id as SubmissionId).filter((id) => billed.has(id)) ?? [];
-      if (bound.length > 0) await this.#hooks.onBegin(bound, trx);
+      const billed = begun?.writes.filter((write) => write.billed).map(({ id }) => id as SubmissionId) ?? [];
+      if (billed.length > 0) await this.#hooks.onBegin(billed, trx);
       return begun;
     });
   }
@@ -58,22 +59,15 @@ export class Transactions {
    * Gives a waiting write a transaction of its own; undefined when another instance was first, or the lane is draining.
    */
   async carryAlone(
-    write: Pick<WriteRow, "id" | "request_id">,
-    { payer, gasLimit }: { readonly payer: number; readonly gasLimit: bigint },
+    { id, request_id: requestId }: WriteRow,
+    payer: number,
+    gasLimit: bigint,
   ): Promise<Carrier | undefined> {
+    const begun = { payer, gasLimit, instance_id: this.#instanceId, requestId };
     const { rows } = await sql<TransactionRow>`
       with waiting as (
-        select id from writes where id = ${write.id} and state = 'waiting' for update
-      ), lane as (
-        update lanes set next_nonce = next_nonce + 1
-        where payer = ${payer} and not draining and exists (select from waiting)
-        returning next_nonce - 1 as nonce
-      ), transaction as (
-        insert into transactions (id, payer, nonce, purpose, state, gas_limit, instance_id, request_id)
-        select ${newSubmissionId()}, ${payer}::int4, nonce, 'writes', 'reserved', ${gasLimit.toString()}::int8,
-          ${this.#instanceId}, ${write.request_id}
-        from lane returning *
-      ), carried as (
+        select id from writes where id = ${id} and state = 'waiting' for update
+      ), ${nextInLane(begun, sql`not draining and exists (select from waiting)`)}, carried as (
         update writes set state = 'carried', transaction_id = transaction.id, place = 0, updated_at = now()
         from transaction, waiting where writes.id = waiting.id
       )
@@ -84,33 +78,23 @@ export class Transactions {
 
   /** Begins a gas transfer to a payer on the admin payer's lane; undefined while another top-up of it is pending. */
   async beginTopUp(toPayer: number, amountWei: bigint): Promise<TransactionRow | undefined> {
+    const topUp = { toPayer, amountWei };
+    const begun = { payer: 0, gasLimit: TRANSFER_GAS, instance_id: this.#instanceId, topUp, requestId: null };
     const { rows } = await sql<TransactionRow>`
-      with lane as (
-        update lanes set next_nonce = next_nonce + 1
-        where payer = 0 and not exists (select from transactions where to_payer = ${toPayer} and ${TRANSACTION_IS_OPEN})
-        returning next_nonce - 1 as nonce
-      )
-      insert into transactions (id, purpose, state, payer, nonce, to_payer, amount_wei, gas_limit, instance_id)
-      select ${newSubmissionId()}, 'top_up', 'reserved', 0, nonce, ${toPayer}::int4, ${amountWei.toString()}::numeric,
-        21000, ${this.#instanceId}
-      from lane returning *`.execute(this.#db);
+      with ${nextInLane(
+        begun,
+        sql`not exists (select from transactions where to_payer = ${toPayer} and ${TRANSACTION_IS_OPEN})`,
+      )}
+      select * from transaction`.execute(this.#db);
     return rows[0];
   }
 
   /** A transaction of the service itself that only uses a nonce; undefined if the nonce has one. */
   beginNoop(payer: number, nonce: number): Promise<TransactionRow | undefined> {
-    const id = newSubmissionId();
+    const begun = { payer, nonce, gas_limit: Number(TRANSFER_GAS), instance_id: this.#instanceId };
     return this.#db
       .insertInto("transactions")
-      .values({
-        id,
-        purpose: "noop",
-        state: "reserved",
-        payer,
-        nonce,
-        gas_limit: 21_000,
-        instance_id: this.#instanceId,
-      })
+      .values({ id: newSubmissionId(), purpose: "noop", state: "reserved", ...begun })
       .onConflict((conflict) => conflict.doNothing())
       .returningAll()
       .executeTakeFirst();
@@ -152,19 +136,12 @@ export class Transactions {
           return writes === undefined ? undefined : this.#settled(trx, writes, outcomes);
         })
       : await storeEnd(this.#db, carrier.transaction.id, fate, outcomes);
-    if (ended === undefined) return this.#overtaken(carrier);
+    if (ended === undefined) return this.carrier(carrier.transaction.id);
     const byId = new Map(ended.map((write) => [write.id, write]));
     return {
-      transaction: fated(carrier.transaction, fate),
+      transaction: { ...carrier.transaction, ...fate, instance_id: null },
       writes: carrier.writes.map((write) => byId.get(write.id) ?? write),
     };
-  }
-
-  /** Another instance stored its fate. */
-  async #overtaken({ transaction: { id } }: Carrier): Promise<Carrier> {
-    const now = await this.carrier(id);
-    if (now === undefined) throw new LostTransaction();
-    return now;
   }
 
   /**
@@ -187,10 +164,7 @@ export class Transactions {
         from held where transactions.id = held.id returning transactions.*`.execute(trx);
       const [transaction] = rows;
       if (transaction === undefined) throw new LostTransaction();
-      const failed = { state: "failed", error, charged: false } as const;
-      const outcomes = new Map(writes.map((write) => [write.id, failed]));
-      const ended = await endWrites(trx, "carried", id, outcomes);
-      return { transaction, writes: await this.#settled(trx, ended, outcomes) };
+      return { transaction, writes: await this.#fail(trx, "carried", id, writes, error) };
     });
   }
 
@@ -230,10 +204,9 @@ export class Transactions {
 
   /** Stores the failure of a waiting write that would fail again. It is not charged. */
   async failWaiting(write: CarriedWrite, error: SubmissionFailure): Promise<CarriedWrite | undefined> {
-    const failed = new Map([[write.id, { state: "failed", error, charged: false } as const]]);
     return this.#db.transaction().execute(async (trx) => {
-      const [ended] = await this.#settled(trx, await endWrites(trx, "waiting", write.transaction_id, failed), failed);
-      return ended === undefined ? undefined : { ...ended, transaction: write.transaction };
+      const [ended] = await this.#fail(trx, "waiting", write.transaction_id, [write], error);
+      return ended === undefined ? undefined : { ...write, ...ended };
     });
   }
 
@@ -242,39 +215,21 @@ export class Transactions {
    * it does not monitor (because the store failed between two steps).
    */
   async takeOver(monitored: readonly string[]): Promise<TransactionRow[]> {
-    const orphans = this.#db
-      .selectFrom("transactions")
-      .select("id")
-      .where(TRANSACTION_IS_OPEN)
-      .where((eb) =>
-        eb.or([
-          eb("instance_id", "is", null),
-          leaseExpired("transactions.instance_id"),
-          sql<boolean>`(instance_id = ${this.#instanceId} and not id = any(${[...monitored]}::text[]))`,
-        ]),
-      )
-      .orderBy("payer")
-      .orderBy("nonce")
-      .limit(AT_A_TIME)
-      .forUpdate()
-      .skipLocked();
-    return this.#db
-      .updateTable("transactions")
-      .set({ instance_id: this.#instanceId })
-      .where("id", "in", orphans)
-      .returningAll()
-      .execute();
+    const { rows } = await sql<TransactionRow>`
+      update transactions set instance_id = ${this.#instanceId} where id in (
+        select id from transactions
+        where ${TRANSACTION_IS_OPEN} and (instance_id is null or ${leaseExpired("transactions.instance_id")}
+          or (instance_id = ${this.#instanceId} and not id = any(${[...monitored]}::text[])))
+        order by payer, nonce limit ${sql.lit(AT_A_TIME)} for update skip locked)
+      returning *`.execute(this.#db);
+    return rows;
   }
 
   /** Releases transactions, so that any instance may take them over at once. */
   async release(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    await this.#db
-      .updateTable("transactions")
-      .set({ instance_id: null })
-      .where("id", "in", [...ids])
-      .where("instance_id", "=", this.#instanceId)
-      .execute();
+    await sql`update transactions set instance_id = null
+      where id = any(${[...ids]}::text[]) and instance_id = ${this.#instanceId}`.execute(this.#db);
   }
 
   async payerAddress(payer: number): Promise<string> {
@@ -282,13 +237,11 @@ export class Transactions {
     return (await lanes.executeTakeFirstOrThrow()).address;
   }
 
-  async load(id: string): Promise<TransactionRow | undefined> {
-    return this.#db.selectFrom("transactions").selectAll().where("id", "=", id).executeTakeFirst();
-  }
-
-  async carrier(id: string): Promise<Carrier | undefined> {
-    const transaction = await this.load(id);
-    return transaction === undefined ? undefined : { transaction, writes: await this.writes(id) };
+  /** Throws LostTransaction when there is none. */
+  async carrier(id: string): Promise<Carrier> {
+    const transaction = await this.#db.selectFrom("transactions").selectAll().where("id", "=", id).executeTakeFirst();
+    if (transaction === undefined) throw new LostTransaction();
+    return { transaction, writes: await this.writes(id) };
   }
 
   attempts(id: string): Promise<AttemptRow[]> {
@@ -315,16 +268,8 @@ export class Transactions {
     return this.#find(sql<boolean>`writes.id = any(${[...ids]}::text[]) and not ${WRITE_IS_OPEN}`);
   }
 
-  async #find(which: RawBuilder<boolean>): Promise<readonly CarriedWrite[]> {
-    const { rows } = await sql<WriteRow & { [K in keyof CarriedWrite["transaction"] as `of_${K}`]: never }>`
-      select writes.*, transactions.state as of_state, transactions.hash as of_hash,
-        transactions.block_number as of_block_number, transactions.block_hash as of_block_hash
-      from writes join transactions on transactions.id = writes.transaction_id
-      where ${which} order by writes.created_at, writes.id`.execute(this.#db);
-    return rows.map(({ of_state: state, of_hash: hash, of_block_number: block_number, of_block_hash, ...write }) => ({
-      ...write,
-      transaction: { state, hash, block_number, block_hash: of_block_hash },
-    }));
+  #find(which: RawBuilder<boolean>): Promise<readonly CarriedWrite[]> {
+    return carriedWrites(this.#db).where(which).orderBy("writes.created_at").orderBy("writes.id").execute();
   }
 
   /** How many writes are in each open state, as callers see them. */
@@ -337,27 +282,37 @@ export class Transactions {
     return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
   }
 
+  /** The writes that fail by this, uncharged. */
+  async #fail(
+    trx: Trx,
+    from: "waiting" | "carried",
+    transactionId: string,
+    writes: readonly WriteRow[],
+    error: SubmissionFailure,
+  ): Promise<WriteRow[]> {
+    const outcomes = new Map(writes.map(({ id }) => [id, { state: "failed", error, charged: false } as const]));
+    const { rows } = await endOf(from, sql`${transactionId}`, outcomes).execute(trx);
+    return this.#settled(trx, rows, outcomes);
+  }
+
   /** Notifies credits of first outcomes, and of writes that were charged before a reorg and are not executed now. */
   async #settled(trx: Trx, ended: readonly WriteRow[], by: ReadonlyMap<string, Outcome>): Promise<WriteRow[]> {
-    const isUndone = ({ id, charged }: WriteRow): boolean => charged && by.get(id)?.charged !== true;
-    const writes = ended.map((write) => (isUndone(write) ? uncharged(write) : write));
-    for (const { id, error } of writes.filter((_, index) => isUndone(ended[index] as WriteRow)))
-      await trx
-        .updateTable("writes")
-        .set({ charged: false, error: error === null ? null : JSON.stringify(error) })
-        .where("id", "=", id)
-        .execute();
-    const outcomes = ended
-      .filter((write) => write.billed && (write.before === null || isUndone(write)))
-      .map((write) => ({
-        submissionId: write.id as SubmissionId,
-        accountId: write.account_id as AccountId,
-        kind: write.kind,
-        charged: write.charged && !isUndone(write),
-        ...(isUndone(write) ? { isUndone: true } : {}),
-      }));
+    const settled = ended.map((write) => {
+      const isUndone = write.charged && by.get(write.id)?.charged !== true;
+      return { write: isUndone ? uncharged(write) : write, isUndone };
+    });
+    for (const { write, isUndone } of settled) {
+      const error = write.error === null ? null : JSON.stringify(write.error);
+      if (isUndone) await trx.updateTable("writes").set({ charged: false, error }).where("id", "=", write.id).execute();
+    }
+    const outcomes = settled
+      .filter(({ write, isUndone }) => write.billed && (write.before === null || isUndone))
+      .map(({ write: { id, account_id, kind, charged }, isUndone }) => {
+        const outcome = { submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged };
+        return isUndone ? { ...outcome, isUndone } : outcome;
+      });
     if (outcomes.length > 0) await this.#hooks.onOutcome(outcomes, trx);
-    return writes;
+    return settled.map(({ write }) => write);
   }
 }
 
@@ -366,30 +321,16 @@ export class Transactions {
  * False when there is nothing to abandon.
  */
 export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable("transactions")
-    .set({ abandon: true, updated_at: sql`now()` })
-    .where(
-      "id",
-      "=",
-      sql<string>`coalesce((select transaction_id from writes where id = ${id} and state = 'carried'), ${id})`,
-    )
-    .where(TRANSACTION_IS_OPEN)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const { numAffectedRows = 0n } = await sql`update transactions set abandon = true, updated_at = now()
+    where id = coalesce((select transaction_id from writes where id = ${id} and state = 'carried'), ${id})
+      and ${TRANSACTION_IS_OPEN}`.execute(db);
+  return numAffectedRows > 0n;
 }
 
 function uncharged({ error, ...write }: WriteRow): WriteRow {
   const { charged: _, ...facts } = error?.facts ?? {};
   return { ...write, charged: false, error: error === null ? null : { ...error, facts } };
 }
-
-const fated = (transaction: TransactionRow, fate: Fate): TransactionRow => ({
-  ...transaction,
-  state: fate.state,
-  instance_id: null,
-  ...(fate.state === "mined" ? { hash: fate.hash, block_number: fate.block.number, block_hash: fate.block.hash } : {}),
-});
 
 /** The writes that have their outcome now; undefined when the transaction is not open any more. */
 async function storeEnd(
@@ -398,12 +339,10 @@ async function storeEnd(
   fate: Fate,
   outcomes: ReadonlyMap<string, Outcome>,
 ): Promise<WriteRow[] | undefined> {
-  const mined = fate.state === "mined" ? fate : undefined;
-  const { rows } = await sql<WriteRow & { readonly is_ended: boolean }>`
+  const { rows } = await sql<WriteRow>`
     with transaction as (
-      update transactions set state = ${fate.state}, hash = ${mined?.hash ?? null},
-        block_number = ${mined?.block.number ?? null}::int8, block_hash = ${mined?.block.hash ?? null},
-        instance_id = null, updated_at = now()
+      update transactions set state = ${fate.state}, hash = ${fate.hash}, block_number = ${fate.block_number}::int8,
+        block_hash = ${fate.block_hash}, instance_id = null, updated_at = now()
       where id = ${id} and ${TRANSACTION_IS_OPEN} returning id, block_number
     ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
     locked as (
@@ -416,16 +355,6 @@ async function storeEnd(
     )
     select ended.* from transaction left join ended on true`.execute(trx);
   return rows.length === 0 ? undefined : rows.filter((write) => (write.id as string | null) !== null);
-}
-
-async function endWrites(
-  trx: Trx,
-  from: "waiting" | "carried",
-  transactionId: string,
-  outcomes: ReadonlyMap<string, Outcome>,
-): Promise<WriteRow[]> {
-  const { rows } = await sql<WriteRow>`${endOf(from, sql`${transactionId}`, outcomes)}`.execute(trx);
-  return rows;
 }
 
 const endOf = (

@@ -16,14 +16,14 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "reads/reads.ts":
     "rpc/client.test.ts asks through it against unequal nodes, abi/views.test.ts holds its " +
     "decoding against the general coder",
+  "submissions/batch.ts":
+    "submissions/batcher.test.ts and submissions/forwards.test.ts: each write of a batch ends once",
   "submissions/begin.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
   "submissions/export.ts": "test/e2e/export.test.ts asks through the route",
-  "submissions/preparation.ts": "submissions/batcher.test.ts and submissions/forwards.test.ts",
+  "submissions/parts.ts": "types only",
   "submissions/rows.ts": "submissions/states.test.ts: what a caller sees of them",
   "submissions/transactions.ts":
     "submissions/takeover.test.ts and test/system/killedRelayers.test.ts: each of its changes under two instances",
-  "submissions/waitingWrites.ts":
-    "submissions/batcher.test.ts and submissions/forwards.test.ts: each write of a batch ends once",
 };
 
 describe("tests of the chain's folder", () => {

@@ -31,7 +31,7 @@ const GROWING = [
 ];
 const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
 
-const MINED: Fate = { state: "mined", hash: "0x", block: { number: 1, hash: "0x" } };
+const MINED: Fate = { state: "mined", hash: "0x", block_number: 1, block_hash: "0x" };
 const DONE: Outcome = { state: "done", result: {}, charged: true };
 
 describe("a store with years of data", function () {
@@ -76,14 +76,14 @@ describe("a store with years of data", function () {
         await new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 }).turnsOf([accountId]);
         const write = {
           id: newSubmissionId(),
-          accountId,
+          account_id: accountId,
           kind: "add_group",
           turn: 0,
           calldata: "0x",
           tag: "0x",
           billed: true,
         };
-        return { ...write, idempotencyKey: undefined, requestId: undefined };
+        return { ...write, signer: null, signers_turn: null, idempotency_key: null, request_id: null };
       }),
     );
     const carrier = await transactions.begin({ payer: 1, gasLimit: 1n, writes });
@@ -108,8 +108,8 @@ describe("a store with years of data", function () {
     const id = newSubmissionId();
     await credits.reservations.reserveWrite({ accountId: account, submissionId: id, cents: 1 });
     const write = {
-      ...{ id, accountId: account, kind: "add_group", turn: turn.number, calldata: "0x", tag: "0x" },
-      ...{ idempotencyKey: id, billed: true, requestId: undefined },
+      ...{ id, account_id: account, kind: "add_group", turn, calldata: "0x", tag: "0x" },
+      ...{ signer: null, signers_turn: null, idempotency_key: id, billed: true, request_id: null },
     };
     const carrier = await transactions.begin({ payer: 1, gasLimit: 1n, writes: [write] });
     if (carrier === undefined) throw new Error("the write lost its turn");

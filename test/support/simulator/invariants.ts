@@ -1,6 +1,8 @@
 /** What must hold once faults have ended, read off the final chain and the store. */
+import type { EventFragment, Result } from "ethers";
 import { sql } from "kysely";
 import { CONTRACT } from "../../../relayer/chain/abi/contract";
+import type { ReceiptLog } from "../../../relayer/chain/abi/receipts";
 import { hasOutcome, TRANSACTION_IS_OPEN, type WriteState } from "../../../relayer/chain/submissions/states";
 import type { SimulatedChain } from "./chain";
 import { FINALITY_DEPTH, SIGNUP_CENTS } from "./relayer";
@@ -27,15 +29,21 @@ interface Kept {
   readonly nonce: number | null;
 }
 
+const GROUP_ADDED = CONTRACT.getEvent("GroupAdded") as EventFragment;
+const TOPIC = GROUP_ADDED.topicHash;
+/** The arguments of a new group's event. The topic is kept: to find a log's event, ethers hashes all signatures. */
+const groupAdded = ({ topics, data }: ReceiptLog): Result | undefined =>
+  topics[0] === TOPIC ? CONTRACT.decodeEventLog(GROUP_ADDED, data, topics) : undefined;
+
 /** How often each write was executed on the canonical chain, by name. */
 function executions({ chain }: Run): ReadonlyMap<string, number> {
   const count = new Map<string, number>();
   for (const { receipts } of chain.blocks)
     for (const { logs } of receipts)
       for (const log of logs) {
-        const event = CONTRACT.parseLog(log);
-        if (event?.name !== "GroupAdded") continue;
-        const name = String(event.args[2]);
+        const added = groupAdded(log);
+        if (added === undefined) continue;
+        const name = String(added[2]);
         count.set(name, (count.get(name) ?? 0) + 1);
       }
   return count;
@@ -102,11 +110,9 @@ function falseRecords({ chain, wishes }: Run, kept: readonly Kept[]): readonly s
     const is = `${kind} ${id} is ${state}${error === null ? "" : ` (${error.detail})`}`;
     if (hash !== null && receipt === undefined) return [`${is} by a transaction that is not on the chain`];
     const wish = wishOf.get(id);
-    const made = receipt?.logs
-      .map((log) => CONTRACT.parseLog(log))
-      .find((event) => event?.name === "GroupAdded" && event.args[2] === wish?.name);
-    if (state === "done" && wish !== undefined && String(made?.args[1]) !== result?.group_id)
-      return [`${is} with group ${result?.group_id}, which on the chain is ${String(made?.args[1])}`];
+    const made = receipt?.logs.map(groupAdded).find((added) => added?.[2] === wish?.name);
+    if (state === "done" && wish !== undefined && String(made?.[1]) !== result?.group_id)
+      return [`${is} with group ${result?.group_id}, which on the chain is ${String(made?.[1])}`];
     return [];
   });
 }

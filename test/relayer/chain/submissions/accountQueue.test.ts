@@ -1,7 +1,7 @@
 /** One account's writes in order: inside a process by a queue, between processes by a number in the store. */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { KeywrightError } from "../../../../protocol/errors";
+import type { KeywrightError } from "../../../../protocol/errors";
 import type { AccountId } from "../../../../protocol/ids";
 import { AccountQueue } from "../../../../relayer/chain/submissions/accountQueue";
 import type { Db } from "../../../../relayer/store/database";
@@ -9,7 +9,6 @@ import { sharedStore } from "../../../support/store";
 import { insertWrite } from "../../../support/writeRows";
 
 const account = (): AccountId => `0x${randomBytes(32).toString("hex")}` as AccountId;
-const tooLate = (): KeywrightError => new KeywrightError("timed_out", "too late");
 const soon = (): number => Date.now() + 5_000;
 const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -22,20 +21,20 @@ describe("the queue of an account", () => {
   let queue: AccountQueue;
   before(async () => ({ db } = await sharedStore()));
   /** Resolves when it is the write's turn, to a function that ends the turn. */
-  const enter = (id: AccountId, deadline: number, late: () => KeywrightError): Promise<() => void> =>
+  const enter = (id: AccountId, deadline: number): Promise<() => void> =>
     new Promise((entered, reject) => {
       const work = (): Promise<undefined> => new Promise((leave) => entered(() => leave(undefined)));
-      queue.inTurn(id, deadline, late, work).catch(reject);
+      queue.inTurn(id, deadline, work).catch(reject);
     });
   beforeEach(() => (queue = new AccountQueue({ db, maxWaitingPerAccount: 3, maxWaiting: 4 })));
 
   it("lets one write at a time through, in order of arrival, and other accounts' past it", async () => {
     const [mine, other] = [account(), account()];
     const order: number[] = [];
-    const leave = await enter(mine, soon(), tooLate);
-    const second = enter(mine, soon(), tooLate).then((done) => (order.push(2), done()));
-    const third = enter(mine, soon(), tooLate).then((done) => (order.push(3), done()));
-    (await enter(other, soon(), tooLate))();
+    const leave = await enter(mine, soon());
+    const second = enter(mine, soon()).then((done) => (order.push(2), done()));
+    const third = enter(mine, soon()).then((done) => (order.push(3), done()));
+    (await enter(other, soon()))();
     expect([order, queue.waiting]).to.deep.equal([[], 2]);
     leave();
     await Promise.all([second, third]);
@@ -44,37 +43,37 @@ describe("the queue of an account", () => {
 
   it("refuses one too many, per account and in total, and keeps no place for an aborted write", async () => {
     const mine = account();
-    const leave = await enter(mine, soon(), tooLate);
-    const impatient = codeOf(enter(mine, Date.now() + 10, tooLate));
-    const patient = enter(mine, soon(), tooLate);
-    expect(await codeOf(enter(mine, soon(), tooLate))).to.equal("queue_full");
+    const leave = await enter(mine, soon());
+    const impatient = codeOf(enter(mine, Date.now() + 10));
+    const patient = enter(mine, soon());
+    expect(await codeOf(enter(mine, soon()))).to.equal("queue_full");
     expect(await impatient).to.equal("timed_out");
     leave();
     (await patient)();
-    (await enter(mine, soon(), tooLate))();
+    (await enter(mine, soon()))();
     const many = Array.from({ length: 4 }, account);
-    const first = await Promise.all(many.map((id) => enter(id, soon(), tooLate)));
-    const waiting = many.map((id) => enter(id, soon(), tooLate));
-    expect(await codeOf(enter(many[0] as AccountId, soon(), tooLate))).to.equal("queue_full");
+    const first = await Promise.all(many.map((id) => enter(id, soon())));
+    const waiting = many.map((id) => enter(id, soon()));
+    expect(await codeOf(enter(many[0] as AccountId, soon()))).to.equal("queue_full");
     for (const done of first) done();
     for (const done of await Promise.all(waiting)) done();
   });
 
   it("does not take a write that is too late for one too many, also if the timer is early", async () => {
     const mine = account();
-    const leave = await enter(mine, soon(), tooLate);
-    for (let i = 0; i < 200; i++) expect(await codeOf(enter(mine, Date.now() + 2, tooLate))).to.equal("timed_out");
+    const leave = await enter(mine, soon());
+    for (let i = 0; i < 200; i++) expect(await codeOf(enter(mine, Date.now() + 2))).to.equal("timed_out");
     leave();
   });
 
   it("refuses none of an account's only write, however many others wait", async () => {
     const floods = Array.from({ length: 3 }, account);
-    const flood = floods.flatMap((id) => Array.from({ length: 3 }, () => codeOf(enter(id, Date.now() + 300, tooLate))));
+    const flood = floods.flatMap((id) => Array.from({ length: 3 }, () => codeOf(enter(id, Date.now() + 300))));
     expect(queue.waiting).to.equal(4);
-    for (let i = 0; i < 10; i++) (await enter(account(), soon(), tooLate))();
+    for (let i = 0; i < 10; i++) (await enter(account(), soon()))();
     const mine = account();
-    const leave = await enter(mine, soon(), tooLate);
-    const second = enter(mine, soon(), tooLate);
+    const leave = await enter(mine, soon());
+    const second = enter(mine, soon());
     leave();
     (await second)();
     expect((await Promise.all(flood)).sort()).to.deep.equal([
@@ -101,10 +100,10 @@ describe("the queue of an account", () => {
     await db.deleteFrom("writes").where("id", "=", id).execute();
     await db.deleteFrom("transactions").where("payer", "=", payer).execute();
     await db.deleteFrom("lanes").where("payer", "=", payer).execute();
-    expect([...turns].map(([key, { number }]) => [key, number])).to.deep.equal([
+    expect([...turns]).to.deep.equal([
       [fresh, 0],
       [old, 5],
     ]);
-    expect((await queue.turnsOf([busy])).get(busy)).to.deep.equal({ number: 2 });
+    expect((await queue.turnsOf([busy])).get(busy)).to.equal(2);
   });
 });

@@ -43,19 +43,19 @@ describe("the use of a nonce", () => {
   });
 
   it("is found in whatever block it is", async () => {
-    for (const [nonce, use] of used.entries()) expect(await useOf(rpc, { sender, nonce })).to.deep.equal(use);
+    for (const [nonce, use] of used.entries()) expect(await useOf(rpc, sender, nonce)).to.deep.equal(use);
   });
 
   it("is not found before it happens", async () => {
-    expect(await useOf(rpc, { sender, nonce: used.length })).to.equal(undefined);
+    expect(await useOf(rpc, sender, used.length)).to.equal(undefined);
   });
 
   it("needs most of the endpoints that answer, and none of those that do not, or are on another chain", async () => {
     const [first, second, third] = nodes as [Node, Node, Node];
     second.fault = "down";
     third.fault = "other chain";
-    expect(await useOf(rpc, { sender, nonce: 0 })).to.deep.equal(used[0]);
+    expect(await useOf(rpc, sender, 0)).to.deep.equal(used[0]);
     nodes = [first, new Node(short, () => other, 1), new Node(short, () => other, 1)];
-    expect(await useOf(rpc, { sender, nonce: 0 })).to.equal(undefined);
+    expect(await useOf(rpc, sender, 0)).to.equal(undefined);
   });
 });

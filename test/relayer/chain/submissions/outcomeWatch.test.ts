@@ -27,8 +27,8 @@ describe("the watch for outcomes", () => {
 
   it("gets this instance's at once, for every waiting call, without a query", async () => {
     const waiting = [watch.next("one", soon()), watch.next("one", soon())];
-    feed.publishWrite(write("other"));
-    feed.publishWrite(write("one"));
+    feed.emit("write", write("other"));
+    feed.emit("write", write("one"));
     expect((await Promise.all(waiting)).map((found) => found?.id)).to.deep.equal(["one", "one"]);
     expect(looks).to.deep.equal([]);
   });
@@ -59,11 +59,11 @@ describe("the feed of outcomes", () => {
     const heard: string[] = [];
     const carrier = { transaction: { id: "t" }, writes: [{ id: "one" }, { id: "two" }] } as unknown as Carrier;
     feed.publish(carrier);
-    feed.onTransaction(({ transaction }) => heard.push(`first ${transaction.id}`));
-    feed.onTransaction(({ transaction }) => heard.push(`second ${transaction.id}`));
-    feed.onWrite(({ id }) => heard.push(id));
+    feed.on("transaction", ({ transaction }) => heard.push(`first ${transaction.id}`));
+    feed.on("transaction", ({ transaction }) => heard.push(`second ${transaction.id}`));
+    feed.on("write", ({ id }) => heard.push(id));
     feed.publish(carrier);
-    feed.publishWrite({ id: "three" } as CarriedWrite);
+    feed.emit("write", { id: "three" } as CarriedWrite);
     expect(heard).to.deep.equal(["first t", "second t", "one", "two", "three"]);
   });
 });

@@ -8,7 +8,7 @@ import type { Address } from "../../../../protocol/ids";
 import { RpcError } from "../../../../protocol/rpc/errors";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import type { RpcClient } from "../../../../relayer/chain/rpc/client";
-import { Simulation } from "../../../../relayer/chain/submissions/simulation";
+import { fitsIntoBatch, Simulation } from "../../../../relayer/chain/submissions/simulation";
 
 const CONTRACT_ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3" as Address;
 const PAYER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" as Address;
@@ -35,6 +35,7 @@ function simulationOver(answer: (method: string) => unknown): {
     simulation: new Simulation({
       rpc,
       contractAddress: CONTRACT_ADDRESS,
+      forwarder: async () => CONTRACT_ADDRESS,
       minBlock: async () => 1,
       maxTransactionGas: MAX_GAS,
     }),
@@ -55,13 +56,19 @@ describe("simulation", () => {
 
   it("gives a batch what its calls need, and before the last one the amount the contract guarantees each", () => {
     const call = { calldata: `0x${"00".repeat(200)}`, gas: 60_000n };
-    const one = simulation.limitTogether([call]);
     const two = simulation.limitTogether([call, call]);
-    expect(one > 21_000n + 60_000n + 1_000_000n).to.equal(true);
-    expect(two - one > 60_000n).to.equal(true);
-    expect(simulation.fitsIntoBatch(call.calldata, 700_000n)).to.equal(true);
-    expect(simulation.fitsIntoBatch(call.calldata, 800_000n)).to.equal(false);
-    expect(simulation.fitsIntoBatch(`0x${"00".repeat(200_000)}`, 1n)).to.equal(false);
+    const three = simulation.limitTogether([call, call, call]);
+    expect(two > 21_000n + 120_000n + 1_000_000n).to.equal(true);
+    expect(three - two > 60_000n).to.equal(true);
+    expect(fitsIntoBatch({ ...call, gas: 700_000n })).to.equal(true);
+    expect(fitsIntoBatch({ ...call, gas: 800_000n })).to.equal(false);
+    expect(fitsIntoBatch({ calldata: `0x${"00".repeat(200_000)}`, gas: 1n })).to.equal(false);
+  });
+
+  it("gives one that is left of a batch what it needs alone, intrinsic cost included", () => {
+    const call = { calldata: `0x${"00".repeat(200)}`, gas: 60_000n };
+    const limit = simulation.limitTogether([call]);
+    expect(limit > simulation.limitAlone(81_000n) && limit < 1_000_000n).to.equal(true);
   });
 
   it("names the client's error, and reports an unknown payer as an internal one", async () => {
@@ -69,17 +76,17 @@ describe("simulation", () => {
       new RpcError("reverted", "no", CONTRACT.encodeErrorResult(name, args));
     const unknown = CONTRACT.getError("NotAuthorized");
     const refusal = simulationOver(() => reverted("NotAuthorized", unknown?.inputs.map(() => PAYER) ?? []));
-    const error: unknown = await refusal.simulation.alone("0x", PAYER).catch((caught: unknown) => caught);
+    const error: unknown = await refusal.simulation.alone({ calldata: "0x" }, PAYER).catch((caught: unknown) => caught);
     expect(error).to.have.property("code", "no_payer_available");
   });
 
-  it("makes one request for a whole batch, and one per write from then on where a node lacks overrides", async () => {
+  it("makes one request for a whole batch, and none from then on where a node lacks overrides", async () => {
     const works = simulationOver(() => `0x${word(1)}${word(777)}${word(0)}${word(1)}${word(888)}${word(0)}`);
-    expect(await works.simulation.together(["0x01", "0x02"], PAYER)).to.deep.equal([{ gas: 777n }, { gas: 888n }]);
+    const calls = [{ calldata: "0x01" }, { calldata: "0x02" }];
+    expect((await works.simulation.inSequence(calls, PAYER))?.map(({ gas }) => gas)).to.deep.equal([777n, 888n]);
     expect(works.asked).to.deep.equal(["eth_call"]);
-    const plain = simulationOver((method) => (method === "eth_call" ? "0x" : "0x64"));
-    for (let time = 0; time < 2; time++)
-      expect(await plain.simulation.together(["0x01", "0x02"], PAYER)).to.deep.equal([{ gas: 100n }, { gas: 100n }]);
-    expect(plain.asked).to.deep.equal(["eth_call", ...Array<string>(4).fill("eth_estimateGas")]);
+    const plain = simulationOver(() => "0x");
+    for (let time = 0; time < 2; time++) expect(await plain.simulation.inSequence(calls, PAYER)).to.equal(undefined);
+    expect(plain.asked).to.deep.equal(["eth_call"]);
   });
 });

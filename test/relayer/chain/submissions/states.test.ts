@@ -5,7 +5,7 @@ import type { CarriedWrite } from "../../../../relayer/chain/submissions/rows";
 const FAILURE = { code: "unknown_group", detail: "", facts: {} };
 const shown = (
   state: CarriedWrite["state"],
-  ofTransaction: CarriedWrite["transaction"]["state"],
+  ofTransaction: CarriedWrite["carrier_state"],
   facts: Partial<CarriedWrite> = {},
 ): string =>
   viewOf({
@@ -14,7 +14,7 @@ const shown = (
     error: null,
     ...facts,
     state,
-    transaction: { state: ofTransaction, hash: null, block_number: null, block_hash: null },
+    ...{ carrier_state: ofTransaction, hash: null, block_number: null, block_hash: null },
   } as CarriedWrite).state;
 
 describe("the state that a caller sees", () => {

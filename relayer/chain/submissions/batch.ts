@@ -1,0 +1,329 @@
+/**
+ * The writes of one transaction: encodes and simulates them, limits them to what it can hold, reserves for each, has
+ * the executor authorize each by its own credential, and stores them. Each write leaves the batch once: stored, queued
+ * for a later transaction or for one of its own, or refused with its reason.
+ */
+import { defined } from "../../../protocol/defined";
+import { isErrorCode, KeywrightError } from "../../../protocol/errors";
+import type { ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor";
+import { encodeForward } from "../../../protocol/forward";
+import type { Address } from "../../../protocol/ids";
+import { encodeWrite, isLease } from "../abi/contract";
+import type { Lane } from "../payers/lanes";
+import type { SubmissionId, SubmitRequest } from "../types";
+import type { TurnKey } from "./accountQueue";
+import type { NewWrite } from "./begin";
+import { writesOf, type CarriedWrite, type Carrier } from "./rows";
+import { fitsIntoBatch, mayShareForwards, refusalOf, type Call, type MeasuredCall } from "./simulation";
+import type { SendingParts } from "./transactionMonitor";
+
+/** Waits to be put into a transaction. */
+export interface Waiting {
+  readonly request: SubmitRequest;
+  readonly id: SubmissionId;
+  /** Ms since the epoch. */
+  readonly deadline: number;
+  readonly since: number;
+  /** Must not share a transaction: too large, or itself a multicall. */
+  alone: boolean;
+  held: boolean;
+  readonly resolve: (write: CarriedWrite) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** No write of its account or signer is in progress on any instance. */
+interface InTurn {
+  readonly waiting: Waiting;
+  readonly turn: number;
+  /** Of the signer of a forward request. */
+  readonly signersTurn: number | null;
+}
+
+interface Encoded extends InTurn, Call {
+  /** What the executor is asked; undefined for a forward request, which is authorized by its signature. */
+  readonly asked?: ExecutorRequest<"authorizeWrites">["writes"][number];
+}
+
+/** It would succeed with this gas. */
+type Simulated = Encoded & MeasuredCall;
+
+/** Permitted, and as it is stored. */
+interface Authorized {
+  readonly waiting: Waiting;
+  readonly write: NewWrite;
+}
+
+export interface BatchOptions extends SendingParts {
+  readonly lane: Lane;
+  readonly waiting: readonly Waiting[];
+  /** Queues the write for a later transaction. */
+  readonly again: (waiting: Waiting) => void;
+  /** Releases the write's reservation and rejects it. */
+  readonly refuse: (waiting: Waiting, error: unknown) => Promise<void>;
+}
+
+/** Another write has used the idempotency key. */
+export class RepeatedKey extends Error {
+  override readonly name = "RepeatedKey";
+}
+
+const BUSY_PAUSE_MS = 50;
+/** Nodes accept no transaction above 128 KiB. */
+const MAX_BYTES_TOGETHER = 120_000;
+
+export class Batch {
+  readonly #left: Set<Waiting>;
+  #lane: Lane;
+  readonly #options: BatchOptions;
+
+  constructor(options: BatchOptions) {
+    this.#options = options;
+    this.#lane = options.lane;
+    this.#left = new Set(options.waiting);
+  }
+
+  async carryOut(): Promise<void> {
+    const { lanes } = this.#options;
+    let carrier: Carrier | undefined;
+    try {
+      const made = await this.#make();
+      const simulated = await this.#simulate(made);
+      const { tried, gasLimit } = await this.#bound(simulated, made.length === 1);
+      if (tried.length === 0) return;
+      await this.#enterLaneThatPays(gasLimit, tried);
+      carrier = await this.#store(gasLimit, await this.#authorize(await this.#reserve(tried)));
+    } catch (error) {
+      await Promise.all([...this.#left].map((waiting) => this.#drop(waiting, error)));
+    } finally {
+      if (carrier === undefined) lanes.leave(this.#lane.payer);
+      else lanes.begin(this.#lane.payer);
+    }
+  }
+
+  /** Encodes the writes whose accounts and signers have none in progress; the others are queued again shortly. */
+  async #make(): Promise<readonly Encoded[]> {
+    const { queue, waiting: all, again } = this.#options;
+    const turns = new Map(await queue.turnsOf(all.flatMap(({ request }) => turnKeysOf(request))));
+    const inTurn: InTurn[] = [];
+    for (const waiting of all) {
+      const signer = signerOf(waiting.request);
+      const turn = turns.get(waiting.request.accountId);
+      const signersTurn = signer === null ? null : turns.get(signer);
+      if (turn === undefined || signersTurn === undefined) {
+        this.#left.delete(waiting);
+        setTimeout(() => again(waiting), BUSY_PAUSE_MS);
+        continue;
+      }
+      // One request per signer and batch: the signer's next request needs the following nonce.
+      if (signer !== null) turns.delete(signer);
+      inTurn.push({ waiting, turn, signersTurn });
+    }
+    const made = await this.#each(inTurn, async (item): Promise<Encoded> => ({
+      ...item,
+      ...(await callOf(item.waiting.request)),
+    }));
+    if (made.length === 1) return made;
+    for (const item of made) if (!mayShare(item)) this.#sendAlone(item);
+    return made.filter(mayShare);
+  }
+
+  /** Finds the gas of each write; one that would fail is refused with its named error. */
+  async #simulate(made: readonly Encoded[]): Promise<readonly Simulated[]> {
+    const { simulation } = this.#options;
+    // Requests that succeed individually may fail in sequence, so they are simulated in sequence.
+    const probed = made.length > 1 ? await simulation.inSequence(made, this.#lane.address) : undefined;
+    return this.#each(made, async (item, index): Promise<Simulated | undefined> => {
+      const answer = probed?.[index];
+      if (probed !== undefined && answer === undefined) return this.#later(item);
+      if (answer?.succeeded === false && item.forward === undefined) throw refusalOf(answer);
+      // The forwarder gives no reason: simulated alone, the request fails with a named error, or is sent alone.
+      const gas = answer?.succeeded === true ? answer.gas : await this.#gasAlone(item);
+      if (gas === undefined) return this.#later(item);
+      const simulated = { ...item, gas };
+      const isAlone = answer?.succeeded === false || (made.length > 1 && !fitsIntoBatch(simulated));
+      return isAlone ? this.#sendAlone(item) : simulated;
+    });
+  }
+
+  /** Undefined where another request of the signer was mined meanwhile: this one is made again with the next nonce. */
+  #gasAlone(item: Encoded): Promise<bigint | undefined> {
+    const { request } = item.waiting;
+    const isMadeInTurn = "forward" in request && typeof request.forward === "function";
+    return this.#options.simulation.alone(item, this.#lane.address).catch((error: unknown) => {
+      if (isMadeInTurn && error instanceof KeywrightError && error.code === "forward_nonce_used") return undefined;
+      throw error;
+    });
+  }
+
+  /** Limits the batch to what one transaction may hold and the lane can pay for; returns its gas limit. */
+  async #bound(
+    simulated: readonly Simulated[],
+    isAlone: boolean,
+  ): Promise<{ readonly tried: readonly Simulated[]; readonly gasLimit: bigint }> {
+    const { simulation, tuning, fees } = this.#options;
+    const [only] = simulated;
+    if (only === undefined) return { tried: [], gasLimit: 0n };
+    if (isAlone) return { tried: simulated, gasLimit: simulation.limitAlone(only.gas) };
+    const affordable = this.#lane.balanceWei / (await fees.now()).maxFeePerGas;
+    const mostGas = affordable < tuning.maxTransactionGas ? affordable : tuning.maxTransactionGas;
+    let tried = simulated;
+    while (tried.length > 1 && (simulation.limitTogether(tried) > mostGas || sizeOf(tried) > MAX_BYTES_TOGETHER))
+      tried = tried.slice(0, -1);
+    for (const item of simulated.slice(tried.length)) this.#later(item);
+    return { tried, gasLimit: simulation.limitTogether(tried) };
+  }
+
+  async #enterLaneThatPays(gasLimit: bigint, tried: readonly Simulated[]): Promise<void> {
+    const { lanes, fees } = this.#options;
+    const cost = gasLimit * (await fees.now()).maxFeePerGas;
+    if (this.#lane.balanceWei >= cost) return;
+    const other = await lanes.enter(cost, Math.min(...tried.map(({ waiting }) => waiting.deadline)));
+    lanes.leave(this.#lane.payer);
+    this.#lane = other;
+  }
+
+  #reserve(tried: readonly Simulated[]): Promise<readonly Simulated[]> {
+    return this.#each(tried, async (item) => {
+      const { waiting } = item;
+      if (!waiting.held) await waiting.request.reserve?.(waiting.id);
+      waiting.held = true;
+      return item;
+    });
+  }
+
+  async #authorize(reserved: readonly Simulated[]): Promise<readonly Authorized[]> {
+    const writes = reserved.map(({ asked }) => asked).filter((asked) => asked !== undefined);
+    const context = defined({ requestId: reserved[0]?.waiting.request.requestId });
+    const verdicts =
+      writes.length === 0 ? [] : (await this.#options.executor.call("authorizeWrites", { writes }, context)).writes;
+    return this.#each(reserved, async (item, index): Promise<Authorized> => {
+      const call = item.forward === undefined ? callIn(verdicts[index]) : { calldata: item.calldata, tag: null };
+      return { waiting: item.waiting, write: newWriteOf(item, call) };
+    });
+  }
+
+  /** Stores the writes under one nonce; undefined when every write missed its turn or the lane is draining. */
+  async #store(gasLimit: bigint, authorized: readonly Authorized[]): Promise<Carrier | undefined> {
+    if (authorized.length === 0) return undefined;
+    const { transactions, monitor } = this.#options;
+    const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.operation?.begins()]));
+    const writes = authorized.map(({ write }) => write);
+    const carrier = await transactions.begin({ payer: this.#lane.payer, gasLimit, writes }).catch(noneIfRepeated);
+    if (carrier !== undefined) monitor.watch(carrier.transaction, carrier.writes);
+    const stored = new Map((carrier === undefined ? [] : writesOf(carrier)).map((write) => [write.id, write]));
+    for (const { waiting } of authorized) {
+      this.#left.delete(waiting);
+      const write = stored.get(waiting.id);
+      if (write !== undefined) waiting.resolve(write);
+      else {
+        didNotBegin.get(waiting)?.();
+        void this.#retry(waiting);
+      }
+    }
+    return carrier;
+  }
+
+  /** Queues it again after a missed turn, unless its idempotency key was used meanwhile. */
+  async #retry(waiting: Waiting): Promise<void> {
+    const { transactions, again, refuse } = this.#options;
+    const { idempotencyKey: key } = waiting.request;
+    try {
+      if (key !== undefined && (await transactions.byIdempotencyKey(key)) !== undefined) throw new RepeatedKey();
+      again(waiting);
+    } catch (error) {
+      await refuse(waiting, error);
+    }
+  }
+
+  #later({ waiting }: InTurn): undefined {
+    this.#left.delete(waiting);
+    this.#options.again(waiting);
+  }
+
+  #sendAlone(item: InTurn): undefined {
+    item.waiting.alone = true;
+    return this.#later(item);
+  }
+
+  async #drop(waiting: Waiting, error: unknown): Promise<undefined> {
+    this.#left.delete(waiting);
+    await this.#options.refuse(waiting, error);
+  }
+
+  /** Those that stay in the batch. A failure concerns only the write it belongs to. */
+  async #each<T extends { readonly waiting: Waiting }, R extends object>(
+    items: readonly T[],
+    work: (item: T, index: number) => Promise<R | undefined>,
+  ): Promise<R[]> {
+    const done = await Promise.all(
+      items.map((item, index) => work(item, index).catch((error: unknown) => this.#drop(item.waiting, error))),
+    );
+    return done.filter((item) => item !== undefined);
+  }
+}
+
+const signerOf = (request: SubmitRequest): Address | null => ("forward" in request ? request.signer : null);
+
+/** The keys whose turn the request needs. */
+const turnKeysOf = (request: SubmitRequest): readonly TurnKey[] =>
+  "forward" in request ? [request.accountId, request.signer] : [request.accountId];
+
+/** Calls that depend on contract state are made now. */
+async function callOf(request: SubmitRequest): Promise<Call & Pick<Encoded, "asked">> {
+  if ("forward" in request) {
+    const forward = typeof request.forward === "function" ? await request.forward() : request.forward;
+    return { forward, calldata: encodeForward(forward) };
+  }
+  const { credential, convert } = request;
+  const write = typeof request.write === "function" ? await request.write() : request.write;
+  return { asked: { credential, write, ...defined({ convert }) }, calldata: encodeWrite(write) };
+}
+
+/**
+ * The contract does not nest batches, and a lease is a call of another one; a request with much gas or data would crowd
+ * out others.
+ */
+const mayShare = ({ asked, forward }: Encoded): boolean =>
+  forward === undefined
+    ? asked !== undefined && !("calls" in asked.write) && !isLease(asked.write)
+    : mayShareForwards(forward);
+
+const sizeOf = (tried: readonly Simulated[]): number =>
+  tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);
+
+function callIn(
+  verdict: ExecutorAnswer<"authorizeWrites">["writes"][number] | undefined,
+): Pick<NewWrite, "calldata" | "tag"> {
+  if (verdict === undefined)
+    throw new KeywrightError(
+      "executor_unavailable",
+      "The executor left a write unanswered. Nothing was sent or charged.",
+    );
+  if (!("refused" in verdict)) return verdict;
+  const { code, detail, facts, retryAfterSeconds } = verdict.refused;
+  if (!isErrorCode(code))
+    throw new KeywrightError("executor_unavailable", "The executor refused for a reason this service does not know.");
+  throw new KeywrightError(code, detail, facts ?? {}, defined({ retryAfterSeconds }));
+}
+
+function newWriteOf({ waiting, turn, signersTurn }: InTurn, call: Pick<NewWrite, "calldata" | "tag">): NewWrite {
+  const { accountId, kind, idempotencyKey, reserve, requestId } = waiting.request;
+  return {
+    ...call,
+    id: waiting.id,
+    account_id: accountId,
+    kind,
+    turn,
+    signer: signerOf(waiting.request),
+    signers_turn: signersTurn,
+    idempotency_key: idempotencyKey ?? null,
+    billed: reserve !== undefined,
+    request_id: requestId ?? null,
+  };
+}
+
+/** Another relayer stored a write with the same idempotency key at the same moment. */
+function noneIfRepeated(error: unknown): undefined {
+  if ((error as { constraint?: unknown }).constraint === "writes_idempotency_key_key") return undefined;
+  throw error;
+}

@@ -1,0 +1,30 @@
+/** What the engine's parts share. */
+import type { Logger } from "pino";
+import type { Address } from "../../../protocol/ids";
+import type { FeeOracle } from "../payers/fees";
+import type { Lanes } from "../payers/lanes";
+import type { RpcClient } from "../rpc/client";
+import type { Head } from "../rpc/head";
+import type { ChainTuning } from "../settings";
+import type { ExecutorPort, SubmissionHooks } from "../types";
+import type { AccountQueue } from "./accountQueue";
+import type { OutcomeFeed } from "./outcomeWatch";
+import type { Simulation } from "./simulation";
+import type { Transactions } from "./transactions";
+
+export interface Parts {
+  readonly rpc: RpcClient;
+  readonly contractAddress: Address;
+  readonly executor: ExecutorPort;
+  readonly hooks: SubmissionHooks;
+  readonly head: Head;
+  readonly fees: FeeOracle;
+  readonly lanes: Lanes;
+  readonly queue: AccountQueue;
+  readonly simulation: Simulation;
+  readonly transactions: Transactions;
+  /** Receives every transaction whose fate this instance has seen. */
+  readonly outcomes: OutcomeFeed;
+  readonly log: Logger;
+  readonly tuning: ChainTuning;
+}
