@@ -152,7 +152,7 @@ export class FairShare {
   #crowdedMs = 0;
   #crowdedSince = 0;
   #meanHeldMs = 50;
-  #reliable = 1;
+  #reliable = 0;
   #reliableCountedAt = -Infinity;
   #sweptAt = performance.now();
   #revokedAt = -Infinity;
@@ -332,11 +332,21 @@ export class FairShare {
     return this.#options.total - this.#taken - kept + (this.#isShort(account) ? this.#beyond : 0);
   }
 
-  /** Half from new accounts and those with few short uses, none from those with many. Nothing while none is taken. */
+  /** Nothing from those with many short uses, what is for these from those with few. Nothing while none is taken. */
   #keptForShort(asking: Account): number {
     if (this.#taken === 0 || this.#isReliablyShort(asking)) return 0;
+    if (this.#isShort(asking)) return this.#keptForReliable();
     const isNew = asking.usualMs === Infinity && asking.held === 0;
-    return this.#part(isNew || this.#isShort(asking) ? 8 : 4);
+    return isNew ? Math.max(this.#part(8), this.#keptForReliable()) : this.#part(4);
+  }
+
+  /** Half of what is kept for short uses, but not less than one unit; nothing while no such account is here. */
+  #keptForReliable(): number {
+    return this.#countReliable(performance.now()) === 0 ? 0 : this.#halfOfKept;
+  }
+
+  get #halfOfKept(): number {
+    return Math.min(this.#part(4), this.#part(8) || this.#options.unit);
   }
 
   /** One of so many equal parts of the whole. */
@@ -350,7 +360,9 @@ export class FairShare {
     const now = performance.now();
     if (!areUsesShort(account, now)) return false;
     const equal = this.#options.total / this.#accounts.size;
-    const most = isReliable(account) ? Math.max(equal, this.#part(8) / this.#countReliable(now)) : equal;
+    const most = isReliable(account)
+      ? Math.max(equal, this.#halfOfKept / Math.max(1, this.#countReliable(now)))
+      : equal;
     return this.#usedBy(account) <= (most * HALF_LIFE_MS) / Math.LN2;
   };
 
@@ -364,7 +376,7 @@ export class FairShare {
       waiting.length > 0 || held > 0 || now - askedAt < LATELY_MS;
     const all = [...this.#accounts.values()];
     const reliable = all.filter((account) => isReliable(account) && areUsesShort(account, now) && isHere(account));
-    return (this.#reliable = Math.max(1, reliable.length));
+    return (this.#reliable = reliable.length);
   }
 
   /** Room for one that is not here yet, and for each other account that was here lately and holds nothing. */

@@ -1,0 +1,120 @@
+/**
+ * Crowds at random against one account with short uses, in simulated time: whatever they do with their uses, it is
+ * refused nothing and waits for little. A failing crowd is shrunk and printed.
+ */
+import { expect } from "chai";
+import fc from "fast-check";
+import { FairShare, inScope, Preempted } from "../../protocol/fairShare";
+import { count, SEED } from "../support/counts";
+import { SimulatedTime } from "../support/simulator/time";
+
+/** What a member of the crowd does again and again. */
+interface Habit {
+  readonly uses: number;
+  readonly activeMs: number;
+  readonly restMs: number;
+  readonly gapMs: number;
+}
+
+interface Crowd {
+  readonly places: number;
+  readonly accounts: number;
+  /** Of each account at once. */
+  readonly atOnce: number;
+  readonly habits: readonly Habit[];
+  /** How long the crowd is there before the other account comes. */
+  readonly headStartMs: number;
+}
+
+const PATIENCE_MS = 1_000;
+const REVOKE_EVERY_MS = 90;
+/** For that long the other account uses a place again and again. */
+const WATCHED_MS = 30_000;
+const USE_MS = 15;
+const GAP_MS = 50;
+const MANY_USES = 40;
+
+const habit = fc.record({
+  uses: fc.integer({ min: 1, max: 40 }),
+  activeMs: fc.constantFrom(1, 20, 100, 400, 499, 501, 700, 999, 5_000, 60_000),
+  restMs: fc.constantFrom(0, 0, 10, 450, 2_000, 58_000),
+  gapMs: fc.constantFrom(0, 0, 1, 50, 1_000, 12_000),
+});
+const crowds: fc.Arbitrary<Crowd> = fc.record({
+  places: fc.constantFrom(4, 8, 16),
+  accounts: fc.constantFrom(1, 2, 9, 64),
+  atOnce: fc.constantFrom(1, 1, 3),
+  habits: fc.array(habit, { minLength: 1, maxLength: 4 }),
+  headStartMs: fc.constantFrom(0, 5_000, 70_000),
+});
+
+describe("a crowd", () => {
+  it("keeps nobody with many short uses waiting, whatever it does", async () => {
+    await fc.assert(
+      fc.asyncProperty(crowds, async (crowd) => {
+        const waits = await waitsBeside(crowd);
+        expect(waits[waits.length >> 1], "the median wait in ms").to.be.at.most(150);
+        expect(waits.at(-1), "the longest wait in ms").to.be.at.most(2 * PATIENCE_MS);
+      }),
+      { seed: SEED, numRuns: count(20, 300) },
+    );
+  }).timeout(count(120_000, 3_600_000));
+});
+
+/** How long the other account waited for each of its uses, in ms, sorted. */
+async function waitsBeside({ places, accounts, atOnce, habits, headStartMs }: Crowd): Promise<number[]> {
+  const time = new SimulatedTime();
+  return time.during(async () => {
+    const share = new FairShare({
+      total: places,
+      mostWaiting: places * 16,
+      patienceMs: PATIENCE_MS,
+      revokeEveryMs: REVOKE_EVERY_MS,
+    });
+    const over = new AbortController();
+    const use = (account: string, activeMs: number, restMs: number): Promise<number> =>
+      inScope(account, over.signal, async (scope) => {
+        const askedAt = time.now;
+        const grant = await scope.take(share);
+        const waited = time.now - askedAt;
+        const ended = new Promise((resolve) => scope.over.addEventListener("abort", resolve, { once: true }));
+        const during = (ms: number): Promise<unknown> => Promise.race([time.sleep(ms), ended]);
+        await during(activeMs / 2);
+        grant.rest();
+        await during(restMs);
+        grant.wake();
+        await during(activeMs / 2);
+        if (scope.over.aborted && scope.over.reason instanceof Preempted) throw scope.over.reason;
+        return waited;
+      });
+    const member = async (account: string): Promise<void> => {
+      while (!over.signal.aborted)
+        for (const { uses, activeMs, restMs, gapMs } of habits)
+          for (let n = 0; n < uses && !over.signal.aborted; n++) {
+            await use(account, activeMs, restMs).catch(() => time.sleep(1));
+            if (gapMs > 0) await time.sleep(gapMs);
+          }
+    };
+    const waits: number[] = [];
+    const other = async (): Promise<void> => {
+      for (let n = 0; n < MANY_USES; n++) await use("other", USE_MS, 0);
+      for (let i = 0; i < accounts * atOnce; i++) void member(`crowd${i % accounts}`);
+      for (const end = time.now + headStartMs; time.now < end;)
+        await use("other", USE_MS, 0).then(() => time.sleep(500));
+      for (const end = time.now + WATCHED_MS; time.now < end;) {
+        waits.push(await use("other", USE_MS, 0));
+        await time.sleep(GAP_MS);
+      }
+    };
+    const watched = other().finally(() => over.abort(new Error("over")));
+    let isDone = false;
+    watched.then(
+      () => (isDone = true),
+      () => (isDone = true),
+    );
+    await time.pass(600_000, () => isDone);
+    await watched;
+    await time.pass(1_000);
+    return waits.sort((a, b) => a - b);
+  });
+}
