@@ -34,7 +34,8 @@ export const carriedWrites = (db: Db) =>
     .selectFrom("writes")
     .innerJoin("transactions", "transactions.id", "writes.transaction_id")
     .selectAll("writes")
-    .select(["transactions.state as carrier_state", "hash", "block_number", "block_hash"]);
+    .select(["transactions.state as carrier_state", "transactions.hash"])
+    .select(["transactions.block_number", "transactions.block_hash"]);
 
 export const newSubmissionId = (): SubmissionId => randomBytes(16).toString("hex") as SubmissionId;
 export const parseSubmissionId = (text: string): SubmissionId | undefined =>

@@ -225,11 +225,17 @@ export class TransactionMonitor {
 
   async #hasReceipt(item: Monitored): Promise<boolean> {
     const { rpc } = this.#parts;
-    return this.#endByReceipt(item, (hash) => rpc.call("eth_getTransactionReceipt", [hash]));
+    return (await this.#endByReceipt(item, (hash) => rpc.call("eth_getTransactionReceipt", [hash]))) ?? false;
   }
 
-  /** Looks for receipts of all attempts; the one that has a receipt determines the outcome. */
-  async #endByReceipt(item: Monitored, ask: (hash: string) => Promise<Receipt | null | undefined>): Promise<boolean> {
+  /**
+   * Looks for receipts of all attempts; the one that has a receipt determines the outcome. Undefined if none has one;
+   * else whether that ended it.
+   */
+  async #endByReceipt(
+    item: Monitored,
+    ask: (hash: string) => Promise<Receipt | null | undefined>,
+  ): Promise<boolean | undefined> {
     const { rpc, contractAddress, log } = this.#parts;
     for (const attempt of item.attempts) {
       const receipt = await ask(attempt.hash);
@@ -242,7 +248,7 @@ export class TransactionMonitor {
         );
       return this.#end(item, fateOf(receipt), outcomes);
     }
-    return false;
+    return undefined;
   }
 
   /**
@@ -320,7 +326,8 @@ export class TransactionMonitor {
     const isThere = (answer: Receipt | null): boolean => answer !== null;
     const anywhere = (hash: string): Promise<Receipt | null | undefined> =>
       rpc.firstAccepted("eth_getTransactionReceipt", [hash], isThere);
-    if (await this.#endByReceipt(item, anywhere)) return true;
+    const isEnded = await this.#endByReceipt(item, anywhere);
+    if (isEnded !== undefined) return isEnded;
     const use = await useOf(rpc, sender, nonce);
     if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return false;
     if (head.number - use.block.number < tuning.finalityDepth) return false;

@@ -188,8 +188,13 @@ describe("batches of writes", function () {
         : undefined,
     );
     const release = await occupied();
+    const [first] = accounts as [AccountId, ...AccountId[]];
+    const bad = refusal(
+      plain.chain.submit(request(first, "remove_group", { functionName: "removeGroup", args: [first, "999"] })),
+    );
     const writing = accounts.map((id) => plain.chain.submit(addGroup(id, "one by one")));
     await release();
+    expect((await bad).code).to.equal("unknown_group");
     const answers = await Promise.all(writing);
     expect(new Set(answers.map(({ transactionHash }) => transactionHash)).size).to.be.lessThan(4);
     await plain.close();
