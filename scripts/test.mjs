@@ -23,14 +23,14 @@ const mocha = [
   ...["--reporter", join(root, "scripts", "testReporter.cjs"), "--color"],
 ];
 
-/** Replaces the clocks of its process, which other tests would not survive. */
-const SIMULATED = "test/relayer/chain/simulator.test.ts";
+/** They replace the clocks of their process, which other tests would not survive. */
+const SIMULATED = "test/{relayer/chain/simulator,protocol/crowds}.test.ts";
 // Longest first, to shorten the total time.
 const plain = {
   relayer: ["mocha", [...mocha, "--ignore", SIMULATED, "test/relayer/**/*.test.ts"]],
   executor: ["mocha", [...mocha, "test/executor/**/*.test.ts"]],
   e2e: ["mocha", [...mocha, "test/e2e/**/*.test.ts"]],
-  clients: ["mocha", [...mocha, "test/!(contracts|e2e|executor|relayer|system)/**/*.test.ts"]],
+  clients: ["mocha", [...mocha, "--ignore", SIMULATED, "test/!(contracts|e2e|executor|relayer|system)/**/*.test.ts"]],
   contracts: ["hardhat", ["test"]],
   simulated: ["mocha", [...mocha, SIMULATED]],
 };

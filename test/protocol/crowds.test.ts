@@ -35,17 +35,17 @@ const GAP_MS = 50;
 const MANY_USES = 40;
 
 const habit = fc.record({
-  uses: fc.integer({ min: 1, max: 40 }),
-  activeMs: fc.constantFrom(1, 20, 100, 400, 499, 501, 700, 999, 5_000, 60_000),
-  restMs: fc.constantFrom(0, 0, 10, 450, 2_000, 58_000),
-  gapMs: fc.constantFrom(0, 0, 1, 50, 1_000, 12_000),
+  uses: fc.constantFrom(1, 3, 10, 35),
+  activeMs: fc.constantFrom(1, 20, 400, 499, 700, 5_000, 60_000),
+  restMs: fc.constantFrom(0, 0, 450, 58_000),
+  gapMs: fc.constantFrom(0, 0, 50, 1_000, 12_000),
 });
 const crowds: fc.Arbitrary<Crowd> = fc.record({
-  places: fc.constantFrom(4, 8, 16),
-  accounts: fc.constantFrom(1, 2, 9, 64),
+  places: fc.constantFrom(4, 8, 8, 16),
+  accounts: fc.constantFrom(2, 9, 64, 64),
   atOnce: fc.constantFrom(1, 1, 3),
   habits: fc.array(habit, { minLength: 1, maxLength: 4 }),
-  headStartMs: fc.constantFrom(0, 5_000, 70_000),
+  headStartMs: fc.constantFrom(0, 0, 5_000, 70_000),
 });
 
 describe("a crowd", () => {
