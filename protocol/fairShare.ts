@@ -91,11 +91,16 @@ interface Held {
   activeMs: number;
   activeAt: number;
   isResting: boolean;
-  /** There was no room for it but what is kept for short uses. */
+  /** It overtook others, or there was no room for it but what is kept for short uses. */
   readonly isAsShort: boolean;
+  /** Whether its account's uses were short when it was granted, and whether there had been many. */
+  readonly known: { readonly isShort: boolean; readonly isReliable: boolean };
   /** It is not in use yet, or has woken into what is kept for short uses: it does not count against them. */
   isBeyond: boolean;
+  /** How much of what is kept for short uses it takes. */
+  asShort: number;
   isRevoked: boolean;
+  isReturned: boolean;
   isKept: boolean;
 }
 
@@ -147,6 +152,8 @@ export class FairShare {
   #taken = 0;
   /** How much of it does not count against short uses. */
   #beyond = 0;
+  /** How much of what is kept for short uses is taken; by accounts that had some, and by those that had many. */
+  #asShort = { all: 0, short: 0, reliable: 0 };
   #waiting = 0;
   /** For how long somebody waited, without the time since `#crowdedSince`. */
   #crowdedMs = 0;
@@ -175,7 +182,8 @@ export class FairShare {
 
   /** Grants whatever may be granted now. */
   serve(): void {
-    for (let next = this.#grantable(); next !== undefined; next = this.#grantable()) this.#grant(next);
+    for (let next = this.#grantable(); next !== undefined; next = this.#grantable())
+      this.#grant(next.account, next.overtakes);
     if (this.#waiting > 0) this.#ticker ??= setInterval(() => this.#tick(), this.#tickMs).unref();
     else this.#ticker = void clearInterval(this.#ticker);
   }
@@ -209,6 +217,7 @@ export class FairShare {
     const account = this.#accountOf(name);
     if (!account.grants.delete(held)) return;
     if (!held.isResting) this.#count(account, -held.amount);
+    held.isReturned = true;
     this.#setBeyond(held, false);
     const ms = Math.max(1, activeMsOf(held));
     account.usualMs = account.usualMs === Infinity ? ms : account.usualMs ** 0.7 * ms ** 0.3;
@@ -245,6 +254,17 @@ export class FairShare {
   #setBeyond(held: Held, isBeyond: boolean): void {
     if (held.isBeyond !== isBeyond) this.#beyond += isBeyond ? held.amount : -held.amount;
     held.isBeyond = isBeyond;
+    this.#countAsShort(held);
+  }
+
+  /** Whatever changes whether the grant takes of what is kept for short uses calls this. */
+  #countAsShort(held: Held): void {
+    const takes = held.isAsShort && !held.isReturned && !held.isResting && !held.isBeyond;
+    const change = (takes ? held.amount : 0) - held.asShort;
+    held.asShort += change;
+    this.#asShort.all += change;
+    if (held.known.isShort) this.#asShort.short += change;
+    if (held.known.isReliable) this.#asShort.reliable += change;
   }
 
   #accountOf(name: string): Account {
@@ -300,13 +320,16 @@ export class FairShare {
   }
 
   /** The next, or where there is only room that is kept from it, the next of those for whom it is kept. */
-  #grantable(): Account | undefined {
+  #grantable(): { readonly account: Account; readonly overtakes: boolean } | undefined {
     const next = this.#next();
-    if (next === undefined || this.#fits(next)) return next;
-    if (this.#options.total - this.#taken + this.#beyond < (next.waiting[0]?.amount ?? 0)) return undefined;
-    return [this.#isShort, this.#isReliablyShort]
+    if (next === undefined) return undefined;
+    if (this.#fits(next)) return { account: next, overtakes: false };
+    const left = this.#part(4) + this.#beyond - this.#asShort.all;
+    if (left <= 0 || this.#options.total - this.#taken + this.#beyond <= 0) return undefined;
+    const account = [this.#isShort, this.#isReliablyShort]
       .map((mayBe) => this.#next(mayBe))
-      .find((short) => short !== undefined && this.#fits(short));
+      .find((short) => short !== undefined && (short.waiting[0]?.amount ?? 0) <= left && this.#fits(short));
+    return account && { account, overtakes: true };
   }
 
   #next(mayBe: (account: Account) => boolean = () => true): Account | undefined {
@@ -332,12 +355,20 @@ export class FairShare {
     return this.#options.total - this.#taken - kept + (this.#isShort(account) ? this.#beyond : 0);
   }
 
-  /** Nothing from those with many short uses, what is for these from those with few. Nothing while none is taken. */
+  /**
+   * Nothing from those with many short uses, what is for these from those with few; less what such uses take of it
+   * already. Nothing while none is taken.
+   */
   #keptForShort(asking: Account): number {
+    const { short, reliable } = this.#asShort;
     if (this.#taken === 0 || this.#isReliablyShort(asking)) return 0;
-    if (this.#isShort(asking)) return this.#keptForReliable();
+    if (this.#isShort(asking)) return Math.max(0, this.#keptForReliable() - reliable);
     const isNew = asking.usualMs === Infinity && asking.held === 0;
-    return isNew ? Math.max(this.#part(8), this.#keptForReliable()) : this.#part(4);
+    return isNew ? Math.max(0, Math.max(this.#part(8), this.#keptForReliable()) - short) : this.#keptFromLong;
+  }
+
+  get #keptFromLong(): number {
+    return Math.max(0, this.#part(4) - this.#asShort.all);
   }
 
   /** Half of what is kept for short uses, but not less than one unit; nothing while no such account is here. */
@@ -389,7 +420,7 @@ export class FairShare {
     return Math.max(forOthers, this.#keptForShort(asking));
   }
 
-  #grant(account: Account): void {
+  #grant(account: Account, overtakes: boolean): void {
     const first = account.waiting.shift();
     if (first === undefined) return;
     this.#countWaiting(-1);
@@ -402,12 +433,16 @@ export class FairShare {
       activeMs: 0,
       activeAt: since,
       isResting: false,
-      isAsShort: this.#taken + amount > this.#options.total - this.#part(4),
+      isAsShort: overtakes || this.#taken + amount > this.#options.total - this.#keptFromLong,
+      known: { isShort: areUsesShort(account, since), isReliable: isReliable(account) },
       isBeyond: false,
+      asShort: 0,
       isRevoked: false,
+      isReturned: false,
       isKept: false,
     };
     account.grants.add(held);
+    this.#countAsShort(held);
     this.#count(account, amount);
     this.#accounts.delete(account.name);
     this.#accounts.set(account.name, account);

@@ -326,6 +326,17 @@ describe("a fair share", () => {
     for (const { end, stop } of open) (end.resolve(undefined), stop.abort(new Error("gone")));
   });
 
+  it("serves short uses of little at once although the next one wants more than there is", async () => {
+    const share = new FairShare({ total: 40, patienceMs: 60_000 });
+    for (const account of ["d", ...Array<string>(40).fill("quiet")]) {
+      (await untilGranted(share, account)).end.resolve(undefined);
+      await settled();
+    }
+    const open = await Promise.all(["a", "b", "c"].map((account) => untilGranted(share, account, 10)));
+    open.push(new Visit("d", share, [11]), await untilGranted(share, "quiet"));
+    for (const { end } of open) end.resolve(undefined);
+  });
+
   it("serves short uses at once although others woke into what is kept for them", async () => {
     const share = new FairShare({ total: 8 });
     (await untilGranted(share, "quiet")).end.resolve(undefined);
