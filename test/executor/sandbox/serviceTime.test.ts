@@ -90,7 +90,7 @@ describe("the time that a run is billed for", function () {
     }
   });
 
-  it("is without the time for which a child stays awake for an answer, and with all that it computes", async () => {
+  itInTime("is without the time for which a child stays awake for an answer, but with what it computes", async () => {
     let ranMs = 0;
     const time = new ServiceTime(() => ({ ranMs, waitedMs: 0 }));
     const wait = async (computedMs: number): Promise<number> => {
@@ -100,8 +100,12 @@ describe("the time that a run is billed for", function () {
       onServed();
       return performance.now() - startedAt - (time.total() - before);
     };
-    expect(await wait(AWAKE_MS)).to.be.within(-0.1, 0.2);
-    expect(await wait(10 + AWAKE_MS)).to.be.within(9.9, 10.2);
+    // Between the clocks' readings a busy machine may do something else.
+    for (const beyondMs of [0, 10]) {
+      const billed = await wait(beyondMs + AWAKE_MS);
+      expect(billed).to.be.at.least(beyondMs - 0.1);
+      expectInTime(billed, beyondMs + 0.2);
+    }
   });
 
   it("is without what a fetch waits for its share", async () => {
