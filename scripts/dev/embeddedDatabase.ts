@@ -45,10 +45,11 @@ async function archive(): Promise<string> {
     const bytes = new Uint8Array(await (await database.dumpDataDir("none")).arrayBuffer());
     await database.close();
     mkdirSync(CACHE, { recursive: true });
-    for (const older of readdirSync(CACHE).filter((name) => /^database-.*\.tar$/.test(name)))
-      rmSync(join(CACHE, older));
     writeFileSync(`${file}.${process.pid}`, bytes);
     renameSync(`${file}.${process.pid}`, file);
+    // Another process may have made the same one, and remove the same older ones, at the same time.
+    for (const name of readdirSync(CACHE))
+      if (/^database-.*\.tar$/.test(name) && join(CACHE, name) !== file) rmSync(join(CACHE, name), { force: true });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
