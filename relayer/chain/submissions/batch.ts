@@ -196,8 +196,11 @@ export class Batch {
     const context = defined({ requestId: reserved[0]?.waiting.request.requestId });
     const verdicts =
       writes.length === 0 ? [] : (await this.#options.executor.call("authorizeWrites", { writes }, context)).writes;
-    return this.#each(reserved, async (item, index): Promise<Authorized> => {
-      const call = item.forward === undefined ? callIn(verdicts[index]) : { calldata: item.calldata, tag: null };
+    // By what was asked, so that no write is ever stored as what another's credential permits.
+    const verdictOf = new Map(writes.map((asked, index) => [asked, verdicts[index]]));
+    return this.#each(reserved, async (item): Promise<Authorized> => {
+      const call =
+        item.asked === undefined ? { calldata: item.calldata, tag: null } : callIn(verdictOf.get(item.asked));
       return { waiting: item.waiting, write: newWriteOf(item, call) };
     });
   }
