@@ -164,6 +164,7 @@ export class FairShare {
   #sweptAt = performance.now();
   #revokedAt = -Infinity;
   #ticker: NodeJS.Timeout | undefined;
+  #leaving: NodeJS.Immediate | undefined;
 
   constructor(options: FairShareOptions) {
     const unlimited = { mostEach: Infinity, mostWaiting: Infinity, mostWaitingEach: Infinity, patienceMs: Infinity };
@@ -454,7 +455,11 @@ export class FairShare {
     if (at === -1) return;
     account.waiting.splice(at, 1);
     this.#countWaiting(-1);
-    this.serve();
+    // Once for all that leave together: each time all accounts are looked at.
+    this.#leaving ??= setImmediate(() => {
+      this.#leaving = undefined;
+      this.serve();
+    });
   }
 
   #withMostWaiting(asking: Account): Account {

@@ -107,7 +107,12 @@ async function waitsBeside({ places, accounts, atOnce, habits, headStartMs }: Cr
     const waits: Waits = { known: [], news: [] };
     const newcomers = async (): Promise<void> => {
       for (let n = 0; !over.signal.aborted; n++) {
-        waits.news.push(await use(`new${n}`, USE_MS, 0));
+        const askedAt = time.now;
+        const waited = await use(`new${n}`, USE_MS, 0).catch((error: unknown) => {
+          if (error !== OVER) throw error;
+          return time.now - askedAt;
+        });
+        waits.news.push(waited);
         await time.sleep(NEW_EVERY_MS);
       }
     };
@@ -122,7 +127,7 @@ async function waitsBeside({ places, accounts, atOnce, habits, headStartMs }: Cr
         await time.sleep(GAP_MS);
       }
       over.abort(OVER);
-      await arriving.catch((error: unknown) => error === OVER || Promise.reject(error));
+      await arriving;
     };
     const watched = other().finally(() => over.abort(OVER));
     let isDone = false;

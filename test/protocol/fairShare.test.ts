@@ -326,6 +326,21 @@ describe("a fair share", () => {
     for (const { end, stop } of open) (end.resolve(undefined), stop.abort(new Error("gone")));
   });
 
+  itInTime("lets thousands of accounts give up together in no time", async () => {
+    const share = new FairShare({ total: 40, patienceMs: 60_000 });
+    const holder = await untilGranted(share, "holder", 20);
+    const waiting = Array.from({ length: 3_000 }, (_, i) => new Visit(`a${i}`, share, [30]));
+    await settled();
+    expect(share.waiting).to.equal(3_000);
+    const startedAt = performance.now();
+    for (const { stop } of waiting) stop.abort(new Error("gone"));
+    await settled();
+    const took = performance.now() - startedAt;
+    expect(share.waiting).to.equal(0);
+    holder.end.resolve(undefined);
+    expectInTime(took, 150);
+  }).timeout(60_000);
+
   it("serves short uses of little at once although the next one wants more than there is", async () => {
     const share = new FairShare({ total: 40, patienceMs: 60_000 });
     for (const account of ["d", ...Array<string>(40).fill("quiet")]) {
