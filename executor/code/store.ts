@@ -23,8 +23,10 @@ export class CodeStore {
   readonly #kept = new Map<Cid, Kept>();
   readonly #bytesOf = new Map<string, number>();
   #totalBytes = 0;
-  /** Writes in progress; read from here until the file exists. */
+  /** Code that is still to be written; read from here until the file exists. */
   readonly #pending = new Map<Cid, Buffer>();
+  /** Files are written one after the other, so that the room of a write is known before it starts. */
+  #lastWrite: Promise<unknown> = Promise.resolve();
   readonly #folder: string;
   readonly #maxBytes: number;
 
@@ -62,16 +64,25 @@ export class CodeStore {
   async keep(cid: Cid, code: Buffer, account: string): Promise<void> {
     if (this.#kept.has(cid) || this.#pending.has(cid) || code.length > this.#maxBytes) return;
     this.#pending.set(cid, code);
+    const write = this.#lastWrite.then(() => this.#write(cid, code, account)).finally(() => this.#pending.delete(cid));
+    this.#lastWrite = write.catch(() => undefined);
+    await write;
+  }
+
+  /** Makes room first, so that the folder never holds more than it may, a file being written included. */
+  async #write(cid: Cid, code: Buffer, account: string): Promise<void> {
+    this.#add(account, code.length);
     const temporary = join(this.#folder, `.${randomBytes(8).toString("hex")}`);
     try {
+      await this.#evict();
+      if (this.#totalBytes > this.#maxBytes) return;
       await writeFile(temporary, code, { mode: 0o600 });
       await rename(temporary, this.#file(cid));
       this.#record(cid, { bytes: code.length, account });
     } finally {
-      this.#pending.delete(cid);
+      this.#add(account, -code.length);
       await rm(temporary, { force: true });
     }
-    await this.#evict();
   }
 
   async drop(cid: Cid): Promise<void> {
