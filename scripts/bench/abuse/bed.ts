@@ -1,8 +1,5 @@
 /** A whole stack for the abuse bench, on PostgreSQL and with the compose file's memory for actions; its accounts. */
-import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
-import { setTimeout as sleep } from "node:timers/promises";
-import { hexlify, JsonRpcProvider, toBeHex, Wallet } from "ethers";
 import { startPostgres } from "../../dev/postgres";
 import { startStack, type Stack } from "../../dev/stack";
 import { Caller, type AbuseAccount } from "./callers";
@@ -24,8 +21,6 @@ export interface Bed {
   /** Host and port of the servers that the honest account fetches from, and of those that the attackers do. */
   readonly servers: string;
   readonly attackersServers: string;
-  /** Moves gas on the chain without this service; how long the chain took for it, in ms. */
-  readonly transfer: () => Promise<number>;
 }
 
 /** Everything that was started ends, also when something else fails to start. */
@@ -79,21 +74,5 @@ async function startBed(attackers: number, atEnd: (end: () => unknown) => void):
     attackers: others.slice(0, attackers),
     servers: servers.at,
     attackersServers: attackersServers.at,
-    transfer: await transfersOn(stack.rpcUrl, atEnd),
-  };
-}
-
-async function transfersOn(rpcUrl: string, atEnd: (end: () => unknown) => void): Promise<Bed["transfer"]> {
-  const provider = new JsonRpcProvider(rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1 });
-  atEnd(() => provider.destroy());
-  const wallet = new Wallet(hexlify(randomBytes(32)), provider);
-  await provider.send("hardhat_setBalance", [wallet.address, toBeHex(10n ** 21n)]);
-  return async () => {
-    const transaction = await wallet.populateTransaction({ to: wallet.address, value: 1n });
-    const raw = await wallet.signTransaction(transaction);
-    const startedAt = performance.now();
-    const hash: unknown = await provider.send("eth_sendRawTransaction", [raw]);
-    while ((await provider.send("eth_getTransactionReceipt", [hash])) === null) await sleep(1);
-    return performance.now() - startedAt;
   };
 }

@@ -1,11 +1,12 @@
 /** What an honest account notices of each crowd's attack, whether the crowd paid, and what is left of it afterwards. */
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callExecutor } from "../../dev/payers";
-import { HELLO } from "../run/http";
 import { median, quantile } from "../statistics";
 import { MEMORY_LIMITS_MIB, type Bed } from "./bed";
 import { Caller, type AbuseAccount, type RunEnd } from "./callers";
 import type { CrowdAttack } from "./crowds";
+import { ACTS, startHonest, type Ends } from "./honest";
 import { MemoryWatch } from "../processes";
 
 export const CROWD_BARS = {
@@ -19,22 +20,7 @@ export const CROWD_BARS = {
   afterTimes: 2,
 } as const;
 
-const SIGN = `async function main({ pkpId }) {
-  return Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) });
-}`;
-const fetchCode = (servers: string): string =>
-  `async function main() { return (await (await fetch("http://${servers}/1-mib")).arrayBuffer()).byteLength; }`;
-
-type Act = "hello" | "sign" | "fetch" | "write" | "chain" | "signUp";
-const NAMES: readonly Act[] = ["hello", "sign", "fetch", "write", "chain", "signUp"];
 const TIMED = ["hello", "sign", "fetch", "write", "chain"] as const;
-/** What the honest account does one after the other, beside others at the same time, and how long it pauses between. */
-const TURNS: readonly { readonly acts: readonly Act[]; readonly pauseMs: number }[] = [
-  { acts: ["hello", "sign", "hello", "sign", "fetch"], pauseMs: 50 },
-  { acts: ["write"], pauseMs: 1_000 },
-  { acts: ["chain"], pauseMs: 1_000 },
-  { acts: ["signUp"], pauseMs: 5_000 },
-];
 
 type Figures = Readonly<
   Record<(typeof TIMED)[number], { readonly n: number; readonly median: number; readonly p90: number }>
@@ -51,59 +37,19 @@ export interface CrowdRow {
   readonly problems: readonly string[];
 }
 
-let newcomers = 0;
-
-/** The connection ended without an answer. */
-const unanswered = (error: { code?: string }): RunEnd => ({
-  ...{ ms: NaN, status: 0, costCents: 0 },
-  end: error.code ?? "unanswered",
-});
-
-/** An account that does all that accounts do, until it is over. */
-async function honestly({ stack, honest, servers, transfer }: Bed, isOver: () => boolean): Promise<Map<Act, RunEnd[]>> {
-  const caller = new Caller(stack.baseUrl, NAMES.length);
-  const write = JSON.stringify({ group_name: "honest", group_description: "" });
-  const newcomer = (): AbuseAccount => ({
-    apiKey: undefined,
-    pkpId: "",
-    address: `10.2.${++newcomers >> 8}.${newcomers & 255}`,
-  });
-  const acts: Readonly<Record<Act, () => Promise<RunEnd>>> = {
-    hello: () => caller.run(honest, HELLO, { timeoutMs: 60_000 }),
-    sign: () => caller.run(honest, SIGN, { timeoutMs: 60_000 }),
-    fetch: () => caller.run(honest, fetchCode(servers), { timeoutMs: 60_000 }),
-    write: () => caller.send(honest, "/add_group", write),
-    chain: async () => ({ ms: await transfer(), status: 200, end: "none", costCents: 0 }),
-    signUp: () =>
-      caller.send(newcomer(), "/new_account", JSON.stringify({ account_name: "n", account_description: "" })),
-  };
-  const ends = new Map<Act, RunEnd[]>(NAMES.map((name) => [name, []]));
-  await Promise.all(
-    TURNS.map(async (turn) => {
-      for (let n = 0; !isOver(); n++) {
-        const name = turn.acts[n % turn.acts.length] as Act;
-        ends.get(name)?.push(await acts[name]().catch(unanswered));
-        await sleep(turn.pauseMs);
-      }
-    }),
-  );
-  await caller.close();
-  return ends;
-}
-
-const figuresOf = (ends: ReadonlyMap<Act, readonly RunEnd[]>): Figures =>
+const figuresOf = (ends: Ends): Figures =>
   Object.fromEntries(
     TIMED.map((name) => {
-      const answered = (ends.get(name) ?? []).filter(({ status }) => status !== 0);
+      const answered = ends[name].filter(({ status }) => status !== 0);
       const times = answered.map(({ ms }) => ms);
       return [name, { n: times.length, median: median(times), p90: quantile(times, 0.9) }];
     }),
   ) as Figures;
 
 /** By act and how it ended. */
-function refusedOf(ends: ReadonlyMap<Act, readonly RunEnd[]>): Record<string, number> {
-  const refused = NAMES.flatMap((name) =>
-    (ends.get(name) ?? [])
+function refusedOf(ends: Ends): Record<string, number> {
+  const refused = ACTS.flatMap((name) =>
+    ends[name]
       .filter(({ status, end }) => status !== 200 || end !== "none")
       .map(({ status, end }) => `${name}: ${status === 200 ? end : `${status} ${end}`}`),
   );
@@ -125,8 +71,9 @@ const watchOf = ({ stack }: Bed): MemoryWatch<keyof typeof MEMORY_LIMITS_MIB> =>
 /** Nobody attacks. */
 export async function measureQuiet(bed: Bed, attack: string, seconds: number): Promise<CrowdRow> {
   const watch = watchOf(bed);
-  const startedAt = performance.now();
-  const ends = await honestly(bed, () => performance.now() - startedAt > seconds * 1_000);
+  const end = startHonest(bed);
+  await sleep(seconds * 1_000);
+  const ends = await end();
   const refused = refusedOf(ends);
   const problems = Object.keys(refused).length > 0 ? ["honest requests failed although nobody attacked"] : [];
   const row = {
@@ -153,11 +100,11 @@ export async function measureCrowd(
   const before = await creditOf(caller, crowd);
   const watch = watchOf(bed);
   const over = new AbortController();
-  const timer = setTimeout(() => over.abort(), Math.max(seconds, attack.leastSeconds ?? 0) * 1_000);
+  setTimeout(() => over.abort(), Math.max(seconds, attack.leastSeconds ?? 0) * 1_000);
   const { stack, attackersServers: servers } = bed;
   const parts = { caller, accounts: crowd, baseUrl: stack.baseUrl, servers, over: over.signal };
-  const [ends, honest] = await Promise.all([attack.attack(parts), honestly(bed, () => over.signal.aborted)]);
-  clearTimeout(timer);
+  const end = startHonest(bed);
+  const [ends, honest] = await Promise.all([attack.attack(parts), once(over.signal, "abort").then(end)]);
   const memoryMiB = watch.stop();
   const paidCents = before - (await creditOf(caller, crowd));
   await caller.close();
