@@ -1,13 +1,13 @@
 // `npm test` and `npm run test:deep`: every test that needs only the packages; `npm run test:system`: those with a
-// browser, PostgreSQL and images. Runs as many suites at once as there are cores, of system tests one more, since they
-// often wait; prints their output suite by suite.
+// browser, PostgreSQL and images. Runs as many suites at once as there are cores, and one more, since they often wait;
+// prints their output suite by suite.
 // The deep run (also of the system tests, by `-- --system`) uses the large counts, one suite at a time, and writes its
 // figures to bench/deep.json; without `--system` it also proves what it can of the contract's libraries
 // (scripts/proofs.ts) and tests the contract's tests with a sample of mutants (scripts/mutation.ts). Suites named after
 // `--` run alone, and `--times` lists the files that took longest.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, getPriority, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { projectEnvironment } from "./node.mjs";
@@ -38,6 +38,8 @@ const MUTANTS = "120"; // about half an hour; `npm run mutation` takes all of th
 const mutation = ["node", ["-r", "./scripts/typescript.cjs", "scripts/mutation.ts", "--sample", MUTANTS]];
 const proofs = ["node", ["-r", "./scripts/typescript.cjs", "scripts/proofs.ts"]];
 const PACKAGES = "examples|project|sdkInBrowser|sdkPackage|viewer";
+/** They only compute: beside others they take the time of the processor that those leave. */
+const PATIENT = ["contracts", "simulated"];
 /** Tests that may be left out where something is missing. */
 const needing = readdirSync(join(root, "test"), { recursive: true })
   .filter((file) => file.endsWith(".test.ts") && !file.startsWith("system"))
@@ -73,6 +75,9 @@ const suites = isSystem ? system : deep ? { ...plain, proofs, mutation } : plain
 const asked = Object.keys(suites).filter((name) => process.argv.includes(name));
 const waiting = asked.length > 0 ? asked : Object.keys(suites);
 const running = new Map();
+/** Of Linux: where the processor is busy, they get a third of the share of others. */
+const PATIENCE = 5;
+const LEAST_PRIORITY = 19;
 /** Enough for the failures' texts behind mocha's closing lines. */
 const SUMMARY_CHARS = 1_000_000;
 /** Files that `--times` lists. */
@@ -85,15 +90,21 @@ const failures = [];
 const seconds = {};
 
 const atOnce = deep ? 1 : availableParallelism() + (isSystem ? 1 : 0);
-await Promise.all(Array.from({ length: atOnce }, work));
+await Promise.all([...Array.from({ length: atOnce }, () => work()), ...(deep ? [] : [work(true)])]);
 await tryAlone();
 summarise();
 rmSync(figuresFolder, { recursive: true, force: true });
 process.exit(failed ? 1 : 0);
 
-async function work() {
-  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-    const { status, figures } = await run(name);
+/** The next suite to run. */
+function next(isPatient) {
+  const at = isPatient ? waiting.findIndex((name) => PATIENT.includes(name)) : 0;
+  return at < 0 ? undefined : waiting.splice(at, 1)[0];
+}
+
+async function work(isPatient = false) {
+  for (let name = next(isPatient); name !== undefined; name = next(isPatient)) {
+    const { status, figures } = await run(name, isPatient);
     if (figures) Object.assign(seconds, figures.files);
     // A suite that ends well and has tested nothing has lost its files.
     const isTested = name === "proofs" || name === "mutation" || figures?.passes > 0;
@@ -120,7 +131,7 @@ async function tryAlone() {
 }
 
 /** Runs a suite; its output is shown immediately if it is the oldest running one, else buffered until it is. */
-function run(name) {
+function run(name, isPatient = false) {
   const [command, args] = suites[name];
   const figures = join(figuresFolder, `${name}.json`);
   const env = {
@@ -132,6 +143,7 @@ function run(name) {
     KEYWRIGHT_LEFT_OUT: name !== "again" ? leftOut : "",
   };
   const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+  if (isPatient && child.pid !== undefined) setPriority(child.pid, Math.min(getPriority() + PATIENCE, LEAST_PRIORITY));
   const output = { kept: [`\n── ${name} ──\n`] };
   running.set(name, output);
   let tail = "";

@@ -1,15 +1,17 @@
-/** Debian's Chromium, headless, and pages served from their own origin. */
+/** Chromium, headless, and pages served from their own origin. */
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { extname } from "node:path";
+import { extname, join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 
-const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+/** Debian's without windows takes half of the others' time; the same engine. */
+const PROGRAMS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
 export function launchBrowser(): Promise<Browser> {
-  const executablePath = PLACES.find(existsSync);
-  if (executablePath === undefined) throw new Error("The browser tests need Chromium: apt-get install chromium.");
+  const executablePath = PROGRAMS.map((name) => join("/usr/bin", name)).find(existsSync);
+  if (executablePath === undefined)
+    throw new Error("The browser tests need Chromium: apt-get install chromium-headless-shell.");
   const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath, headless: true, args: [...asRoot, "--disable-dev-shm-usage"] });
 }
