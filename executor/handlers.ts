@@ -58,7 +58,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
-    publicKeys: (request) => parts.publicKeys.state(request),
+    publicKeys: (request, { signal }) => parts.publicKeys.state(request, signal),
     signWebhooks: ({ messages }) => ({ messages: messages.map((message) => parts.webhooks.sign(message)) }),
     sendWebhook: ({ url, message }, { signal }) => parts.webhooks.send(url, message, signal),
     checkWebhook: ({ url }) => parts.webhooks.check(url),

@@ -9,6 +9,7 @@ import { statementBytes } from "../../protocol/publicKeys";
 import type { Keyring } from "../keys/keyring";
 import { publicKeyEntry } from "../keys/curves";
 import type { StatementKey } from "../keys/statementKey";
+import { inTurn } from "../loop";
 
 export class PublicKeys {
   readonly #keyring: Keyring;
@@ -22,13 +23,21 @@ export class PublicKeys {
   }
 
   /**
+   * On the account's next turn of the loop.
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp` when account, path and address
    * do not match.
    */
-  state({ accountId, pkpId, derivationPath }: ExecutorRequest<"publicKeys">): ExecutorAnswer<"publicKeys"> {
+  state(
+    { accountId, pkpId, derivationPath }: ExecutorRequest<"publicKeys">,
+    signal?: AbortSignal,
+  ): Promise<ExecutorAnswer<"publicKeys">> {
     const account = accountId.toLowerCase() as AccountId;
     const path = derivationPath.toLowerCase() as DerivationPath;
     const pkp = parseAddress(pkpId) as PkpId;
+    return inTurn(account, () => this.#statement(account, path, pkp), signal);
+  }
+
+  #statement(account: AccountId, path: DerivationPath, pkp: PkpId): ExecutorAnswer<"publicKeys"> {
     const keys = CURVES.map((curve) =>
       this.#keyring.withPkpOn(curve, account, path, pkp, (secret) => publicKeyEntry(curve, secret)),
     );
