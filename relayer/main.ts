@@ -35,6 +35,7 @@ import { dropOld } from "./store/retention";
 import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
 import { SharedCodeStore } from "./store/sharedCode";
 import { openTriggers, type TriggersNeeds } from "./triggers/open";
+import { endUnreadAnswers } from "./unreadAnswers";
 import { openDocs } from "./site/docs";
 import { openPackages } from "./site/packages";
 import { openViewer } from "./site/viewer";
@@ -44,6 +45,7 @@ const API_VERSION = "1.0.0";
 /** The longest a write may take to be answered, plus a margin. */
 const DRAIN_MS = 35_000;
 const DRAIN_SWEEP_MS = 50;
+const UNREAD_MS = 60_000;
 const CATCH_UP_MS = 500;
 const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
@@ -362,10 +364,12 @@ function startTrimming(sharedCode: SharedCodeStore, log: Logger): () => Promise<
 
 function apiServer(callback: Parameters<typeof createServer>[1]): Server {
   // Time limit for receiving a request, so that slow senders cannot hold connections indefinitely.
-  return createServer(
+  const server = createServer(
     { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, noDelay: true },
     callback,
   );
+  endUnreadAnswers(server, UNREAD_MS);
+  return server;
 }
 
 /** Listens, or fails with a readable error; returns the function that drains the server. */

@@ -1,0 +1,75 @@
+/** Answers that nobody reads end; slow readers, and requests that take long, do not. */
+import { expect } from "chai";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { endUnreadAnswers } from "../../relayer/unreadAnswers";
+
+const WITHIN_MS = 300;
+/** More than the system keeps of one connection. */
+const ANSWER = Buffer.alloc(32 * 1_024 * 1_024, "a");
+
+describe("an answer that is not read", () => {
+  let server: Server;
+  let port: number;
+  const sockets: Socket[] = [];
+
+  before(async () => {
+    server = createServer((request, response) => {
+      if (request.url === "/large") response.end(ANSWER);
+      else setTimeout(() => response.end("late"), 4 * WITHIN_MS);
+    });
+    endUnreadAnswers(server, WITHIN_MS);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    port = (server.address() as AddressInfo).port;
+  });
+  after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  async function asking(path: string): Promise<Socket> {
+    const socket = connect(port, "127.0.0.1");
+    sockets.push(socket);
+    socket.on("error", () => undefined);
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    const [served] = (await once(server, "connection")) as [Socket];
+    return Object.assign(socket, { served });
+  }
+  const servedOf = (socket: Socket): Socket => (socket as Socket & { served: Socket }).served;
+
+  it("ends with its connection, also one of several that were asked for at once", async () => {
+    const socket = await asking("/large");
+    socket.write("GET /large HTTP/1.1\r\nhost: x\r\n\r\n".repeat(3));
+    await once(servedOf(socket), "close");
+    expect(servedOf(socket).destroyed).to.equal(true);
+  });
+
+  it("goes on while the client reads slowly", async () => {
+    const socket = await asking("/large");
+    let [read, allowed] = [0, 0];
+    socket.on("data", (chunk: Buffer) => {
+      read += chunk.length;
+      if (read >= allowed) socket.pause();
+    });
+    for (let turn = 0; turn < 12; turn++) {
+      await sleep(WITHIN_MS / 3);
+      allowed += 1_000_000;
+      socket.resume();
+    }
+    expect(servedOf(socket).destroyed).to.equal(false);
+    expect(read).to.be.greaterThan(10_000_000);
+  });
+
+  it("is not one that is not there yet, also behind another on the same connection", async () => {
+    const socket = await asking("/late");
+    socket.write("GET /late HTTP/1.1\r\nhost: x\r\n\r\n");
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    await sleep(10 * WITHIN_MS);
+    expect(text.match(/late/g)).to.have.length(2);
+  });
+});
