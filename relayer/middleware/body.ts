@@ -2,7 +2,7 @@
 import { PassThrough, addAbortSignal, type Readable } from "node:stream";
 import rawBody from "raw-body";
 import { KeywrightError } from "../../protocol/errors";
-import { Crowded, FairShare, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
+import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
 import type { BodyKind } from "../../protocol/http";
 import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import { builtFile } from "../../protocol/built";
@@ -42,7 +42,7 @@ function requireJsonType(ctx: RelayerContext): void {
 /** Whether the size is known only after reading. */
 const hasUnknownLength = (ctx: RelayerContext): boolean => ctx.get("Transfer-Encoding") !== "";
 
-/** Bodies of requests that are not answered yet. Smaller ones do not count: they have arrived when they are read. */
+/** Bodies larger than 64 KiB of requests that are not answered yet. */
 const memory = new FairShare({
   total: SHARED_LIMITS.bodyMemoryBytes,
   unit: 4 * WIRE_LIMITS.codeBodyBytes,
@@ -50,6 +50,15 @@ const memory = new FairShare({
   patienceMs: SHARED_LIMITS.patienceMs,
 });
 const LARGE_BYTES = 64 * 1_024;
+/** Smaller ones, while they arrive: as a rule at once. */
+const arriving = new FairShare({
+  total: SHARED_LIMITS.arrivingBodyBytes,
+  unit: LARGE_BYTES,
+  mostWaiting: 512,
+  patienceMs: SHARED_LIMITS.patienceMs,
+});
+/** Up to this they do not count: a connection takes more. */
+const SMALL_BYTES = 4 * 1_024;
 /** Memory for each byte of a body: as it arrives, and as text with two bytes a character, twice while it is parsed. */
 const MEMORY_PER_BYTE = 4;
 /** The longest that a body waits to be read. */
@@ -61,15 +70,28 @@ export interface BodyMemory {
   readonly account: string;
 }
 
-/** A large body is read when there is room for it. One that arrives slowly gives way to others. */
+/** A body is read when there is room for it. One that arrives slowly gives way to others. */
 export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Buffer> {
   if (kind === "none" || !hasBody(ctx)) return Buffer.alloc(0);
   const limit = LIMITS[kind];
   const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;
   const most = length ?? limit;
-  if (room === undefined || most <= LARGE_BYTES) return received(ctx.req, limit, length);
-  const grant = await takeRoom(room, most * MEMORY_PER_BYTE);
+  if (room === undefined || most <= SMALL_BYTES) return received(ctx.req, limit, length);
+  const { account } = room;
+  if (most > LARGE_BYTES) return readInto(memory, most * MEMORY_PER_BYTE, ctx, limit, room);
+  return inScope(account, undefined, (scope) => readInto(arriving, most, ctx, limit, { scope, account }));
+}
+
+async function readInto(
+  share: FairShare,
+  amount: number,
+  ctx: RelayerContext,
+  limit: number,
+  room: BodyMemory,
+): Promise<Buffer> {
+  const grant = await takeRoom(share, amount, room);
   try {
+    const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;
     const bytes = await received(endedBy(room.scope.over, ctx.req), limit, length);
     // Its memory may have been given to others with the last byte.
     room.scope.over.throwIfAborted();
@@ -99,14 +121,14 @@ function endedBy(over: AbortSignal, request: RelayerContext["req"]): PassThrough
   return request.pipe(body);
 }
 
-async function takeRoom({ scope, account }: BodyMemory, bytes: number): Promise<Grant> {
-  return scope.take(memory, bytes, { account, withinMs: MAX_WAIT_MS }).catch((error: unknown) => {
+async function takeRoom(share: FairShare, bytes: number, { scope, account }: BodyMemory): Promise<Grant> {
+  return scope.take(share, bytes, { account, withinMs: MAX_WAIT_MS }).catch((error: unknown) => {
     throw error instanceof Crowded ? crowded(error.retryAfterSeconds) : error;
   });
 }
 
 const crowded = (retryAfterSeconds: number): KeywrightError =>
-  new KeywrightError("queue_full", "Too many large bodies are under way at the moment.", {}, { retryAfterSeconds });
+  new KeywrightError("queue_full", "Too many bodies are under way at the moment.", {}, { retryAfterSeconds });
 
 const isRawBodyError = (error: unknown): error is Error & { type: string } =>
   error instanceof Error && "type" in error && typeof error.type === "string";

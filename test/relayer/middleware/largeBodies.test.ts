@@ -56,4 +56,24 @@ describe("large bodies under way", function () {
     expect(codes).to.include("queue_full");
     expect(new Set(codes)).to.deep.equal(new Set(["queue_full", "malformed_json"]));
   });
+
+  it("are bounded also below the size from which they count till the answer, and give way to others", async () => {
+    const length = 63 * 1_024;
+    const slow = Array.from({ length: 4_000 }, () => request(length));
+    const ends = slow.map(({ ctx }, i) => read(ctx, `198.51.100.${i % 2}`));
+    for (const { body } of slow) body.write(Buffer.alloc(60 * 1_024));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const underWay = slow.filter(({ body }) => body.readableLength === 0);
+    expect(underWay.length).to.be.within(1, SHARED_LIMITS.arrivingBodyBytes / length);
+
+    const quick = request(length);
+    quick.body.end(Buffer.alloc(length));
+    const startedAt = performance.now();
+    expect(await read(quick.ctx, "203.0.113.2")).to.deep.equal({ bytes: length });
+    expect(performance.now() - startedAt).to.be.below(3_000);
+    for (const { body } of slow) body.destroy();
+    const codes = (await Promise.all(ends)).map((end) => ("code" in end ? end.code : "read"));
+    expect(codes.filter((code) => code === "queue_full").length).to.be.greaterThan(2_500);
+    expect(new Set(codes)).to.deep.equal(new Set(["queue_full", "malformed_json"]));
+  });
 });
