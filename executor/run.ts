@@ -126,7 +126,7 @@ export class Runner {
 
   /** The client of the request's run has gone: if it has not begun, it will not. */
   leaveQueue(requestId: string): ExecutorAnswer<"leaveQueue"> {
-    this.#left.get(requestId)?.abort();
+    this.#left.get(requestId)?.abort(notRun(new RunCancelled()));
     return {};
   }
 
@@ -149,21 +149,10 @@ export class Runner {
     const authorizedAt = performance.now();
     const limits = limitsOfRun(this.#parts.limits, request.limitMs ?? (await confirmedMs(authorization, context)));
     // Only after the payment is confirmed: fetching code from a gateway is paid work.
-    const code = await this.#parts.code.load(source, authorization.decision.accountId);
+    const user = { account: authorization.decision.accountId, signal: AbortSignal.any([signal, left]) };
     const use = new RunUse();
-    const { outcome, granted } = await this.#runCode({
-      code,
-      authorization,
-      askedAt: startedAt,
-      authorize,
-      pkpId,
-      limits,
-      params,
-      signal,
-      left,
-      use,
-      firing,
-    });
+    const queued = { authorization, askedAt: startedAt, authorize, pkpId, limits, params, signal, left, use, firing };
+    const { outcome, granted } = await this.#parts.code.use(source, user, (code) => this.#runCode({ ...queued, code }));
     log.debug(
       {
         authorizeMs: authorizedAt - startedAt,

@@ -16,9 +16,10 @@ import {
   type ExecutorRequest,
   type RunPermission,
 } from "../protocol/executor";
-import { Crowded, FairShare, inScope } from "../protocol/fairShare";
-import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../protocol/limits";
+import { Crowded, inScope } from "../protocol/fairShare";
+import { MIB } from "../protocol/limits";
 import { RunDenied } from "./access/authorize";
+import { CodeMemory, LARGE_CODE_BYTES, MEMORY_PER_REQUEST_BYTE } from "./code/memory";
 
 export interface CallContext {
   /** The JSON value of the second part of a two-part request; resolves when it has arrived. */
@@ -59,15 +60,6 @@ export interface ServerOptions {
  */
 const MAX_RUN_BYTES = 24 * MIB;
 const MAX_BODY_BYTES = 4 * MIB;
-/** Runs with larger bodies wait for their share of memory before they are read. */
-const LARGE_BYTES = 64 * 1_024;
-/**
- * Memory for each byte of a body: as text and as the code in it, both with two bytes a character if one of them needs
- * it, and as the bytes that go to the child.
- */
-const MEMORY_PER_BYTE = 8;
-/** Less than the caller waits for the permission. */
-const CODE_WAIT_MS = 20_000;
 const BODY_TIMEOUT_MS = 30_000;
 const LINES = "application/x-ndjson";
 const LINE_END = 0x0a;
@@ -90,10 +82,7 @@ export class ExecutorServer {
   readonly #options: ServerOptions;
   readonly #calls: Logger;
   /** By account, as the relayer says. */
-  readonly #codeMemory = new FairShare({
-    total: SHARED_LIMITS.codeMemoryBytes,
-    unit: MEMORY_PER_BYTE * RUN_LIMITS.codeBytes,
-  });
+  readonly codeMemory = new CodeMemory();
 
   private constructor(options: ServerOptions) {
     this.#options = options;
@@ -173,10 +162,10 @@ export class ExecutorServer {
       };
       const { account, bytes } = sizeOf(request);
       reply.answer(
-        bytes <= LARGE_BYTES
+        bytes <= LARGE_CODE_BYTES
           ? await this.#answer(request, context)
           : await inScope(account, gone.signal, async (scope) => {
-              await scope.take(this.#codeMemory, bytes * MEMORY_PER_BYTE, { withinMs: CODE_WAIT_MS });
+              await this.codeMemory.take(scope, bytes * MEMORY_PER_REQUEST_BYTE);
               return this.#answer(request, context);
             }),
       );
@@ -376,7 +365,7 @@ function crowded({ retryAfterSeconds }: Crowded): KeywrightError {
 /** A body in parts has no length: its header tells, else the most that a run may send is assumed. */
 function sizeOf({ url, headers }: IncomingMessage): { account: string; bytes: number } {
   const [named = "", account = ""] = String(headers[SHARE_HEADER] ?? "").split(" ");
-  const unnamed = headers["content-length"] ?? (url === EXECUTOR_CALLS.run.path ? LARGE_BYTES : 0);
+  const unnamed = headers["content-length"] ?? (url === EXECUTOR_CALLS.run.path ? LARGE_CODE_BYTES : 0);
   return { account, bytes: Math.min(MAX_RUN_BYTES, Number(named || unnamed)) };
 }
 

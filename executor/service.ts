@@ -22,6 +22,7 @@ import { BudgetReads } from "./chain/budgetReads";
 import { budgetsAddressOf } from "../protocol/budgets";
 import { CidComputer } from "../protocol/cidComputer";
 import { Code } from "./code/code";
+import type { CodeMemory } from "./code/memory";
 import { CodeStore } from "./code/store";
 import type { Config } from "./config";
 import { createFetcher, type StartedFetcher } from "./fetcher/client";
@@ -111,7 +112,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   ]);
   const missing = [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])];
   const pool = await openPool(config, fetcher, missing, logger, undo);
-  const code = await openCode(config, dataDir, fetcher, undo);
+  const code = await openCode(config, dataDir, fetcher, server.codeMemory, undo);
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
   const loop = new LoopWatch(logger);
@@ -184,11 +185,17 @@ function openTriggers(
   });
 }
 
-async function openCode(config: Config, dataDir: string, fetcher: Fetcher, undo: Undo): Promise<Code> {
+async function openCode(
+  config: Config,
+  dataDir: string,
+  fetcher: Fetcher,
+  memory: CodeMemory,
+  undo: Undo,
+): Promise<Code> {
   const cids = new CidComputer();
   undo.add(() => cids.close());
   const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
-  return new Code(cids, store, fetcher, config.limits.codeBytes);
+  return new Code(cids, store, fetcher, config.limits.codeBytes, memory);
 }
 
 const domainOf = ({ SERVICE_NAME, chainId }: Config): TypedDataDomain => ({

@@ -84,7 +84,7 @@ interface Ask {
 }
 
 interface Held {
-  readonly amount: number;
+  amount: number;
   since: number;
   readonly revoke: () => void;
   /** How long it was in use, without the time since `activeAt`. */
@@ -117,6 +117,8 @@ export interface Grant {
   keep(yields?: "yields"): void;
   /** It is in use from now on: others' patience with it begins. */
   use(): void;
+  /** Only so much of it is needed from now on. */
+  shrink(amount: number): void;
 }
 
 const HALF_LIFE_MS = 5_000;
@@ -144,6 +146,7 @@ const giveBack = Symbol("give back");
 const restOrWake = Symbol("rest or wake");
 const keep = Symbol("keep");
 const use = Symbol("use");
+const shrink = Symbol("shrink");
 
 export class FairShare {
   /** Those who hold, wait, or were here lately, in the order in which they were served. */
@@ -179,6 +182,13 @@ export class FairShare {
   /** Requests that wait. */
   get waiting(): number {
     return this.#waiting;
+  }
+
+  /** Whether the account holds as much as each could that wants something: beyond it waits for itself. */
+  hasItsPart(name: string): boolean {
+    const held = this.#accounts.get(name)?.held ?? 0;
+    const wanting = [...this.#accounts.values()].filter((one) => one.held > 0 || one.waiting.length > 0);
+    return held > 0 && held >= (this.#options.total - this.#part(4)) / wanting.length;
   }
 
   /** Grants whatever may be granted now. */
@@ -250,6 +260,17 @@ export class FairShare {
     held.activeMs = 0;
     held.since = held.activeAt = performance.now();
     this.#setBeyond(held, false);
+  }
+
+  [shrink](name: string, held: Held, amount: number): void {
+    const account = this.#accountOf(name);
+    const less = held.amount - amount;
+    if (less <= 0 || !account.grants.has(held)) return;
+    if (!held.isResting) this.#count(account, -less);
+    if (held.isBeyond) this.#beyond -= less;
+    held.amount = amount;
+    this.#countAsShort(held);
+    this.serve();
   }
 
   #setBeyond(held: Held, isBeyond: boolean): void {
@@ -608,6 +629,7 @@ class OpenScope {
       wake: () => share[restOrWake](account, held, false),
       keep: (yields) => share[keep](account, held, yields !== undefined),
       use: () => share[use](held),
+      shrink: (to) => share[shrink](account, held, to),
     };
   }
 

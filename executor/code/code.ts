@@ -3,7 +3,9 @@ import { KeywrightError } from "../../protocol/errors";
 import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
+import { inScope, type Grant, type Scope } from "../../protocol/fairShare";
 import type { CidComputer } from "../../protocol/cidComputer";
+import { LARGE_CODE_BYTES, MEMORY_PER_STORED_BYTE, type CodeMemory } from "./memory";
 import type { CodeStore } from "./store";
 
 /** The code a request names; `bytes` only when the request contains it. */
@@ -21,6 +23,22 @@ export interface NamedCode {
   readonly keptOnly?: boolean | undefined;
 }
 
+/** For whom code is used. */
+export interface CodeUser {
+  readonly account: string;
+  /** Aborted when it need not wait for memory any more. */
+  readonly signal?: AbortSignal;
+}
+
+/** The text of code, held once for all runs of it that have not ended. */
+interface SharedText {
+  readonly text: string;
+  readonly bytes: number;
+  runs: number;
+}
+
+type Work<T> = (text: string) => Promise<T>;
+
 /** `ignoreBOM` keeps a leading byte-order mark, so that decoding and encoding round-trip. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -30,19 +48,29 @@ const WAITING_PER_ACCOUNT = 16;
 const FETCH_TIMEOUT_MS = 45_000;
 
 export class Code {
-  /** Runs that name the same code share one fetch. */
+  /** Runs that name the same code share one text, one read and one fetch. */
+  readonly #texts = new Map<Cid, SharedText>();
+  readonly #reads = new Map<Cid, Promise<Buffer | undefined>>();
   readonly #fetches = new Map<Cid, Promise<Buffer>>();
   readonly #waiting = new Map<string, number>();
-  readonly #cids: CidComputer;
+  readonly #cids: Pick<CidComputer, "of">;
   readonly #store: CodeStore;
   readonly #fetcher: Pick<Fetcher, "fetchCode">;
   readonly #maxBytes: number;
+  readonly #memory: CodeMemory;
 
-  constructor(cids: CidComputer, store: CodeStore, fetcher: Pick<Fetcher, "fetchCode">, maxBytes: number) {
+  constructor(
+    cids: Pick<CidComputer, "of">,
+    store: CodeStore,
+    fetcher: Pick<Fetcher, "fetchCode">,
+    maxBytes: number,
+    memory: CodeMemory,
+  ) {
     this.#cids = cids;
     this.#store = store;
     this.#fetcher = fetcher;
     this.#maxBytes = maxBytes;
+    this.#memory = memory;
   }
 
   /**
@@ -65,16 +93,74 @@ export class Code {
   }
 
   /**
-   * The code of an authorised run as text. Unauthorised code is neither fetched nor stored.
+   * Gives `work` the code of an authorised run as text, which counts as the account's memory until it ends, however it
+   * ends. Unauthorised code is neither fetched nor stored.
    * @throws KeywrightError `code_not_found`, `code_unavailable`, `code_too_large`, `queue_full` when too many runs of
-   * the account wait for code.
+   * the account wait for code. Crowded when there is no memory for it. The signal's reason.
    */
-  async load({ cid, bytes, keptOnly = false }: CodeSource, account: string): Promise<string> {
-    const code =
-      bytes ?? (await this.#kept(cid, account)) ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account));
+  async use<T>({ cid, bytes, keptOnly = false }: CodeSource, user: CodeUser, work: Work<T>): Promise<T> {
+    const { account, signal } = user;
+    // Its memory was taken with the request's.
+    if (bytes !== undefined) return work(this.#textToKeep(cid, bytes, account));
+    return inScope(account, signal, async (scope) => {
+      const memory = await this.#reserved(cid, keptOnly, scope);
+      const shared = await this.#shared(cid, keptOnly, account);
+      try {
+        memory?.shrink(memoryOf(shared));
+        return await work(shared.text);
+      } finally {
+        if (--shared.runs === 0) this.#texts.delete(cid);
+      }
+    });
+  }
+
+  /** As much as loading it takes at most. Small code does not wait for memory, as small requests do not. */
+  async #reserved(cid: Cid, keptOnly: boolean, scope: Scope): Promise<Grant | undefined> {
+    const known = this.#texts.get(cid)?.bytes ?? this.#store.bytesOf(cid);
+    const bytes = known ?? (keptOnly ? notKept(cid) : this.#maxBytes);
+    return known !== undefined && known <= LARGE_CODE_BYTES
+      ? undefined
+      : this.#memory.take(scope, bytes * MEMORY_PER_STORED_BYTE);
+  }
+
+  /** Counts the run as one that has the text; the caller takes it off again. */
+  async #shared(cid: Cid, keptOnly: boolean, account: string): Promise<SharedText> {
+    const held = this.#texts.get(cid);
+    if (held !== undefined) {
+      this.#store.use(cid, account);
+      held.runs++;
+      return held;
+    }
+    const code = await this.#loaded(cid, keptOnly, account);
+    // Another run that shared the read may have decoded it already.
+    const shared = this.#texts.get(cid) ?? this.#decoded(cid, code, account);
+    shared.runs++;
+    return shared;
+  }
+
+  #decoded(cid: Cid, code: Buffer, account: string): SharedText {
+    const shared = { text: this.#textToKeep(cid, code, account), bytes: code.length, runs: 0 };
+    this.#texts.set(cid, shared);
+    return shared;
+  }
+
+  async #loaded(cid: Cid, keptOnly: boolean, account: string): Promise<Buffer> {
+    const kept = await this.#keptOnce(cid, account);
+    return kept ?? (keptOnly ? notKept(cid) : this.#waitFor(cid, account));
+  }
+
+  #textToKeep(cid: Cid, code: Buffer, account: string): string {
     this.#requireSize(code.length);
     this.#store.keep(cid, code, account).catch(() => undefined);
     return textOf(code);
+  }
+
+  #keptOnce(cid: Cid, account: string): Promise<Buffer | undefined> {
+    const running = this.#reads.get(cid);
+    if (running !== undefined) return running;
+    const kept = this.#kept(cid, account).finally(() => this.#reads.delete(cid));
+    this.#reads.set(cid, kept);
+    return kept;
   }
 
   async #kept(cid: Cid, account: string): Promise<Buffer | undefined> {
@@ -146,6 +232,11 @@ function tooManyWait(): KeywrightError {
 
 function notKept(cid: Cid): never {
   throw new KeywrightError("code_not_found", `This executor does not keep the code of ${cid}.`);
+}
+
+/** As V8 stores it, where only ASCII surely has one byte a character, and as the bytes that go to the child. */
+function memoryOf({ text, bytes }: SharedText): number {
+  return bytes + (text.length === bytes ? text.length : 2 * text.length);
 }
 
 function textOf(bytes: Buffer): string {

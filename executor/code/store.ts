@@ -46,6 +46,17 @@ export class CodeStore {
     return this.#kept.has(cid);
   }
 
+  /** How many bytes are kept under this CID; undefined when there are none. */
+  bytesOf(cid: Cid): number | undefined {
+    return this.#pending.get(cid)?.length ?? this.#kept.get(cid)?.bytes;
+  }
+
+  /** The code was used without being read: it counts as used lately. */
+  use(cid: Cid, account: string): void {
+    const kept = this.#kept.get(cid);
+    if (kept !== undefined) this.#touch(cid, kept.bytes, account);
+  }
+
   /** The bytes kept under this CID, unverified; undefined when there are none. */
   async read(cid: Cid, account: string): Promise<Buffer | undefined> {
     const pending = this.#pending.get(cid);

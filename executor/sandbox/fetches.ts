@@ -114,7 +114,10 @@ export class RunFetches {
     const { fetchTimeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
     const { fetcher, shares } = this.#parts;
     const startedAt = performance.now();
-    const admitted = this.#parts.time.unbilled(this.#admit(body, scope));
+    // What an account's fetches wait for its own is billed.
+    const isOwnDoing = shares.open.hasItsPart(this.#job.account);
+    const admission = this.#admit(body, scope);
+    const admitted = isOwnDoing ? admission : this.#parts.time.unbilled(admission);
     this.bodiesAdmitted = Promise.allSettled([this.bodiesAdmitted, admitted]);
     await admitted;
     await this.#parts.time.unbilled(this.#job.permitted?.());

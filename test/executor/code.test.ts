@@ -8,7 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CidComputer } from "../../protocol/cidComputer";
-import { Code } from "../../executor/code/code";
+import { Code, type CodeSource } from "../../executor/code/code";
+import { CodeMemory } from "../../executor/code/memory";
 import { CodeStore } from "../../executor/code/store";
 import { FetchFailed } from "../../executor/fetcher/types";
 import { cidOfCode } from "../../protocol/cid";
@@ -19,6 +20,10 @@ const MAX_BYTES = 1_000;
 const ACCOUNT = "an account";
 const text = (name: string, bytes = 100): Buffer => Buffer.from(`// ${name} `.padEnd(bytes, "x"));
 
+/** As a run does that ends at once. */
+const load = (code: Code, source: CodeSource, account: string): Promise<string> =>
+  code.use(source, { account }, (loaded) => Promise.resolve(loaded));
+
 describe("code by CID", () => {
   let folder: string;
   const cids = new CidComputer();
@@ -27,7 +32,7 @@ describe("code by CID", () => {
   const fetcher = { fetchCode: (cid: string): Promise<Buffer> => (fetches++, gateway(cid)) };
   const open = async (storeBytes = 10_000): Promise<{ code: Code; store: CodeStore }> => {
     const store = await CodeStore.open(folder, storeBytes);
-    return { store, code: new Code(cids, store, fetcher, MAX_BYTES) };
+    return { store, code: new Code(cids, store, fetcher, MAX_BYTES, new CodeMemory()) };
   };
   const bytesOnDisk = (): number =>
     readdirSync(folder).reduce(
@@ -54,10 +59,10 @@ describe("code by CID", () => {
     const cid = await cidOfCode(bytes);
     gateway = () => Promise.resolve(bytes);
     const { code } = await open();
-    expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
+    expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     await sleep(50);
-    expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
-    expect(await (await open()).code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
+    expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
+    expect(await load((await open()).code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(fetches).to.equal(1);
   });
 
@@ -65,8 +70,8 @@ describe("code by CID", () => {
     const bytes = text("brought along");
     const cid = await cidOfCode(bytes);
     const { code } = await open();
-    await code.load({ cid, bytes }, ACCOUNT);
-    expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
+    await load(code, { cid, bytes }, ACCOUNT);
+    expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(fetches).to.equal(0);
   });
 
@@ -75,16 +80,16 @@ describe("code by CID", () => {
     gateway = () => Promise.resolve(bytes);
     const { code } = await open();
     const source = await code.identify({ cid: await cidOfCode(bytes), keptOnly: true });
-    expect(await codeOf(code.load(source, ACCOUNT))).to.equal("code_not_found");
+    expect(await codeOf(load(code, source, ACCOUNT))).to.equal("code_not_found");
     expect(fetches).to.equal(0);
-    await code.load({ cid: source.cid, bytes }, ACCOUNT);
-    expect(await code.load(source, ACCOUNT)).to.equal(bytes.toString());
+    await load(code, { cid: source.cid, bytes }, ACCOUNT);
+    expect(await load(code, source, ACCOUNT)).to.equal(bytes.toString());
   });
 
   it("is hashed again when it is sent with its CID", async () => {
     const { code } = await open();
     const cid = await cidOfCode("right");
-    expect(await code.load(await code.identify({ cid, code: "right" }), ACCOUNT)).to.equal("right");
+    expect(await load(code, await code.identify({ cid, code: "right" }), ACCOUNT)).to.equal("right");
     expect(await codeOf(code.identify({ cid, code: "wrong" }))).to.equal("code_unavailable");
     expect(await codeOf(code.identify({}))).to.equal("invalid_value");
     expect(await codeOf(code.identify({ cid: "nonsense", code: "right" }))).to.equal("invalid_cid");
@@ -95,7 +100,7 @@ describe("code by CID", () => {
     const cid = await cidOfCode(bytes);
     gateway = () => sleep(20).then(() => bytes);
     const { code } = await open();
-    const loaded = await Promise.all(Array.from({ length: 5 }, () => code.load({ cid }, ACCOUNT)));
+    const loaded = await Promise.all(Array.from({ length: 5 }, () => load(code, { cid }, ACCOUNT)));
     expect(new Set(loaded)).to.deep.equal(new Set([bytes.toString()]));
     expect(fetches).to.equal(1);
   });
@@ -109,14 +114,14 @@ describe("code by CID", () => {
     gateway = (cid) => (cid === published ? Promise.resolve(bytes) : never);
     const { code } = await open();
     const codes: string[] = [];
-    const loads = hanging.map((cid) => codeOf(code.load({ cid }, ACCOUNT)).then((end) => codes.push(end)));
+    const loads = hanging.map((cid) => codeOf(load(code, { cid }, ACCOUNT)).then((end) => codes.push(end)));
     await sleep(50);
     expect(codes).to.deep.equal(Array(4).fill("queue_full"));
-    expect(await codeOf(code.load({ cid: published }, ACCOUNT))).to.equal("queue_full");
-    expect(await code.load({ cid: published }, "another account")).to.equal(bytes.toString());
+    expect(await codeOf(load(code, { cid: published }, ACCOUNT))).to.equal("queue_full");
+    expect(await load(code, { cid: published }, "another account")).to.equal(bytes.toString());
     give(text("too late and wrong"));
     await Promise.all(loads);
-    expect(await code.load({ cid: published }, ACCOUNT)).to.equal(bytes.toString());
+    expect(await load(code, { cid: published }, ACCOUNT)).to.equal(bytes.toString());
   });
 
   it("of an account is not evicted by one that sends ever more, also after a restart", async () => {
@@ -125,21 +130,21 @@ describe("code by CID", () => {
     let mostOnDisk = 0;
     const flood = async (code: Code, name: string): Promise<void> => {
       const texts = Array.from({ length: 30 }, (_, index) => text(`${name} ${index}`, 900));
-      for (const bytes of texts) await code.load({ cid: await cidOfCode(bytes), bytes }, "another account");
+      for (const bytes of texts) await load(code, { cid: await cidOfCode(bytes), bytes }, "another account");
       for (let looked = 0; looked < 50; looked++) {
         mostOnDisk = Math.max(mostOnDisk, bytesOnDisk());
         await sleep(2);
       }
     };
     const first = await open();
-    await first.code.load({ cid, bytes: mine }, ACCOUNT);
+    await load(first.code, { cid, bytes: mine }, ACCOUNT);
     await sleep(50);
     await flood(first.code, "one");
-    expect(await codeOf(first.code.load({ cid }, ACCOUNT))).to.equal("loaded");
+    expect(await codeOf(load(first.code, { cid }, ACCOUNT))).to.equal("loaded");
     const again = await open();
-    expect(await codeOf(again.code.load({ cid }, ACCOUNT))).to.equal("loaded");
+    expect(await codeOf(load(again.code, { cid }, ACCOUNT))).to.equal("loaded");
     await flood(again.code, "two");
-    expect(await codeOf(again.code.load({ cid }, ACCOUNT))).to.equal("loaded");
+    expect(await codeOf(load(again.code, { cid }, ACCOUNT))).to.equal("loaded");
     expect(mostOnDisk).to.be.at.most(10_000);
   });
 
@@ -147,7 +152,7 @@ describe("code by CID", () => {
     gateway = () => Promise.resolve(text("other bytes"));
     const { code, store } = await open();
     const cid = await cidOfCode(text("wanted"));
-    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_unavailable");
+    expect(await codeOf(load(code, { cid }, ACCOUNT))).to.equal("code_unavailable");
     expect(store.has(cid)).to.equal(false);
   });
 
@@ -155,25 +160,25 @@ describe("code by CID", () => {
     const bytes = text("original");
     const cid = await cidOfCode(bytes);
     const { code } = await open();
-    await code.load({ cid, bytes }, ACCOUNT);
+    await load(code, { cid, bytes }, ACCOUNT);
     await sleep(50);
     writeFileSync(join(folder, cid), text("tampered"));
-    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_not_found");
+    expect(await codeOf(load(code, { cid }, ACCOUNT))).to.equal("code_not_found");
     gateway = () => Promise.resolve(bytes);
-    expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
+    expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
   });
 
   it("reports whether it was not found, too large, not text, or unavailable", async () => {
     const { code } = await open();
     const cid = await cidOfCode(text("wanted"));
-    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_not_found");
+    expect(await codeOf(load(code, { cid }, ACCOUNT))).to.equal("code_not_found");
     gateway = () => Promise.reject(new FetchFailed("timed_out", "slow"));
-    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_unavailable");
+    expect(await codeOf(load(code, { cid }, ACCOUNT))).to.equal("code_unavailable");
     gateway = () => Promise.reject(new FetchFailed("too_large", "large"));
-    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_too_large");
+    expect(await codeOf(load(code, { cid }, ACCOUNT))).to.equal("code_too_large");
     const noText = Buffer.from([0xff, 0xfe, 0x00]);
     gateway = () => Promise.resolve(noText);
-    expect(await codeOf(code.load({ cid: await cidOfCode(noText) }, ACCOUNT))).to.equal("code_not_found");
+    expect(await codeOf(load(code, { cid: await cidOfCode(noText) }, ACCOUNT))).to.equal("code_not_found");
   });
 
   it("may have exactly the maximum size and not one byte more", async () => {

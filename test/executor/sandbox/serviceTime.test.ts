@@ -108,7 +108,8 @@ describe("the time that a run is billed for", function () {
     }
   });
 
-  it("is without what a fetch waits for its share", async () => {
+  /** While an account holds places of fetches, another fetch waits for half a second. In milliseconds. */
+  async function unbilledBeside(account: string, places: number): Promise<number> {
     const shares = new RunShares(RUN_LIMITS.fetchBytes);
     const time = new ServiceTime(() => ({ ranMs: 0, waitedMs: 0 }));
     const fetcher = {
@@ -119,12 +120,21 @@ describe("the time that a run is billed for", function () {
     const run = new RunFetches(1, jobOf(""), { fetcher, shares, time }, new Tripwire(), over.signal);
     const request = { url: "http://a.test/", method: "GET", redirect: "follow", headers: [] };
     let fetched: Promise<unknown> = Promise.resolve();
-    await inScope("another", undefined, async (scope) => {
-      await scope.take(shares.open, SHARED_LIMITS.fetchesUnderWay);
+    await inScope(account, undefined, async (scope) => {
+      await scope.take(shares.open, places);
       fetched = run.serve(request, Buffer.alloc(0), async () => undefined).catch(() => undefined);
       await pause(500);
     });
     await fetched;
-    expect(time.total()).to.be.within(490, 650);
+    return time.total();
+  }
+
+  it("is without what a fetch waits for those of others", async () => {
+    expect(await unbilledBeside("another", SHARED_LIMITS.fetchesUnderWay)).to.be.within(490, 650);
+  });
+
+  it("is with what a fetch waits for those of its own account", async () => {
+    const most = (SHARED_LIMITS.fetchesUnderWay * 3) / 4;
+    expect(await unbilledBeside(jobOf("").account, most)).to.be.below(50);
   });
 });

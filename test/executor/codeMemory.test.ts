@@ -1,0 +1,190 @@
+/** Large code that is run by CID: equal code is in memory once, and what there is of it counts for its accounts. */
+import { expect } from "chai";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { CidComputer } from "../../protocol/cidComputer";
+import { cidOfCode } from "../../protocol/cid";
+import { Crowded } from "../../protocol/fairShare";
+import type { Cid } from "../../protocol/ids";
+import { MIB } from "../../protocol/limits";
+import { Code, type CodeSource } from "../../executor/code/code";
+import { CodeMemory } from "../../executor/code/memory";
+import { CodeStore } from "../../executor/code/store";
+import { FetchFailed } from "../../executor/fetcher/types";
+
+const MAX_BYTES = 4 * MIB;
+const TOTAL = 64 * MIB;
+/** So many runs with two-byte text of 3 MiB have room: three bytes of memory for each of code. */
+const FITTING = 7;
+const ACCOUNT = "an account";
+/** One character beyond Latin-1 makes the whole text two bytes a character. */
+const large = (name: string): Buffer => Buffer.from(`// ${name} 😀`.padEnd(3 * MIB, "x"));
+const ascii = (name: string): Buffer => Buffer.from(`// ${name}`.padEnd(3 * MIB, "x"));
+
+/** A run that has its code and waits for a place, until it is told to end. */
+interface Waiting {
+  readonly outcome: Promise<string>;
+  readonly leave: AbortController;
+}
+
+describe("the memory of code by CID", function () {
+  this.timeout(30_000);
+  let folder: string;
+  let store: CodeStore;
+  let memory: CodeMemory;
+  let code: Code;
+  let end: PromiseWithResolvers<undefined>;
+  let gateway: () => Promise<Buffer>;
+  let hashed = 0;
+  let under = 0;
+  const cids = new CidComputer();
+  const counted = { of: (bytes: string | Buffer): Promise<Cid> => (hashed++, cids.of(bytes)) };
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "keywright-memory-"));
+    store = await CodeStore.open(folder, 1_024 * MIB);
+    memory = new CodeMemory({ totalBytes: TOTAL, unitBytes: 0 });
+    gateway = () => Promise.reject(new FetchFailed("not_found", "no"));
+    code = new Code(counted, store, { fetchCode: () => gateway() }, MAX_BYTES, memory);
+    end = Promise.withResolvers();
+    [hashed, under] = [0, 0];
+  });
+  afterEach(() => {
+    end.resolve(undefined);
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+  });
+  after(() => cids.close());
+
+  const kept = async (bytes: Buffer): Promise<Cid> => {
+    const cid = await cidOfCode(bytes);
+    await store.keep(cid, bytes, ACCOUNT);
+    return cid;
+  };
+  const start = (source: CodeSource, account = ACCOUNT): Waiting => {
+    const leave = new AbortController();
+    const ended = end.promise;
+    const outcome = code
+      .use(source, { account, signal: leave.signal }, async () => {
+        under++;
+        await ended.finally(() => under--);
+      })
+      .then(
+        () => "ran",
+        (error: Error) => (error instanceof Crowded ? "crowded" : error.message),
+      );
+    return { outcome, leave };
+  };
+  const until = async (holds: () => boolean): Promise<void> => {
+    while (!holds()) await sleep(10);
+  };
+  const nothingIsLeft = (): void => {
+    expect([memory.taken, memory.waiting, under]).to.deep.equal([0, 0, 0]);
+  };
+
+  it("is bounded in sum, however many runs of one account wait with it", async () => {
+    const cid = await kept(large("asked for often"));
+    const before = process.memoryUsage().rss;
+    const runs = Array.from({ length: 140 }, () => start({ cid }));
+    await until(() => under >= FITTING);
+    await sleep(200);
+    expect(under).to.equal(FITTING);
+    expect(memory.taken).to.be.at.most(TOTAL);
+    expect(process.memoryUsage().rss - before).to.be.below(150 * MIB);
+    end.resolve(undefined);
+    expect(new Set(await Promise.all(runs.map(({ outcome }) => outcome)))).to.deep.equal(new Set(["ran"]));
+    nothingIsLeft();
+  });
+
+  it("holds equal code once: it is read and hashed once for all its runs that have not ended", async () => {
+    const cid = await kept(large("wanted by many"));
+    const runs = Array.from({ length: 5 }, () => start({ cid }));
+    await until(() => under === 5);
+    const late = start({ cid, keptOnly: true }, "another account");
+    await until(() => under === 6);
+    expect(hashed).to.equal(1);
+    end.resolve(undefined);
+    await Promise.all([...runs, late].map(({ outcome }) => outcome));
+    await start({ cid }).outcome;
+    expect(hashed).to.equal(2);
+    nothingIsLeft();
+  });
+
+  it("is shared also by runs whose code left the store meanwhile", async () => {
+    const cid = await kept(large("evicted"));
+    const first = start({ cid });
+    await until(() => under === 1);
+    await store.drop(cid);
+    const second = start({ cid, keptOnly: true });
+    await until(() => under === 2);
+    end.resolve(undefined);
+    expect(await Promise.all([first.outcome, second.outcome])).to.deep.equal(["ran", "ran"]);
+  });
+
+  it("counts by what V8 stores: two bytes a character where one is beyond Latin-1, and the child's copy", async () => {
+    const one = start({ cid: await kept(ascii("narrow")) });
+    await until(() => under === 1);
+    expect(memory.taken).to.equal(6 * MIB);
+    const other = start({ cid: await kept(large("wide")) });
+    await until(() => under === 2);
+    expect(memory.taken - 6 * MIB).to.be.within(9 * MIB - 100, 9 * MIB + 100);
+    end.resolve(undefined);
+    await Promise.all([one.outcome, other.outcome]);
+    nothingIsLeft();
+  });
+
+  it("is taken for the largest code before a gateway is asked, and is corrected afterwards", async () => {
+    const bytes = Buffer.from("// small");
+    const cid = await cidOfCode(bytes);
+    const arrived = Promise.withResolvers<Buffer>();
+    gateway = () => arrived.promise;
+    const run = start({ cid });
+    await until(() => memory.taken > 0);
+    expect(memory.taken).to.equal(3 * MAX_BYTES);
+    arrived.resolve(bytes);
+    await until(() => under === 1);
+    expect(memory.taken).to.equal(2 * bytes.length);
+    end.resolve(undefined);
+    await run.outcome;
+    nothingIsLeft();
+  });
+
+  it("is not waited for by small code that is stored here", async () => {
+    const cid = await kept(large("large"));
+    const runs = Array.from({ length: 20 }, () => start({ cid }));
+    await until(() => under === FITTING);
+    expect(memory.waiting).to.equal(20 - FITTING);
+    const small = start({ cid: await kept(Buffer.from("// small")) });
+    await until(() => under === FITTING + 1);
+    end.resolve(undefined);
+    await Promise.all([...runs, small].map(({ outcome }) => outcome));
+    nothingIsLeft();
+  });
+
+  it("is given back by runs that fail, that leave the queue, and whose code is not there", async () => {
+    const cid = await kept(large("left"));
+    const runs = Array.from({ length: 20 }, () => start({ cid }));
+    await until(() => memory.waiting > 0);
+    for (const { leave } of runs.slice(10)) leave.abort(new Error("gone"));
+    expect(await Promise.all(runs.slice(10).map(({ outcome }) => outcome))).to.deep.equal(Array(10).fill("gone"));
+    end.resolve(undefined);
+    await Promise.all(runs.map(({ outcome }) => outcome));
+    const failed = code.use({ cid }, { account: ACCOUNT }, () => Promise.reject(new Error("the pool refused")));
+    expect(await failed.catch((error: Error) => error.message)).to.equal("the pool refused");
+    expect(await start({ cid: await cidOfCode("nowhere") }).outcome).to.contain("No code was found");
+    nothingIsLeft();
+  });
+
+  it("refuses a run that has waited for it too long, as it does for code in a request", async () => {
+    const cid = await kept(large("too much"));
+    memory = new CodeMemory({ totalBytes: TOTAL, unitBytes: 0, waitMs: 100 });
+    code = new Code(counted, store, { fetchCode: () => gateway() }, MAX_BYTES, memory);
+    const runs = Array.from({ length: 10 }, () => start({ cid }));
+    const refused = await Promise.all(runs.slice(FITTING).map(({ outcome }) => outcome));
+    expect(refused).to.deep.equal(["crowded", "crowded", "crowded"]);
+    end.resolve(undefined);
+    await Promise.all(runs.map(({ outcome }) => outcome));
+    nothingIsLeft();
+  });
+});
