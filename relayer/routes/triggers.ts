@@ -150,7 +150,9 @@ async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Pr
   const spender = keyId && { accountId, keyId, capCents, origin: call.header("origin") };
   const trigger = await triggers.book.one(params.id, caller.accountId);
   operation?.begins();
-  const { id, fired } = await triggers.run(trigger, { credential, spender }, operation?.id);
+  // Whoever can repeat the request gets the answer of this run, which therefore is made.
+  const signal = operation === undefined ? call.signal : undefined;
+  const { id, fired } = await triggers.run(trigger, { credential, spender, signal }, operation?.id);
   const { items } = await triggers.book.firings(trigger.id, { number: 0, size: 100 });
   const made = items.find((one) => one.id === id);
   if (made === undefined) throw new KeywrightError("timed_out", "The firing did not end in time.");

@@ -1,9 +1,10 @@
 /**
- * Makes triggers fire: turns due times and logs into firings, claims them, and makes them, fairly between accounts and
- * never with more of the executor's places than others can spare.
+ * Makes triggers fire: turns due times and logs into firings, claims them, and makes them, fairly between accounts.
+ * Which of them compute is the executor's to decide: one that sleeps takes no place there, but stays under way here.
  */
 import type { Logger } from "../../protocol/log";
 import { inScope, FairShare } from "../../protocol/fairShare";
+import { KIB, MIB, RUN_LIMITS } from "../../protocol/limits";
 import { PeriodicTask } from "../periodicTask";
 import type { Leases } from "../chain/leases";
 import type { Credits } from "../credits";
@@ -21,8 +22,10 @@ export interface EngineOptions extends Omit<FireParts, "firings" | "credits"> {
   readonly credits: Credits;
   readonly search: LogSearch;
   readonly leases: Pick<Leases, "claim">;
-  /** Runs of triggers at the same time: a part of the executor's places, so that requests never wait for them. */
+  /** Firings under way at the same time. */
   readonly places: number;
+  /** Of one account. */
+  readonly placesEach: number;
   readonly log: Logger;
   readonly turnMs?: number;
 }
@@ -32,12 +35,29 @@ const SEARCH_MS = 500;
 const SWEEP_MS = 1_000;
 /** Looks at all firings that wait. */
 const PAUSED_MS = 60_000;
-/** Claimed for each place, so that none is empty while the next turn is awaited. */
-const CLAIMED_PER_PLACE = 4;
+/** Of all and of an account: claimed beyond its places, so that none is empty while the next turn is awaited. */
+const CLAIMED_PER_PLACE = { all: 1.5, each: 2 };
+/** Of what may be claimed: for accounts that have nothing claimed, however much others have waiting. */
+const KEPT_FOR_NEW = 1 / 4;
+/** Their runs may sleep: so many that a hundred accounts with all of theirs asleep leave room for others. */
+const PLACES = 512;
+const MIN_PLACES_EACH = 4;
+/** Sealed params and code that are on their way to the executor; only large ones wait for it. */
+const MEMORY_BYTES = 128 * MIB;
+const LARGE_BYTES = 64 * KIB;
+/** As read, and as sent. */
+const MEMORY_PER_BYTE = 2;
+
+/** An account's firings compute in at most half of the executor's places. @param poolSize 0 if it is unknown */
+export const placesFor = (poolSize: number): Pick<EngineOptions, "places" | "placesEach"> => ({
+  places: Math.max(PLACES, poolSize),
+  placesEach: Math.max(MIN_PLACES_EACH, Math.floor(poolSize / 2)),
+});
 
 export class Engine {
   readonly #options: EngineOptions;
   readonly #share: FairShare;
+  readonly #memory = new FairShare({ total: MEMORY_BYTES, unit: MEMORY_PER_BYTE * RUN_LIMITS.codeBytes });
   readonly #turns: PeriodicTask;
   readonly #work: readonly PeriodicTask[];
   readonly #making = new Set<Promise<unknown>>();
@@ -45,7 +65,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    this.#share = new FairShare({ total: options.places });
+    this.#share = new FairShare({ total: options.places, mostEach: options.placesEach });
     const onError = (error: unknown): void => options.log.warn({ err: error }, "triggers: tried again");
     this.#turns = new PeriodicTask(() => this.#turn(), options.turnMs ?? TURN_MS, onError);
     this.#work = [
@@ -82,20 +102,25 @@ export class Engine {
 
   /** Most turns find nothing: one look at the indexes costs a tenth of what taking nothing would. */
   async #turn(): Promise<void> {
-    const { db, firings, places } = this.#options;
+    const { db, firings, places, placesEach } = this.#options;
     const { isDue, isWaiting } = await workOf(db);
     if (isDue) await scheduleDue(db);
     if (!isDue && !isWaiting) return;
-    const most = places * CLAIMED_PER_PLACE - firings.claimed;
+    const total = Math.ceil(places * CLAIMED_PER_PLACE.all);
+    const most = total - firings.claimed;
     if (most <= 0 || this.#isStopping) return;
-    for (const claimed of await firings.claim(most, places * 2)) void this.#make(claimed);
+    const kept = Math.floor(total * KEPT_FOR_NEW);
+    for (const claimed of await firings.claim(most, placesEach * CLAIMED_PER_PLACE.each, kept))
+      void this.#make(claimed);
   }
 
   #make(claimed: Claimed, by?: ByHand): Promise<Fired | undefined> {
     const made = inScope(claimed.accountId, undefined, async (scope) => {
       // Somebody waits for a run by hand: it is one of the account's own.
       if (claimed.kind !== "manual") await scope.take(this.#share);
-      return fire(this.#options, claimed, by);
+      const bytes = claimed.bytes * MEMORY_PER_BYTE;
+      const memory = claimed.bytes < LARGE_BYTES ? undefined : await scope.take(this.#memory, bytes);
+      return fire({ ...this.#options, onSent: () => memory?.rest() }, claimed, by);
     }).catch((error: unknown) => {
       // Its row is found again, and made again if nothing ran.
       this.#options.log.warn({ err: error, firing: claimed.id }, "a firing could not be ended");

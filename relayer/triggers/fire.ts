@@ -19,7 +19,7 @@ import type { Claimed, Fired } from "./types";
 export interface FireParts {
   readonly executor: Pick<Executor, "askRun">;
   readonly credits: Pick<Credits, "reservations">;
-  readonly firings: Pick<Firings, "begin" | "retry" | "end" | "lose">;
+  readonly firings: Pick<Firings, "definition" | "begin" | "retry" | "end" | "lose">;
   /** The block of the last answered write. */
   readonly lastWrite: () => Promise<number>;
   /** Wall time of a run, in ms. */
@@ -28,6 +28,8 @@ export interface FireParts {
   /** The run begins: so many seconds after it was due. */
   readonly onBegun: (lateSeconds: number) => void;
   readonly nowMs: () => number;
+  /** The executor has the definition, or will not get it. */
+  readonly onSent?: () => void;
 }
 
 const HOUR_MS = 3_600_000;
@@ -41,6 +43,8 @@ export interface ByHand {
   readonly cause: Cause;
   /** Of a usage key that asks for it: it pays within its own cap and limits, as for any run. */
   readonly spender: Omit<RunRequest, "limitMs" | "runId"> | undefined;
+  /** Nobody waits for it any more: if it has not begun it leaves the queue, unpaid. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The row was taken from this instance. */
@@ -54,7 +58,7 @@ export async function fire(parts: FireParts, claimed: Claimed, by?: ByHand): Pro
     requestId: claimed.id,
     account: claimed.accountId,
   });
-  const fired = await run(parts, claimed, asked, by?.spender).catch((error: unknown) => {
+  const fired = await run(parts, claimed, asked, by).catch((error: unknown) => {
     asked.abandon();
     return endOf(parts, claimed, asked, error);
   });
@@ -62,24 +66,25 @@ export async function fire(parts: FireParts, claimed: Claimed, by?: ByHand): Pro
   return fired;
 }
 
-async function questionOf({ lastWrite }: FireParts, claimed: Claimed, by?: ByHand) {
-  const { accountId, sealed, cid, code } = claimed;
+async function questionOf({ firings, lastWrite }: FireParts, claimed: Claimed, by?: ByHand) {
+  const { accountId } = claimed;
+  const { sealed, cid, code } = await firings.definition(claimed);
   const cause = by?.cause ?? (claimed.cause as Cause);
   const credential: TriggerCredential = { type: "trigger", accountId, sealed, cause };
   return { credential, ...(code === undefined ? { cid } : { code }), params: "{}", notBefore: await lastWrite() };
 }
 
-async function run(parts: FireParts, claimed: Claimed, asked: AskedRun, spender: ByHand["spender"]): Promise<Fired> {
+async function run(parts: FireParts, claimed: Claimed, asked: AskedRun, by: ByHand | undefined): Promise<Fired> {
   const { credits } = parts;
-  const key = await asked.permission;
+  const key = await asked.permission.finally(parts.onSent);
   const runId = runIdOf(claimed);
   const { limitMs } = await credits.reservations.reserveRun({
-    ...(spender ?? spenderOf(key)),
+    ...(by?.spender ?? spenderOf(key)),
     limitMs: await parts.limitMs(),
     runId,
   });
   const startedAt = new Date();
-  const ran = await begin(parts, claimed, asked, limitMs).catch(async (error: unknown) => {
+  const ran = await begin(parts, claimed, asked, { limitMs, signal: by?.signal }).catch(async (error: unknown) => {
     await credits.reservations.releaseRun(runId);
     throw error;
   });
@@ -102,11 +107,15 @@ async function begin(
   { firings, onBegun, nowMs }: FireParts,
   claimed: Claimed,
   asked: AskedRun,
-  limitMs: number,
+  { limitMs, signal }: { readonly limitMs: number } & Pick<ByHand, "signal">,
 ): Promise<ExecutorAnswer<"run">> {
   if (!(await firings.begin(claimed))) throw new Lost();
   onBegun(Math.max(0, nowMs() - claimed.dueAt.getTime()) / 1_000);
-  return asked.start(limitMs);
+  const ran = asked.start(limitMs);
+  const leave = (): void => asked.leave();
+  if (signal?.aborted === true) leave();
+  signal?.addEventListener("abort", leave, { once: true });
+  return ran;
 }
 
 const spenderOf = ({ accountId, keyId, isAccountKey, capCents }: KeyState) => ({

@@ -9,7 +9,7 @@ import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { TriggerKind } from "../../protocol/trigger";
 import type { NewFiring } from "./due";
-import type { Claimed, Fired } from "./types";
+import type { Claimed, Definition, Fired } from "./types";
 
 /** Told in the transaction that pauses a trigger. */
 export type OnPaused = (
@@ -57,14 +57,14 @@ interface ClaimedRow {
   readonly cause: unknown;
   readonly due_at: Date;
   readonly attempt: number;
-  readonly sealed: string;
-  readonly cid: string;
-  readonly code: string | null;
+  readonly bytes: number;
 }
 
+const bytes = sql<number>`octet_length(sealed) + coalesce(octet_length(code), 0) as bytes`;
+
 export class Firings {
-  /** Claims of this process that have not ended. */
-  readonly #active = new Set<string>();
+  /** Claims of this process that have not ended, and whose they are. */
+  readonly #active = new Map<string, string>();
   /** Those of them that somebody waits for: whoever calls them may be many, and others' are claimed all the same. */
   readonly #own = new Set<string>();
   /** The account that was served last. */
@@ -84,23 +84,35 @@ export class Firings {
     return this.#active.size - this.#own.size;
   }
 
+  /** How many each account has claimed, as JSON. */
+  #claimedEach(): string {
+    const each: Record<string, number> = {};
+    for (const [id, account] of this.#active) if (!this.#own.has(id)) each[account] = (each[account] ?? 0) + 1;
+    return JSON.stringify(each);
+  }
+
   /**
    * Claims up to `most` firings, round after round one of each account, each account's oldest first, and goes on after
-   * the account that was served last: one with thousands that wait delays nobody else's.
+   * the account that was served last: one with thousands that wait delays nobody else's. What an account has claimed
+   * already counts: towards `mostEach`, as rounds it has had, and against `kept`, which is for those that have nothing.
    */
-  async claim(most: number, mostEach: number): Promise<readonly Claimed[]> {
+  async claim(most: number, mostEach: number, kept = 0): Promise<readonly Claimed[]> {
     const { db, instanceId } = this.#options;
     const { rows } = await sql<ClaimedRow>`
       with waiting as (
-        select distinct account_id from trigger_firings where state = 'waiting'
-      ), picked as materialized (
-        select mine.id, row_number() over (order by mine.turn, account_id <= ${this.#served}, account_id) as place
+        select account_id, coalesce((${this.#claimedEach()}::jsonb ->> account_id)::int4, 0) as held
+        from (select distinct account_id from trigger_firings where state = 'waiting') account
+      ), ordered as materialized (
+        select mine.id, held + mine.turn as turn,
+          row_number() over (order by held + mine.turn, account_id <= ${this.#served}, account_id) as place
         from waiting cross join lateral (
           select id, row_number() over (order by due_at, id) as turn from (
             select id, due_at from trigger_firings where state = 'waiting' and account_id = waiting.account_id
-              and not_before <= ${this.#now} and ${acts} order by due_at, id limit ${mostEach}
+              and not_before <= ${this.#now} and ${acts} order by due_at, id limit greatest(0, ${mostEach}::int4 - held)
           ) first
         ) mine order by place limit ${most}
+      ), picked as materialized (
+        select id, place from ordered where turn = 1 or place <= ${most - kept}::int4
       ), locked as materialized (
         select id from trigger_firings where id = any(array(select id from picked)) and state = 'waiting'
         for update skip locked
@@ -109,12 +121,11 @@ export class Firings {
           started_at = now()
         from locked where trigger_firings.id = locked.id returning trigger_firings.*
       )
-      select claimed.id, claimed.trigger_id, claimed.account_id, key_id, claimed.kind, cause, due_at, attempt, sealed,
-        cid, code
+      select claimed.id, claimed.trigger_id, claimed.account_id, key_id, claimed.kind, cause, due_at, attempt, ${bytes}
       from claimed join picked on picked.id = claimed.id join triggers on triggers.id = claimed.trigger_id
       order by place`.execute(db);
     const claimed = rows.map(claimedOf);
-    for (const { id } of claimed) this.#active.add(id);
+    for (const { id, accountId } of claimed) this.#active.set(id, accountId);
     this.#served = claimed.at(-1)?.accountId ?? this.#served;
     return claimed;
   }
@@ -124,7 +135,7 @@ export class Firings {
    * cause has a firing already.
    */
   async addOwn({ id, triggerId, accountId, causeKey, cause, kind, dueAt }: NewFiring): Promise<Claimed | undefined> {
-    this.#active.add(id);
+    this.#active.set(id, accountId);
     this.#own.add(id);
     const { rows } = await sql<ClaimedRow>`
       with made as (
@@ -134,10 +145,19 @@ export class Firings {
           'running', ${dueAt}, now(), ${this.#options.instanceId}, 1, now())
         on conflict (trigger_id, cause_key) do nothing returning *
       )
-      select made.id, made.trigger_id, made.account_id, key_id, made.kind, cause, due_at, attempt, sealed, cid, code
+      select made.id, made.trigger_id, made.account_id, key_id, made.kind, cause, due_at, attempt, ${bytes}
       from made join triggers on triggers.id = made.trigger_id`.execute(this.#options.db);
     if (rows[0] === undefined) this.lose({ id });
     return rows[0] && claimedOf(rows[0]);
+  }
+
+  async definition({ triggerId }: Pick<Claimed, "triggerId">): Promise<Definition> {
+    const { sealed, cid, code } = await this.#options.db
+      .selectFrom("triggers")
+      .select(["sealed", "cid", "code"])
+      .where("id", "=", triggerId)
+      .executeTakeFirstOrThrow();
+    return { sealed, cid: cid as Cid, code: code ?? undefined };
   }
 
   /** It could not be ended: its row is looked at again. */
@@ -238,7 +258,7 @@ export class Firings {
   async interrupted(): Promise<readonly (Claimed & { readonly runId: string })[]> {
     const { rows } = await sql<ClaimedRow>`
       select trigger_firings.id, trigger_id, trigger_firings.account_id, key_id, trigger_firings.kind, cause, due_at,
-        attempt, sealed, cid, code
+        attempt, ${bytes}
       from trigger_firings join triggers on triggers.id = trigger_id
       where trigger_firings.state = 'running' and (began or trigger_firings.kind = 'manual') and ${this.#isLost()}
       limit 100`.execute(this.#options.db);
@@ -246,7 +266,7 @@ export class Firings {
   }
 
   #isLost() {
-    const mine = JSON.stringify([...this.#active]);
+    const mine = JSON.stringify([...this.#active.keys()]);
     return sql<boolean>`(${leaseExpired("trigger_firings.instance_id")}
       or (instance_id = ${this.#options.instanceId}
         and trigger_firings.started_at < now() - ${LOST_AFTER_SECONDS} * interval '1 second'
@@ -267,7 +287,5 @@ const claimedOf = (row: ClaimedRow): Claimed => ({
   cause: row.cause,
   dueAt: row.due_at,
   attempt: row.attempt,
-  sealed: row.sealed,
-  cid: row.cid as Cid,
-  code: row.code ?? undefined,
+  bytes: row.bytes,
 });

@@ -83,14 +83,14 @@ export class Triggers {
    */
   async run(
     trigger: Sealed,
-    { credential, spender }: { readonly credential: Credential; readonly spender: ByHand["spender"] },
+    { credential, ...by }: { readonly credential: Credential } & Omit<ByHand, "cause">,
     actId: string | undefined,
   ): Promise<{ id: string; fired: Fired | undefined }> {
     if (trigger.state === "unattached") requireActive(trigger);
     const id = actId === undefined ? newFiringId() : createHash("sha256").update(actId).digest("hex").slice(0, 32);
     const cause: Cause = { type: "manual", id, by: credential };
     const firing = { ...this.#firing(trigger, causeKeyOf(cause)), id, cause: undefined, kind: "manual" };
-    return { id, fired: await this.#parts.engine.make(firing, { cause, spender }) };
+    return { id, fired: await this.#parts.engine.make(firing, { cause, ...by }) };
   }
 
   #firing({ id: triggerId, accountId }: TriggerView, causeKey: string): Omit<NewFiring, "cause" | "kind"> {

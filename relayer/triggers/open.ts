@@ -16,7 +16,7 @@ import type { Db } from "../store/database";
 import { enqueue } from "../store/outbox";
 import { Triggers } from ".";
 import { TriggerBook } from "./book";
-import { Engine } from "./engine";
+import { Engine, placesFor } from "./engine";
 import { Firings, type OnPaused } from "./firings";
 import { LogSearch } from "./logs";
 
@@ -34,8 +34,6 @@ export interface TriggersNeeds {
   readonly log: Logger;
 }
 
-/** Of the executor's places for runs, while it cannot say how many it has. */
-const MIN_PLACES = 2;
 const DEFAULT_WALL_MS = 60_000;
 /** Blocks are read without regard to any contract. */
 const ZERO_ADDRESS = `0x${"0".repeat(40)}` as Address;
@@ -44,7 +42,6 @@ const ZERO_ADDRESS = `0x${"0".repeat(40)}` as Address;
 export async function openTriggers(needs: TriggersNeeds): Promise<{ triggers: Triggers; stop: () => Promise<void> }> {
   const { db, instanceId, executor, executorInfo, credits, chain, metrics, log } = needs;
   const info = await executorInfo().catch(() => undefined);
-  const size = info?.pool.size ?? 0;
   let wallMs = info?.limits["wallMs"] ?? DEFAULT_WALL_MS;
   // No firing waits for the executor's info: its own limit holds in any case.
   const limitMs = async (): Promise<number> => {
@@ -62,7 +59,7 @@ export async function openTriggers(needs: TriggersNeeds): Promise<{ triggers: Tr
   const engine = new Engine({
     ...{ db, executor, credits, firings, search, log },
     leases: new Leases(db, instanceId),
-    places: Math.max(MIN_PLACES, Math.floor(size / 2)),
+    ...placesFor(info?.pool.size ?? 0),
     lastWrite: () => chain.lastWrite(),
     limitMs,
     onRan: ({ error, usage, serviceFault }) =>

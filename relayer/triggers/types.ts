@@ -65,6 +65,12 @@ export interface Claimed {
   readonly cause: unknown;
   readonly dueAt: Date;
   readonly attempt: number;
+  /** How large its trigger's definition is. */
+  readonly bytes: number;
+}
+
+/** What a firing's run needs of its trigger: read when its turn has come, since code may be large. */
+export interface Definition {
   readonly sealed: string;
   readonly cid: Cid;
   readonly code: string | undefined;

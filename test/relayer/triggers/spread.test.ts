@@ -7,10 +7,11 @@ import { silent } from "../../support/sandbox";
 import { unavailable } from "../../../relayer/executor/errors";
 import type { AskedRun } from "../../../relayer/executor/askedRun";
 import { openStore, type Store } from "../../../relayer/store";
+import type { KeyState } from "../../../protocol/keyState";
 import { KeywrightError } from "../../../protocol/errors";
 import { TriggerBook } from "../../../relayer/triggers/book";
 import { scheduleDue } from "../../../relayer/triggers/due";
-import { Engine } from "../../../relayer/triggers/engine";
+import { Engine, placesFor } from "../../../relayer/triggers/engine";
 import { CROWDED, Firings } from "../../../relayer/triggers/firings";
 import type { Claimed } from "../../../relayer/triggers/types";
 
@@ -61,9 +62,11 @@ describe("a minute with ten thousand due triggers", function () {
     const relayers = [firingsOf(), firingsOf(randomUUID())];
     const served = new Map<string, number>();
     for (let claim = 0; claim < 100; claim += 1) {
-      const claimed = (await relayers[claim % 2]?.claim(8, 4)) ?? [];
+      const relayer = relayers[claim % 2];
+      const claimed = (await relayer?.claim(8, 4)) ?? [];
       for (const { accountId } of claimed) served.set(accountId, (served.get(accountId) ?? 0) + 1);
       await end(claimed);
+      for (const one of claimed) relayer?.lose(one);
     }
     // 800 firings, 100 accounts, each relayer its own turn: eight each, one more or less for each relayer.
     expect(served.size).to.equal(SMALL_ACCOUNTS + 1);
@@ -104,10 +107,11 @@ describe("a minute with ten thousand due triggers", function () {
   });
 
   /** Three places, and this executor. */
-  const engineOf = (askRun: unknown): Engine =>
+  const engineOf = (askRun: unknown, places = { places: 3, placesEach: 3 }, credits: unknown = {}): Engine =>
     new Engine({
-      ...{ db: store.db, firings: firingsOf(), credits: {} as never, executor: { askRun } as never, log: silent },
-      ...{ search: { turn: async () => undefined } as never, leases: { claim: async () => false }, places: 3 },
+      ...{ db: store.db, firings: firingsOf(), credits: credits as never, executor: { askRun } as never, log: silent },
+      ...{ search: { turn: async () => undefined } as never, leases: { claim: async () => false } },
+      ...places,
       ...{ lastWrite: async () => 0, limitMs: async () => 1_000, nowMs: () => Date.now(), turnMs: 5 },
       ...{ onRan: () => undefined, onBegun: () => undefined },
     });
@@ -150,6 +154,124 @@ describe("a minute with ten thousand due triggers", function () {
       await Promise.all(calls);
       await engine.stop();
     }
+  });
+
+  /** Runs that the contract refuses once the gate is open. */
+  function gatedRuns(isLong: (account: string) => boolean) {
+    const gate = { isOpen: false, asked: [] as string[] };
+    const askRun = (_: unknown, { account }: { readonly account: string }): AskedRun => {
+      gate.asked.push(account);
+      const permission = (async () => {
+        while (isLong(account) && !gate.isOpen) await sleep(5);
+        throw new KeywrightError("unknown_key", "closed");
+      })();
+      return refusedRun(permission);
+    };
+    return Object.assign(gate, { askRun });
+  }
+
+  it("serves a newcomer at once while the firings of 64 accounts sleep, and thousands more of them wait", async () => {
+    const VICTIM = nameOf(1_000);
+    const hostile = Array.from({ length: 64 }, (_, i) => [nameOf(i), i < 4 ? 400 : 3] as const);
+    await add(hostile);
+    while ((await scheduleDue(store.db, minute)) > 0);
+    const gate = gatedRuns((account) => account !== VICTIM);
+    const engine = engineOf(gate.askRun, placesFor(8));
+    engine.start();
+    try {
+      for (let waited = 0; new Set(gate.asked).size < 64 && waited < 400; waited += 1) await sleep(5);
+      expect(new Set(gate.asked).size, "each account has one under way").to.equal(64);
+      await sleep(500);
+      await add([[VICTIM, 3]]);
+      const since = performance.now();
+      while (gate.asked.filter((account) => account === VICTIM).length < 3 && performance.now() - since < 5_000)
+        await sleep(5);
+      expect(performance.now() - since).to.be.below(1_000);
+      const each = hostile.map(([name]) => gate.asked.filter((account) => account === name).length);
+      expect(Math.max(...each), "of one account at once").to.equal(4);
+    } finally {
+      gate.isOpen = true;
+      await sql`update trigger_firings set state = 'ended' where state = 'waiting'`.execute(store.db);
+      await engine.stop();
+    }
+  });
+
+  it("claims no more of an account than it may have, beside those of it that are under way", async () => {
+    await add([
+      [nameOf(1), 50],
+      [nameOf(2), 50],
+    ]);
+    await scheduleDue(store.db, minute);
+    const firings = firingsOf();
+    const first = await firings.claim(6, 5);
+    const second = await firings.claim(100, 5);
+    const count = (name: string) => [...first, ...second].filter(({ accountId }) => accountId === name).length;
+    expect([count(nameOf(1)), count(nameOf(2))]).to.deep.equal([5, 5]);
+    await add([[nameOf(3), 50]]);
+    await scheduleDue(store.db, minute);
+    for (const one of first) await firings.retry(one, 60_000);
+    const next = await firings.claim(2, 5);
+    expect(
+      next.map(({ accountId }) => accountId),
+      "who has none comes first",
+    ).to.include(nameOf(3));
+  });
+
+  it("loads the code of few firings at a time, but waits with those of no one run", async () => {
+    await add([
+      [nameOf(1), 12],
+      [nameOf(2), 1],
+    ]);
+    const code = "x".repeat(12 * 1_024 * 1_024);
+    await sql`update triggers set code = ${code} where account_id = ${nameOf(1)}`.execute(store.db);
+    await scheduleDue(store.db, minute);
+    const gate = gatedRuns(() => true);
+    const engine = engineOf(gate.askRun, { places: 64, placesEach: 16 });
+    engine.start();
+    try {
+      for (let waited = 0; !gate.asked.includes(nameOf(2)) && waited < 1_000; waited += 1) await sleep(5);
+      await sleep(300);
+      expect(gate.asked).to.include(nameOf(2));
+      expect(gate.asked.length).to.be.within(2, 8);
+    } finally {
+      gate.isOpen = true;
+      await sql`update trigger_firings set state = 'ended' where state = 'waiting'`.execute(store.db);
+      await engine.stop();
+    }
+  });
+
+  it("leaves the executor's queue when nobody waits for a run by hand any more, unpaid", async () => {
+    await add([[nameOf(1), 1]]);
+    const calls: string[] = [];
+    const startOf = Promise.withResolvers<never>();
+    const askRun = (): AskedRun => ({
+      permission: Promise.resolve({ accountId: nameOf(1), isAccountKey: true, capCents: 0n } as unknown as KeyState),
+      start: () => (calls.push("start"), startOf.promise),
+      leave: () => {
+        calls.push("leave");
+        startOf.reject(new KeywrightError("timed_out", "It left the queue."));
+      },
+      abandon: () => undefined,
+      mayHaveRun: false,
+    });
+    const reservations = {
+      reserveRun: async () => ({ reservationId: "", limitMs: 1_000 }),
+      releaseRun: async () => void calls.push("release"),
+    };
+    const engine = engineOf(askRun, undefined, { reservations });
+    const id = randomBytes(16).toString("hex");
+    const cause = { type: "manual", id, by: { type: "key", key: "" } } as const;
+    const known = { id, triggerId: `${nameOf(1)}1`, accountId: nameOf(1), causeKey: `run:${id}` };
+    const gone = new AbortController();
+    const made = engine.make(
+      { ...known, cause: undefined, kind: "manual", dueAt: new Date() },
+      { cause, spender: undefined, signal: gone.signal },
+    );
+    while (!calls.includes("start")) await sleep(5);
+    gone.abort();
+    expect((await made)?.outcome).to.equal("timed_out");
+    expect(calls).to.deep.equal(["start", "leave", "release"]);
+    await engine.stop();
   });
 
   it("takes no more places than its own, and makes a run by hand at once", async () => {

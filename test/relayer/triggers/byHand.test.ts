@@ -1,0 +1,32 @@
+/** Runs by hand, as their route asks for them. */
+import { expect } from "chai";
+import type { Call } from "../../../relayer/middleware/call";
+import { triggerRoutes } from "../../../relayer/routes/triggers";
+import { IdempotentOperation } from "../../../relayer/idempotentOperation";
+
+describe("the route that runs a trigger by hand", () => {
+  const FIRING = { id: "f", triggerId: "t", kind: "manual", cause: "run:f", state: "ended", dueAt: new Date() };
+
+  async function signalOf(operation: IdempotentOperation | undefined): Promise<unknown> {
+    const asked: { readonly signal?: AbortSignal }[] = [];
+    const triggers = {
+      book: { one: async () => ({ id: "t" }), firings: async () => ({ items: [FIRING], total: 1 }) },
+      run: async (_: unknown, by: { readonly signal?: AbortSignal }) => {
+        asked.push(by);
+        return { id: "f", fired: undefined };
+      },
+    };
+    const { signal } = gone;
+    const caller = { accountId: "0x1", credential: { type: "key", key: "k" } };
+    const call = { caller, params: { id: "t" }, operation, signal, header: () => undefined };
+    await triggerRoutes({ triggers } as never, {} as never).runTrigger(call as unknown as Call<"runTrigger">);
+    expect(asked).to.have.length(1);
+    return asked[0]?.signal;
+  }
+  const gone = new AbortController();
+
+  it("has it leave the queue once its client has gone, unless the client can ask for the answer again", async () => {
+    expect(await signalOf(undefined)).to.equal(gone.signal);
+    expect(await signalOf(new IdempotentOperation("id", false))).to.equal(undefined);
+  });
+});
