@@ -187,8 +187,9 @@ export class FairShare {
   /** Whether the account holds as much as each could that wants something: beyond it waits for itself. */
   hasItsPart(name: string): boolean {
     const held = this.#accounts.get(name)?.held ?? 0;
+    if (held === 0) return false;
     const wanting = [...this.#accounts.values()].filter((one) => one.held > 0 || one.waiting.length > 0);
-    return held > 0 && held >= (this.#options.total - this.#part(4)) / wanting.length;
+    return held >= (this.#options.total - this.#part(4)) / wanting.length;
   }
 
   /** Grants whatever may be granted now. */

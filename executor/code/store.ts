@@ -8,6 +8,7 @@ import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from "n
 import { join } from "node:path";
 import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
+import { MIB } from "../../protocol/limits";
 
 interface Kept {
   readonly bytes: number;
@@ -15,6 +16,8 @@ interface Kept {
   readonly account: string;
 }
 
+/** Of code that is still to be written: where the disk is slower than runs, copies are lost, not memory. */
+const MAX_PENDING_BYTES = 64 * MIB;
 /** The account of files that were here before a restart and have not been used since. */
 const UNKNOWN = "";
 
@@ -25,6 +28,7 @@ export class CodeStore {
   #totalBytes = 0;
   /** Code that is still to be written; read from here until the file exists. */
   readonly #pending = new Map<Cid, Buffer>();
+  #pendingBytes = 0;
   /** Files are written one after the other, so that the room of a write is known before it starts. */
   #lastWrite: Promise<unknown> = Promise.resolve();
   readonly #folder: string;
@@ -74,8 +78,15 @@ export class CodeStore {
   /** Stores code under its CID. A disk failure loses the copy but does not fail the run. */
   async keep(cid: Cid, code: Buffer, account: string): Promise<void> {
     if (this.#kept.has(cid) || this.#pending.has(cid) || code.length > this.#maxBytes) return;
+    if (this.#pendingBytes + code.length > MAX_PENDING_BYTES) return;
     this.#pending.set(cid, code);
-    const write = this.#lastWrite.then(() => this.#write(cid, code, account)).finally(() => this.#pending.delete(cid));
+    this.#pendingBytes += code.length;
+    const write = this.#lastWrite
+      .then(() => this.#write(cid, code, account))
+      .finally(() => {
+        this.#pending.delete(cid);
+        this.#pendingBytes -= code.length;
+      });
     this.#lastWrite = write.catch(() => undefined);
     await write;
   }

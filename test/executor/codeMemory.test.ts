@@ -162,6 +162,17 @@ describe("the memory of code by CID", function () {
     nothingIsLeft();
   });
 
+  it("waits for the disk within a bound, beyond which it is not kept", async () => {
+    const codes = await Promise.all(Array.from({ length: 40 }, async (_, i) => ascii(`written ${i}`)));
+    const cids = await Promise.all(codes.map((bytes) => cidOfCode(bytes)));
+    await Promise.all(codes.map((bytes, i) => store.keep(cids[i] as Cid, bytes, ACCOUNT)));
+    const isKept = cids.map((cid) => store.has(cid));
+    expect(isKept.slice(0, 21)).to.not.include(false);
+    expect(isKept.slice(22)).to.not.include(true);
+    await store.keep(cids[39] as Cid, codes[39] as Buffer, ACCOUNT);
+    expect(store.has(cids[39] as Cid)).to.equal(true);
+  });
+
   it("is given back by runs that fail, that leave the queue, and whose code is not there", async () => {
     const cid = await kept(large("left"));
     const runs = Array.from({ length: 20 }, () => start({ cid }));
