@@ -9,6 +9,7 @@ import { withReceipt } from "../protocol/receipt";
 import { RunDenied, authorizeRun, isFresh, type Authorization, type Permitted } from "./access/authorize";
 import type { Caller, Callers } from "./access/callers";
 import type { Code, CodeSource } from "./code/code";
+import type { RunCode } from "./code/memory";
 import type { Firing, Triggers } from "./triggers/triggers";
 import { limitsOfRun } from "./limits";
 import { RunUse, type DecidedRun, type Receipts } from "./receipts";
@@ -37,7 +38,7 @@ export interface RunnerParts extends OpsParts {
 type RunRequest = ExecutorRequest<"run">;
 
 interface QueuedRun {
-  readonly code: string;
+  readonly code: RunCode;
   readonly authorization: Permitted;
   /** When the contract was asked, in milliseconds of `performance.now()`. */
   readonly askedAt: number;
@@ -133,7 +134,7 @@ export class Runner {
   async #run(request: RunRequest, context: CallContext, left: AbortSignal): Promise<ExecutorAnswer<"run">> {
     const { signal, log } = context;
     const startedAt = performance.now();
-    const { caller, source, params, pkpId, firing } = await this.#asked(request);
+    const { caller, source, params, pkpId, firing } = await this.#asked(request, context);
     const likely = likelyPkp(this.#parsedParams(params));
     const ahead = likely === pkpId ? undefined : likely;
     const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };
@@ -167,18 +168,19 @@ export class Runner {
   }
 
   /** A trigger's definition says what runs; any other request does so itself. */
-  async #asked(request: RunRequest): Promise<Asked> {
-    const { credential, code } = request;
+  async #asked(request: RunRequest, { memory }: CallContext): Promise<Asked> {
+    const { credential } = request;
     if (credential.type !== "trigger") {
       const [caller, source] = await Promise.all([
         this.#parts.callers.resolve(credential),
-        this.#parts.code.identify(request),
+        this.#parts.code.identify(request, memory),
       ]);
       return { caller, source, params: request.params, pkpId: pkpOf(request) };
     }
     const firing = await this.#parts.triggers.admit(credential);
     const { keyId, cid, params } = firing;
-    const source = await this.#parts.code.identify({ code, cid, keptOnly: request.keptOnly });
+    request.cid = cid;
+    const source = await this.#parts.code.identify(request, memory);
     return { caller: { ids: [keyId] }, source, params, pkpId: undefined, firing };
   }
 

@@ -19,6 +19,7 @@ import {
 import { Crowded, inScope } from "../protocol/fairShare";
 import { MIB } from "../protocol/limits";
 import { RunDenied } from "./access/authorize";
+import type { RequestMemory } from "./code/code";
 import { CodeMemory, LARGE_CODE_BYTES, MEMORY_PER_REQUEST_BYTE } from "./code/memory";
 
 export interface CallContext {
@@ -28,6 +29,8 @@ export interface CallContext {
   readonly permit: (permission: RunPermission) => void;
   /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
+  /** What a large request takes of the memory for code; all of it until the answer, unless the call needs less. */
+  readonly memory?: RequestMemory;
   /** The relayer's name for the request; also on every log line. */
   readonly requestId: string;
   readonly log: Logger;
@@ -165,8 +168,8 @@ export class ExecutorServer {
         bytes <= LARGE_CODE_BYTES
           ? await this.#answer(request, context)
           : await inScope(account, gone.signal, async (scope) => {
-              await this.codeMemory.take(scope, bytes * MEMORY_PER_REQUEST_BYTE);
-              return this.#answer(request, context);
+              const memory = await this.codeMemory.take(scope, bytes * MEMORY_PER_REQUEST_BYTE);
+              return this.#answer(request, { ...context, memory });
             }),
       );
     } catch (error) {
@@ -189,28 +192,29 @@ export class ExecutorServer {
       throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
     if (this.#isDraining)
       throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
-    const { first, rest } = readLines(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
-    const text = name === "run" ? await first : `${await first}\n${await rest}`;
-    return this.#call(name, parseJson(text), { ...context, rest: async () => parseJson(await rest) });
+    const { first, rest } = readParts(request, name);
+    return this.#call(name, await first, { ...context, rest: async () => parseJson(await rest) });
   }
 
-  async #call<C extends ExecutorCall>(name: C, body: unknown, context: CallContext): Promise<unknown> {
-    const { request, answer } = EXECUTOR_CALLS[name];
-    const parsed = request.safeParse(body);
-    if (!parsed.success) {
-      const fields = parsed.error.issues.map(({ path }) => path.join(".") || "body");
-      throw new KeywrightError(
-        "invalid_body",
-        `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`,
-      );
-    }
+  async #call<C extends ExecutorCall>(name: C, request: ExecutorRequest<C>, context: CallContext): Promise<unknown> {
+    const { answer } = EXECUTOR_CALLS[name];
     const handler = this.#handlers?.[name] as Handlers[C] | undefined;
     if (handler === undefined) {
       const why = this.#handlers === undefined ? "is starting" : "has no contract";
       throw new KeywrightError("executor_unavailable", `The executor ${why}.`, {}, { retryAfterSeconds: 2 });
     }
-    return answer.parse(await handler(parsed.data as ExecutorRequest<C>, context));
+    return answer.parse(await handler(request, context));
   }
+}
+
+function parseRequest<C extends ExecutorCall>(name: C, text: string): ExecutorRequest<C> {
+  const parsed = EXECUTOR_CALLS[name].request.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data as ExecutorRequest<C>;
+  const fields = parsed.error.issues.map(({ path }) => path.join(".") || "body");
+  throw new KeywrightError(
+    "invalid_body",
+    `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`,
+  );
 }
 
 /** Removes the socket of a killed executor; refuses one in use or a file of another kind. */
@@ -237,16 +241,21 @@ function isAlive(socketPath: string): Promise<boolean> {
   });
 }
 
-interface Lines {
-  readonly first: Promise<string>;
+interface Parts<C extends ExecutorCall> {
+  readonly first: Promise<ExecutorRequest<C>>;
   readonly rest: Promise<string>;
 }
 
-/** The body's first line, as soon as it has arrived, and the rest. JSON contains no raw line feed inside strings. */
-function readLines(request: IncomingMessage, maxBytes: number): Lines {
-  const [first, rest] = [deferred<string>(), deferred<string>()];
+/**
+ * A run's request is the body's first line, parsed as soon as it has arrived, other calls' the whole of it. JSON
+ * contains no raw line feed inside strings. Nothing refers to the request's text afterwards: a run outlives it long.
+ */
+function readParts<C extends ExecutorCall>(request: IncomingMessage, name: C): Parts<C> {
+  const first = Promise.withResolvers<ExecutorRequest<C>>();
+  const rest = Promise.withResolvers<string>();
   // Only awaited where a second part is expected.
   rest.promise.catch(() => undefined);
+  const maxBytes = name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES;
   let chunks: Buffer[] = [];
   let length = 0;
   let isFirst = true;
@@ -256,35 +265,30 @@ function readLines(request: IncomingMessage, maxBytes: number): Lines {
     chunks = [];
     return text;
   };
+  const parseFirst = (last?: Buffer): void => {
+    isFirst = false;
+    try {
+      first.resolve(parseRequest(name, take(last)));
+    } catch (error) {
+      first.reject(error as Error);
+    }
+  };
   request.on("data", (chunk: Buffer) => {
     length += chunk.length;
     if (length > maxBytes)
       return fail(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
-    const end = isFirst ? chunk.indexOf(LINE_END) : -1;
+    const end = isFirst && name === "run" ? chunk.indexOf(LINE_END) : -1;
     if (end < 0) return void chunks.push(chunk);
-    isFirst = false;
-    first.resolve(take(chunk.subarray(0, end)));
+    parseFirst(chunk.subarray(0, end));
     chunks.push(chunk.subarray(end + 1));
   });
   request.once("end", () => {
-    first.resolve(isFirst ? take() : "");
+    if (isFirst) parseFirst();
     rest.resolve(take());
   });
   request.once("error", fail);
   request.once("close", () => fail(DISCONNECTED));
   return { first: first.promise, rest: rest.promise };
-}
-
-interface Deferred<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (error: Error) => void;
-}
-
-function deferred<T>(): Deferred<T> {
-  let [resolve, reject]: [Deferred<T>["resolve"], Deferred<T>["reject"]] = [() => undefined, () => undefined];
-  const promise = new Promise<T>((...settle) => ([resolve, reject] = settle));
-  return { promise, resolve, reject };
 }
 
 function parseJson(text: string): unknown {

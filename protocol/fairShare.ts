@@ -9,6 +9,7 @@
  *   turns out long in there is revoked as soon as a short one waits, and for a while those of its account count as
  *   long, unless many of them were short.
  * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
+ * - What is lent is taken back as soon as somebody waits for it.
  * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old.
  *
  * Grants exist only inside a scope (`inScope`), which returns them when it is left, by whatever path, also those that
@@ -119,6 +120,8 @@ export interface Grant {
   use(): void;
   /** Only so much of it is needed from now on. */
   shrink(amount: number): void;
+  /** It is not needed any more, but of some use: `letGo` is called when others need it, at once if they do already. */
+  lend(letGo: () => void): void;
 }
 
 const HALF_LIFE_MS = 5_000;
@@ -147,6 +150,7 @@ const restOrWake = Symbol("rest or wake");
 const keep = Symbol("keep");
 const use = Symbol("use");
 const shrink = Symbol("shrink");
+const lend = Symbol("lend");
 
 export class FairShare {
   /** Those who hold, wait, or were here lately, in the order in which they were served. */
@@ -158,6 +162,8 @@ export class FairShare {
   /** How much of what is kept for short uses is taken; by accounts that had some, and by those that had many. */
   #asShort = { all: 0, short: 0, reliable: 0 };
   #waiting = 0;
+  /** How what is lent is taken back, oldest first. */
+  readonly #lent = new Map<Held, () => void>();
   /** For how long somebody waited, without the time since `#crowdedSince`. */
   #crowdedMs = 0;
   #crowdedSince = 0;
@@ -196,6 +202,7 @@ export class FairShare {
   serve(): void {
     for (let next = this.#grantable(); next !== undefined; next = this.#grantable())
       this.#grant(next.account, next.overtakes);
+    if (this.#waiting > 0) this.#lent.values().next().value?.();
     if (this.#waiting > 0) this.#ticker ??= setInterval(() => this.#tick(), this.#tickMs).unref();
     else this.#ticker = void clearInterval(this.#ticker);
   }
@@ -228,6 +235,7 @@ export class FairShare {
   [giveBack](name: string, held: Held): void {
     const account = this.#accountOf(name);
     if (!account.grants.delete(held)) return;
+    this.#lent.delete(held);
     if (!held.isResting) this.#count(account, -held.amount);
     held.isReturned = true;
     this.#setBeyond(held, false);
@@ -271,6 +279,13 @@ export class FairShare {
     if (held.isBeyond) this.#beyond -= less;
     held.amount = amount;
     this.#countAsShort(held);
+    this.serve();
+  }
+
+  [lend](name: string, held: Held, letGo: () => void): void {
+    if (!this.#accountOf(name).grants.has(held)) return;
+    held.isKept = true;
+    this.#lent.set(held, () => (letGo(), this[giveBack](name, held)));
     this.serve();
   }
 
@@ -631,6 +646,7 @@ class OpenScope {
       keep: (yields) => share[keep](account, held, yields !== undefined),
       use: () => share[use](held),
       shrink: (to) => share[shrink](account, held, to),
+      lend: (letGo) => share[lend](account, held, letGo),
     };
   }
 

@@ -46,9 +46,9 @@ export const SHARED_LIMITS = {
   fetchBodyBytes: 128 * MIB,
   /** Memory of ops with arguments longer than 16 KiB, until their answer has left the keyholder. */
   opMemoryBytes: 128 * MIB,
-  /** Memory of code that waits or runs, in the keyholder, where it or the run's request is larger than 64 KiB. */
+  /** Memory of code that waits for a child, in the keyholder, where it or its request is larger than 64 KiB. */
   codeMemoryBytes: 1_024 * MIB,
-  /** Memory of request bodies larger than 64 KiB, in each relayer, until they are answered. */
+  /** Memory of request bodies larger than 64 KiB, in each relayer; runs that have begun give it up to others. */
   bodyMemoryBytes: 288 * MIB,
   /** Bytes of request bodies from 4 to 64 KiB, in each relayer, while they arrive. */
   arrivingBodyBytes: 32 * MIB,

@@ -1,27 +1,32 @@
 /** The code of a run, given as bytes or by CID. Bytes from disk or a gateway are hashed again before they run. */
+import { isUtf8 } from "node:buffer";
 import { KeywrightError } from "../../protocol/errors";
 import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
 import { inScope, type Grant, type Scope } from "../../protocol/fairShare";
 import type { CidComputer } from "../../protocol/cidComputer";
-import { LARGE_CODE_BYTES, MEMORY_PER_STORED_BYTE, type CodeMemory } from "./memory";
+import { LARGE_CODE_BYTES, MEMORY_PER_STORED_BYTE, RunCode, type CodeMemory } from "./memory";
 import type { CodeStore } from "./store";
 
-/** The code a request names; `bytes` only when the request contains it. */
+/** The code a request names; `code` only when the request contains it. */
 export interface CodeSource {
   readonly cid: Cid;
-  readonly bytes?: Buffer;
+  readonly code?: RunCode;
   /** Use only code stored here; do not fetch it. */
   readonly keptOnly?: boolean;
 }
 
 /** The code in a run's request: the code itself, its CID, or both. */
 export interface NamedCode {
-  readonly code?: string | undefined;
+  /** Taken out of the request when it has been read. */
+  code?: string | undefined;
   readonly cid?: string | undefined;
   readonly keptOnly?: boolean | undefined;
 }
+
+/** What the request took of the memory. */
+export type RequestMemory = Pick<Grant, "shrink">;
 
 /** For whom code is used. */
 export interface CodeUser {
@@ -30,17 +35,13 @@ export interface CodeUser {
   readonly signal?: AbortSignal;
 }
 
-/** The text of code, held once for all runs of it that have not ended. */
-interface SharedText {
-  readonly text: string;
-  readonly bytes: number;
+/** Code that is held once for all runs of it whose child does not have it yet. */
+interface SharedCode {
+  readonly bytes: Buffer;
   runs: number;
 }
 
-type Work<T> = (text: string) => Promise<T>;
-
-/** `ignoreBOM` keeps a leading byte-order mark, so that decoding and encoding round-trip. */
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+type Work<T> = (code: RunCode) => Promise<T>;
 
 /** Runs of one account that may wait for code from a gateway; further ones are refused. */
 const WAITING_PER_ACCOUNT = 16;
@@ -48,8 +49,8 @@ const WAITING_PER_ACCOUNT = 16;
 const FETCH_TIMEOUT_MS = 45_000;
 
 export class Code {
-  /** Runs that name the same code share one text, one read and one fetch. */
-  readonly #texts = new Map<Cid, SharedText>();
+  /** Runs that name the same code share its bytes, one read and one fetch. */
+  readonly #held = new Map<Cid, SharedCode>();
   readonly #reads = new Map<Cid, Promise<Buffer | undefined>>();
   readonly #fetches = new Map<Cid, Promise<Buffer>>();
   readonly #waiting = new Map<string, number>();
@@ -75,84 +76,83 @@ export class Code {
 
   /**
    * Code sent together with its CID comes from the relayers' shared store, which is trusted no more than a gateway.
+   * `memory` is what the request took: it is given back with the code.
    * @throws KeywrightError `invalid_value` when neither is given, `invalid_cid`, `code_too_large`, `code_unavailable`
    * when code and CID do not match.
    */
-  async identify({ code, cid, keptOnly = false }: NamedCode): Promise<CodeSource> {
+  async identify(request: NamedCode, memory?: RequestMemory): Promise<CodeSource> {
+    const { cid, keptOnly = false } = request;
     const named = cid === undefined ? undefined : requireCid(cid);
-    if (code === undefined) {
+    const bytes = bytesOf(request);
+    if (bytes === undefined) {
       if (named === undefined) throw new KeywrightError("invalid_value", "A run needs code or a CID.");
       return { cid: named, keptOnly };
     }
-    const bytes = Buffer.from(code, "utf8");
     this.#requireSize(bytes.length);
     const own = await this.#cids.of(bytes);
     if (named !== undefined && named !== own)
       throw otherBytes("The bytes in the shared store are not those of the CID.");
-    return { cid: own, bytes };
+    memory?.shrink(bytes.length);
+    return { cid: own, code: new RunCode(bytes, () => memory?.shrink(0)) };
   }
 
   /**
-   * Gives `work` the code of an authorised run as text, which counts as the account's memory until it ends, however it
-   * ends. Unauthorised code is neither fetched nor stored.
+   * Gives `work` the code of an authorised run, which counts as the account's memory until `work` drops it or ends,
+   * however it ends. Unauthorised code is neither fetched nor stored.
    * @throws KeywrightError `code_not_found`, `code_unavailable`, `code_too_large`, `queue_full` when too many runs of
    * the account wait for code. Crowded when there is no memory for it. The signal's reason.
    */
-  async use<T>({ cid, bytes, keptOnly = false }: CodeSource, user: CodeUser, work: Work<T>): Promise<T> {
+  async use<T>({ cid, code, keptOnly = false }: CodeSource, user: CodeUser, work: Work<T>): Promise<T> {
     const { account, signal } = user;
-    // Its memory was taken with the request's.
-    if (bytes !== undefined) return work(this.#textToKeep(cid, bytes, account));
+    if (code !== undefined) {
+      this.#keep(cid, code.bytes, account);
+      return work(code);
+    }
     return inScope(account, signal, async (scope) => {
       const memory = await this.#reserved(cid, keptOnly, scope);
-      const shared = await this.#shared(cid, keptOnly, account);
+      const loaded = await this.#shared(cid, keptOnly, account, memory);
       try {
-        memory?.shrink(memoryOf(shared));
-        return await work(shared.text);
+        return await work(loaded);
       } finally {
-        if (--shared.runs === 0) this.#texts.delete(cid);
+        loaded.drop();
       }
     });
   }
 
   /** As much as loading it takes at most. Small code does not wait for memory, as small requests do not. */
   async #reserved(cid: Cid, keptOnly: boolean, scope: Scope): Promise<Grant | undefined> {
-    const known = this.#texts.get(cid)?.bytes ?? this.#store.bytesOf(cid);
+    const known = this.#held.get(cid)?.bytes.length ?? this.#store.bytesOf(cid);
     const bytes = known ?? (keptOnly ? notKept(cid) : this.#maxBytes);
     return known !== undefined && known <= LARGE_CODE_BYTES
       ? undefined
       : this.#memory.take(scope, bytes * MEMORY_PER_STORED_BYTE);
   }
 
-  /** Counts the run as one that has the text; the caller takes it off again. */
-  async #shared(cid: Cid, keptOnly: boolean, account: string): Promise<SharedText> {
-    const held = this.#texts.get(cid);
-    if (held !== undefined) {
-      this.#store.use(cid, account);
-      held.runs++;
-      return held;
-    }
-    const code = await this.#loaded(cid, keptOnly, account);
-    // Another run that shared the read may have decoded it already.
-    const shared = this.#texts.get(cid) ?? this.#decoded(cid, code, account);
+  async #shared(cid: Cid, keptOnly: boolean, account: string, memory: Grant | undefined): Promise<RunCode> {
+    if (this.#held.has(cid)) this.#store.use(cid, account);
+    const bytes = this.#held.get(cid)?.bytes ?? (await this.#loaded(cid, keptOnly, account));
+    // Another run that shared the read may hold it already.
+    const shared = this.#held.get(cid) ?? { bytes, runs: 0 };
+    this.#held.set(cid, shared);
     shared.runs++;
-    return shared;
-  }
-
-  #decoded(cid: Cid, code: Buffer, account: string): SharedText {
-    const shared = { text: this.#textToKeep(cid, code, account), bytes: code.length, runs: 0 };
-    this.#texts.set(cid, shared);
-    return shared;
+    memory?.shrink(shared.bytes.length);
+    return new RunCode(shared.bytes, () => {
+      memory?.shrink(0);
+      if (--shared.runs === 0) this.#held.delete(cid);
+    });
   }
 
   async #loaded(cid: Cid, keptOnly: boolean, account: string): Promise<Buffer> {
     const kept = await this.#keptOnce(cid, account);
-    return kept ?? (keptOnly ? notKept(cid) : this.#waitFor(cid, account));
+    const code = kept ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account));
+    this.#requireSize(code.length);
+    if (!isUtf8(code)) throw new KeywrightError("code_not_found", "The content of this CID is not UTF-8 text.");
+    this.#keep(cid, code, account);
+    return code;
   }
 
-  #textToKeep(cid: Cid, code: Buffer, account: string): string {
-    this.#requireSize(code.length);
+  #keep(cid: Cid, code: Buffer, account: string): void {
     this.#store.keep(cid, code, account).catch(() => undefined);
-    return textOf(code);
   }
 
   #keptOnce(cid: Cid, account: string): Promise<Buffer | undefined> {
@@ -234,17 +234,11 @@ function notKept(cid: Cid): never {
   throw new KeywrightError("code_not_found", `This executor does not keep the code of ${cid}.`);
 }
 
-/** As V8 stores it, where only ASCII surely has one byte a character, and as the bytes that go to the child. */
-function memoryOf({ text, bytes }: SharedText): number {
-  return bytes + (text.length === bytes ? text.length : 2 * text.length);
-}
-
-function textOf(bytes: Buffer): string {
-  try {
-    return UTF8.decode(bytes);
-  } catch {
-    throw new KeywrightError("code_not_found", "The content of this CID is not UTF-8 text.");
-  }
+/** Takes the text out of the request, which lives as long as the run. */
+function bytesOf(request: NamedCode): Buffer | undefined {
+  const { code } = request;
+  delete request.code;
+  return code === undefined ? undefined : Buffer.from(code, "utf8");
 }
 
 function notFetched(cid: Cid, error: unknown): unknown {

@@ -5,12 +5,12 @@ import { RUN_LIMITS, SHARED_LIMITS } from "../../protocol/limits";
 /** Runs with larger code, or a larger request, wait for their share of memory before it is read. */
 export const LARGE_CODE_BYTES = 64 * 1_024;
 /**
- * Memory for each byte of a request: as text and as the code in it, both with two bytes a character if one of them
- * needs it, and as the bytes that go to the child.
+ * Memory for each byte of a request while it is read: as it arrived, as text and as the code in it, both with two bytes
+ * a character if one of them needs it, and as the code's bytes, which are all that is left of it then.
  */
 export const MEMORY_PER_REQUEST_BYTE = 8;
-/** For each byte of stored code: text with two bytes a character, and the bytes it is read from or sent as. */
-export const MEMORY_PER_STORED_BYTE = 3;
+/** For each byte of stored code while it is read: what the thread that hashes it gets is a copy. */
+export const MEMORY_PER_STORED_BYTE = 2;
 /** Less than the caller waits for the permission. */
 const WAIT_MS = 20_000;
 
@@ -19,6 +19,29 @@ export interface CodeMemoryOptions {
   /** Kept free for each account that holds nothing. */
   readonly unitBytes?: number;
   readonly waitMs?: number;
+}
+
+/** A run's code, and what it takes of the memory, until a child has it: what the run does then may take long. */
+export class RunCode {
+  #bytes: Buffer | undefined;
+  readonly #letGo: () => void;
+
+  constructor(bytes: Buffer, letGo: () => void = () => undefined) {
+    this.#bytes = bytes;
+    this.#letGo = letGo;
+  }
+
+  /** Text in UTF-8. Throws when it was dropped. */
+  get bytes(): Buffer {
+    if (this.#bytes === undefined) throw new Error("the run's code was dropped already");
+    return this.#bytes;
+  }
+
+  drop(): void {
+    if (this.#bytes === undefined) return;
+    this.#bytes = undefined;
+    this.#letGo();
+  }
 }
 
 export class CodeMemory {

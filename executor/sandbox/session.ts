@@ -111,12 +111,13 @@ export class RunSession {
         job.limits.wallMs + GRACE_MS,
       ),
     );
-    if (worker.cachedCode !== job.code) this.#limitParsing(job.limits.parseMs);
+    if (!worker.hasParsed) this.#limitParsing(job.limits.parseMs);
     this.#timers.push(setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS));
     const { rpcUrls } = this.#parts;
     worker.send(
       { type: "run", run: this.#run, params: job.params, limits: job.limits, ...defined({ rpcUrls }) },
-      Buffer.from(job.code),
+      job.code.bytes,
+      () => job.code.drop(),
     );
   }
 
@@ -128,7 +129,7 @@ export class RunSession {
 
   #onParsed(isCached: boolean): void {
     clearTimeout(this.#parsing);
-    if (isCached) this.#worker.cachedCode = this.#job.code;
+    this.#worker.hasParsed ||= isCached;
   }
 
   /** Ends the run because the pool is closing. */

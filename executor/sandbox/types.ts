@@ -5,6 +5,7 @@
  */
 import type { RunErrorCode } from "../../protocol/errors";
 import type { RunLimits } from "../../protocol/limits";
+import type { RunCode } from "../code/memory";
 
 /** Addresses of public JSON-RPC endpoints by the chain's name. */
 export type RpcUrls = Readonly<Record<string, string>>;
@@ -57,7 +58,7 @@ export interface RunJob {
   share?: string;
   /** Opaque id of the key that starts the run: a warm child belongs to one account, key and CID. */
   key: string;
-  code: string;
+  code: RunCode;
   cid: string;
   /** JSON text of an object, the argument of `main`. */
   params: string;

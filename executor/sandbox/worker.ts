@@ -51,8 +51,8 @@ export class Worker {
   #usedAt = 0;
   /** The account, key and CID it belongs to while warm. */
   affinity: string | undefined;
-  /** The code whose parsed form the child has cached. */
-  cachedCode: string | undefined;
+  /** The child has cached the parsed form of the code it belongs to. */
+  hasParsed = false;
   events: WorkerEvents | undefined;
   readonly #process: StartedProcess;
   #programId: number | undefined;

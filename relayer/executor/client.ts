@@ -28,7 +28,10 @@ export interface CallContext {
 /** The executor as routes see it; `ExecutorClient` is the implementation. */
 export interface Executor {
   call<C extends ExecutorCall>(name: C, input: ExecutorRequest<C>, context?: CallContext): Promise<ExecutorAnswer<C>>;
-  /** Asks whether a run is permitted, before credit is reserved for it. */
+  /**
+   * Asks whether a run is permitted, before credit is reserved for it. Once it is, the question's code may be deleted;
+   * it is not stored for other machines then.
+   */
   askRun(question: RunQuestion, context?: CallContext): AskedRun;
 }
 

@@ -12,6 +12,7 @@ import type { AskedRun } from "./askedRun";
 import type { RunQuestion } from "./runBody";
 import type { CallContext, Executor } from "./client";
 import type { SharedCodeStore } from "../store/sharedCode";
+import { MIB } from "../../protocol/limits";
 import { within } from "../../protocol/within";
 
 type Outcome = ExecutorAnswer<"run">;
@@ -22,12 +23,14 @@ const MAX_NOTED = 50_000;
 /** How long an answer waits for its code to be stored, so that the next run finds it on any machine. */
 const STORED_WITHIN_MS = 250;
 /** Copies being stored at a time; code beyond that is stored with a later run. */
-const MAX_AT_ONCE = 64;
+const MAX_STORING_BYTES = 64 * MIB;
+/** What even the smallest one counts for. */
+const MIN_STORING_BYTES = MIB;
 
 export class CodeSharingExecutor implements Executor {
   /** By account and CID, for an hour: `used` if the use was recorded, `kept` if the code was stored, too. */
   readonly #noted = new LRUCache<string, "used" | "kept">({ max: MAX_NOTED, ttl: NOTED_FOR_MS });
-  #storing = 0;
+  #storingBytes = 0;
   readonly #executor: Executor;
   readonly #store: Pick<SharedCodeStore, "read" | "keep" | "use" | "drop">;
   readonly #onError: (error: unknown) => void;
@@ -49,7 +52,8 @@ export class CodeSharingExecutor implements Executor {
   askRun(question: RunQuestion, context: CallContext = {}): AskedRun {
     const ask = (changes: Partial<RunQuestion>): AskedRun =>
       this.#executor.askRun({ ...question, ...changes }, context);
-    const first = ask(question.code === undefined ? { keptOnly: true } : {});
+    const isByCid = question.code === undefined;
+    const first = ask(isByCid ? { keptOnly: true } : {});
     let last = first;
     const runAgain = async (limitMs: number, changes: Partial<RunQuestion>): Promise<Outcome> => {
       last = ask(changes);
@@ -58,8 +62,7 @@ export class CodeSharingExecutor implements Executor {
     };
     const start = async (limitMs: number): Promise<Outcome> => {
       const outcome = await first.start(limitMs).catch((error: unknown) => {
-        const cid =
-          question.code === undefined && hasCode(error, "code_not_found") ? parseCid(question.cid ?? "") : undefined;
+        const cid = isByCid && hasCode(error, "code_not_found") ? parseCid(question.cid ?? "") : undefined;
         if (cid === undefined) throw error;
         return this.#runNotKept(cid, (changes) => runAgain(limitMs, changes));
       });
@@ -101,8 +104,10 @@ export class CodeSharingExecutor implements Executor {
   async #note(accountId: AccountId, cid: Cid, code: string | undefined): Promise<void> {
     const name = `${accountId} ${cid}`;
     const noted = this.#noted.get(name);
-    if (noted === "kept" || (noted === "used" && code === undefined) || this.#storing >= MAX_AT_ONCE) return;
-    this.#storing += 1;
+    if (noted === "kept" || (noted === "used" && code === undefined)) return;
+    const bytes = Math.max(MIN_STORING_BYTES, Buffer.byteLength(code ?? ""));
+    if (this.#storingBytes + bytes > MAX_STORING_BYTES) return;
+    this.#storingBytes += bytes;
     try {
       if (code === undefined) await this.#store.use(accountId, cid);
       else await this.#store.keep(accountId, cid, Buffer.from(code, "utf8"));
@@ -110,7 +115,7 @@ export class CodeSharingExecutor implements Executor {
     } catch (error) {
       this.#onError(error);
     } finally {
-      this.#storing -= 1;
+      this.#storingBytes -= bytes;
     }
   }
 }

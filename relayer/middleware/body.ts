@@ -70,16 +70,35 @@ export interface BodyMemory {
   readonly account: string;
 }
 
+export interface Body {
+  readonly bytes: Buffer;
+  /** Of a large one. */
+  readonly memory?: Grant;
+}
+
 /** A body is read when there is room for it. One that arrives slowly gives way to others. */
-export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Buffer> {
-  if (kind === "none" || !hasBody(ctx)) return Buffer.alloc(0);
+export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Body> {
+  if (kind === "none" || !hasBody(ctx)) return { bytes: Buffer.alloc(0) };
   const limit = LIMITS[kind];
   const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;
   const most = length ?? limit;
-  if (room === undefined || most <= SMALL_BYTES) return received(ctx.req, limit, length);
+  if (room === undefined || most <= SMALL_BYTES) return { bytes: await received(ctx.req, limit, length) };
   const { account } = room;
   if (most > LARGE_BYTES) return readInto(memory, most * MEMORY_PER_BYTE, ctx, limit, room);
-  return inScope(account, undefined, (scope) => readInto(arriving, most, ctx, limit, { scope, account }));
+  return inScope(account, undefined, async (scope) => {
+    const { bytes } = await readInto(arriving, most, ctx, limit, { scope, account });
+    return { bytes };
+  });
+}
+
+/** Has a body that is not needed any more give way to others; `letGo` drops what was read from it. */
+export function lendBody({ bytes, memory }: Body, letGo: () => void): void {
+  memory?.lend(() => {
+    letGo();
+    // For whoever refers to it as long as the request is not answered.
+    const all = bytes.buffer as ArrayBuffer;
+    structuredClone(all, { transfer: [all] });
+  });
 }
 
 async function readInto(
@@ -88,15 +107,15 @@ async function readInto(
   ctx: RelayerContext,
   limit: number,
   room: BodyMemory,
-): Promise<Buffer> {
-  const grant = await takeRoom(share, amount, room);
+): Promise<Body> {
+  const memory = await takeRoom(share, amount, room);
   try {
     const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;
     const bytes = await received(endedBy(room.scope.over, ctx.req), limit, length);
     // Its memory may have been given to others with the last byte.
     room.scope.over.throwIfAborted();
-    grant.keep();
-    return bytes;
+    memory.keep();
+    return { bytes, memory };
   } catch (error) {
     throw room.scope.over.reason instanceof Preempted ? crowded(1) : error;
   }

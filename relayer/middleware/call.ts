@@ -67,6 +67,8 @@ export interface Call<N extends RouteName> {
   readonly kept: unknown;
   /** The body byte for byte, on routes with a raw body. */
   readonly rawBody: Buffer;
+  /** The body is not needed any more. If others need its memory, `letGo` is called, which drops what is left of it. */
+  lendBody(letGo: () => void): void;
   /** Counts a request that mints without a credential against the limits for those. Throws `rate_limited`. */
   countAsMint(): Promise<void>;
   /** Counts a write without credit; call the returned function to refund it. Throws `rate_limited`. */

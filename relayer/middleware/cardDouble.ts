@@ -19,7 +19,7 @@ export function cardDouble(apiBase: string): RelayerMiddleware {
     const authorization = ctx.get("Authorization");
     if (!authorization.startsWith("Bearer pk_test_"))
       throw new KeywrightError("missing_credential", "The double needs a publishable test key here.");
-    const body = ctx.method === "GET" ? {} : { body: await readBody(ctx, "json") };
+    const body = ctx.method === "GET" ? {} : { body: (await readBody(ctx, "json")).bytes };
     const headers = { authorization, "content-type": "application/x-www-form-urlencoded" };
     const answer = await fetch(`${origin}${path}${ctx.search}`, { method: ctx.method, headers, ...body });
     ctx.status = answer.status;

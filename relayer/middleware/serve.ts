@@ -8,7 +8,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { inScope, type Scope } from "../../protocol/fairShare";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { IdempotentOperation } from "../idempotentOperation";
-import { parseBody, readBody, requireAcceptableBody } from "./body";
+import { lendBody, parseBody, readBody, requireAcceptableBody, type Body } from "./body";
 import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer, StreamedAnswer } from "./call";
 import { clientGroup, hashedAddress } from "./clientAddress";
 import type { RelayerContext, RelayerMiddleware } from "./context";
@@ -43,7 +43,7 @@ interface ParsedRequest {
   readonly identity: Identity;
   /** Set while `caller` comes from the cache and the contract is being asked to confirm it. */
   readonly confirmation: Promise<Caller | undefined> | undefined;
-  readonly rawBody: Buffer;
+  readonly body: Body;
   readonly input: GuardedRequest;
 }
 
@@ -172,17 +172,17 @@ async function readRest(
   caller: Caller | undefined,
   { limits }: ServeDeps,
   { scope, read = (body) => body }: Reading,
-): Promise<Pick<ParsedRequest, "rawBody" | "input">> {
+): Promise<Pick<ParsedRequest, "body" | "input">> {
   note(ctx, caller);
-  const rawBody = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
+  const body = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
   const input = guardRequest(route, {
     params: ctx["params"],
     query: ctx.query,
-    body: route.body === "raw" ? undefined : read(await parseBody(rawBody)),
+    body: route.body === "raw" ? undefined : read(await parseBody(body.bytes)),
   });
   if (caller !== undefined) await limits.requestBy(caller.actorId);
   if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
-  return { rawBody, input };
+  return { body, input };
 }
 
 function note(ctx: RelayerContext, caller: Caller | undefined): void {
@@ -276,7 +276,7 @@ async function performOnce(
     routeOf(name).secretAgain === true && ctx.query["secret"] === "again" && attemptKey.length >= UNGUESSABLE_CHARS;
   return deps.idempotency.once(
     name,
-    requestName(name, who, attemptKey, { params: ctx["params"], body: request.rawBody }),
+    requestName(name, who, attemptKey, { params: ctx["params"], body: request.body.bytes }),
     run,
     isAskedAgain ? work : undefined,
   );
@@ -317,7 +317,7 @@ async function countAsMint(ctx: RelayerContext, { limits, addressHashKey }: Serv
 function callOf<N extends RouteName>(
   ctx: RelayerContext,
   route: N,
-  { input, caller, presented, rawBody, confirmed }: ConfirmedRequest,
+  { input, caller, presented, body, confirmed }: ConfirmedRequest,
   headers: Record<string, string>,
   rest: Pick<Call<N>, "signal" | "attemptKey" | "operation" | "countAsMint" | "countAsFree" | "deciding"> &
     Partial<Pick<Call<N>, "kept">>,
@@ -327,7 +327,8 @@ function callOf<N extends RouteName>(
     ...input,
     caller,
     presented,
-    rawBody,
+    rawBody: body.bytes,
+    lendBody: (letGo: () => void) => lendBody(body, letGo),
     confirmed,
     requestId: ctx.state.requestId,
     header: (name: string) => ctx.get(name) || undefined,

@@ -10,6 +10,7 @@ import { RECEIPT_HEADER } from "../../protocol/receipt";
 import type { PkpReference } from "../../protocol/http";
 import type { IdempotentOperation } from "../idempotentOperation";
 import { DeniedRun, type AskedRun } from "../executor/askedRun";
+import type { RunQuestion } from "../executor/runBody";
 import type { Answer, Call, Deciding, HandlersOf } from "../middleware/call";
 import { alreadyRan } from "../middleware/idempotency";
 import { settleRan, thousandths } from "../ran";
@@ -22,12 +23,13 @@ type Run = Call<"runAction">;
 export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
   return {
     runAction: async (call) => {
-      const { deciding } = call;
-      const asked = await ask(deps, call);
+      const { deciding, requestId } = call;
+      const question = await questionOf(deps, call);
+      const asked = deps.executor.askRun(question, { requestId, account: call.caller.accountId });
       try {
         const key = await asked.permission.catch((error: unknown) => refuse(deciding, error));
         const caller = await deciding.named(key);
-        return await deciding.as(caller, (operation) => paidRun(deps, { ...call, caller, operation }, asked));
+        return await deciding.as(caller, (operation) => paidRun(deps, { ...call, caller, operation }, asked, question));
       } finally {
         asked.abandon();
       }
@@ -39,15 +41,14 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
  * The executor decides on its input; the relayer adds what only it knows: the block of the last write, and the PKP
  * behind a number.
  */
-async function ask({ chain, executor }: RouteDeps, { caller, body, requestId, deciding }: Run): Promise<AskedRun> {
+async function questionOf({ chain }: RouteDeps, { caller, body, deciding }: Run): Promise<RunQuestion> {
   const { credential } = caller;
   if (credential === undefined)
     throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
   const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
   const pkpId = body.pkp_id === undefined ? {} : { pkpId: await pkpOf(chain, body.pkp_id, deciding) };
   const notBefore = await chain.lastWrite();
-  const question = { credential, ...code, params: body.js_params ?? "{}", ...pkpId, notBefore };
-  return executor.askRun(question, { requestId, account: caller.accountId });
+  return { credential, ...code, params: body.js_params ?? "{}", ...pkpId, notBefore };
 }
 
 /** A PKP number is relative to the account, which therefore has to be confirmed first. */
@@ -97,7 +98,12 @@ async function requireNotRun({ credits }: RouteDeps, operation: IdempotentOperat
 /**
  * The reservation belongs to the run, not to the response: once the guest was started, it is always settled.
  */
-async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Answer<"runAction">> {
+async function paidRun(
+  deps: RouteDeps,
+  call: Run,
+  asked: AskedRun,
+  question: RunQuestion,
+): Promise<Answer<"runAction">> {
   if (call.operation?.isRepeated === true) await requireNotRun(deps, call.operation);
   const { accountId, actorId, keyId, capCents } = call.caller;
   const wanted = { limitMs: await wantedMs(deps, call), runId: call.operation?.id, origin: call.header("origin") };
@@ -106,6 +112,10 @@ async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Ans
   const startedAt = new Date();
   call.operation?.begins();
   const outcome = asked.start(limitMs);
+  call.lendBody(() => {
+    delete question.code;
+    delete call.body.code;
+  });
   const leave = (): void => asked.leave();
   if (call.signal.aborted) leave();
   call.signal.addEventListener("abort", leave, { once: true });

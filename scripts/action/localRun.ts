@@ -7,6 +7,7 @@ import pino from "pino";
 import type { Authorization } from "../../executor/access/authorize";
 import type { Chain } from "../../executor/chain/chain";
 import type { Decision } from "../../protocol/decision";
+import { RunCode } from "../../executor/code/memory";
 import { createFetcher } from "../../executor/fetcher/client";
 import type { Fetcher } from "../../executor/fetcher/types";
 import { Keyring } from "../../executor/keys/keyring";
@@ -102,7 +103,7 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
     const outcome = await pool.run({
       account: ACCOUNT,
       key: "local",
-      code,
+      code: new RunCode(Buffer.from(code)),
       cid,
       params: JSON.stringify({ pkpId, ...params }),
       limits,

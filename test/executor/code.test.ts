@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CidComputer } from "../../protocol/cidComputer";
 import { Code, type CodeSource } from "../../executor/code/code";
-import { CodeMemory } from "../../executor/code/memory";
+import { CodeMemory, RunCode } from "../../executor/code/memory";
 import { CodeStore } from "../../executor/code/store";
 import { FetchFailed } from "../../executor/fetcher/types";
 import { cidOfCode } from "../../protocol/cid";
@@ -22,7 +22,7 @@ const text = (name: string, bytes = 100): Buffer => Buffer.from(`// ${name} `.pa
 
 /** As a run does that ends at once. */
 const load = (code: Code, source: CodeSource, account: string): Promise<string> =>
-  code.use(source, { account }, (loaded) => Promise.resolve(loaded));
+  code.use(source, { account }, (loaded) => Promise.resolve(loaded.bytes.toString()));
 
 describe("code by CID", () => {
   let folder: string;
@@ -70,7 +70,7 @@ describe("code by CID", () => {
     const bytes = text("brought along");
     const cid = await cidOfCode(bytes);
     const { code } = await open();
-    await load(code, { cid, bytes }, ACCOUNT);
+    await load(code, { cid, code: new RunCode(bytes) }, ACCOUNT);
     expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(fetches).to.equal(0);
   });
@@ -82,7 +82,7 @@ describe("code by CID", () => {
     const source = await code.identify({ cid: await cidOfCode(bytes), keptOnly: true });
     expect(await codeOf(load(code, source, ACCOUNT))).to.equal("code_not_found");
     expect(fetches).to.equal(0);
-    await load(code, { cid: source.cid, bytes }, ACCOUNT);
+    await load(code, { cid: source.cid, code: new RunCode(bytes) }, ACCOUNT);
     expect(await load(code, source, ACCOUNT)).to.equal(bytes.toString());
   });
 
@@ -130,14 +130,15 @@ describe("code by CID", () => {
     let mostOnDisk = 0;
     const flood = async (code: Code, name: string): Promise<void> => {
       const texts = Array.from({ length: 30 }, (_, index) => text(`${name} ${index}`, 900));
-      for (const bytes of texts) await load(code, { cid: await cidOfCode(bytes), bytes }, "another account");
+      for (const bytes of texts)
+        await load(code, { cid: await cidOfCode(bytes), code: new RunCode(bytes) }, "another account");
       for (let looked = 0; looked < 50; looked++) {
         mostOnDisk = Math.max(mostOnDisk, bytesOnDisk());
         await sleep(2);
       }
     };
     const first = await open();
-    await load(first.code, { cid, bytes: mine }, ACCOUNT);
+    await load(first.code, { cid, code: new RunCode(mine) }, ACCOUNT);
     await sleep(50);
     await flood(first.code, "one");
     expect(await codeOf(load(first.code, { cid }, ACCOUNT))).to.equal("loaded");
@@ -160,7 +161,7 @@ describe("code by CID", () => {
     const bytes = text("original");
     const cid = await cidOfCode(bytes);
     const { code } = await open();
-    await load(code, { cid, bytes }, ACCOUNT);
+    await load(code, { cid, code: new RunCode(bytes) }, ACCOUNT);
     await sleep(50);
     writeFileSync(join(folder, cid), text("tampered"));
     expect(await codeOf(load(code, { cid }, ACCOUNT))).to.equal("code_not_found");

@@ -14,11 +14,13 @@ class Visit {
   /** Granted and not left. */
   held = 0;
   isResting = false;
+  hasLent = false;
   outcome = "open";
   keep: (yields?: "yields") => void = () => undefined;
   use: () => void = () => undefined;
   rest: () => void = () => undefined;
   wake: () => void = () => undefined;
+  lend: () => void = () => undefined;
 
   constructor(
     readonly account: string,
@@ -27,9 +29,10 @@ class Visit {
   ) {
     const work = async (scope: Scope): Promise<void> => {
       for (const amount of amounts) {
-        const { rest, wake, keep, use } = await scope.take(share, amount);
+        const { rest, wake, keep, use, lend } = await scope.take(share, amount);
         [this.keep, this.use] = [keep, use];
         this.held += amount;
+        this.lend = () => void ((this.hasLent = true), lend(() => (this.held -= amount)));
         this.rest = () => void ((this.isResting = true), rest());
         this.wake = () => void ((this.isResting = false), wake());
       }
@@ -51,6 +54,7 @@ class Visit {
     if (step === "wake") this.wake();
     if (step === "keep") this.keep("yields");
     if (step === "use") this.use();
+    if (step === "lend") this.lend();
     if (step.startsWith("end")) this.end.resolve(undefined);
     if (step.endsWith("give up")) this.stop.abort(new Error("gone"));
   }
@@ -76,6 +80,7 @@ describe("a fair share", () => {
           "wake",
           "keep",
           "use",
+          "lend",
           "give up",
           "end",
           "end",
@@ -108,9 +113,9 @@ describe("a fair share", () => {
           await settled();
           expect(share.taken).to.equal(visits.reduce((sum, { held }) => sum + held, 0));
           while (visits.some(({ outcome }) => outcome === "open")) {
-            for (const { held, end, stop } of visits.filter(({ outcome }) => outcome === "open"))
+            for (const { held, hasLent, end, stop } of visits.filter(({ outcome }) => outcome === "open"))
               // Those that wait for a second grant beside their first may wait for each other.
-              if (held > 0) (end.resolve(undefined), setTimeout(() => stop.abort(new Error("gone")), 5));
+              if (held > 0 || hasLent) (end.resolve(undefined), setTimeout(() => stop.abort(new Error("gone")), 5));
             await pause(1);
           }
           expect([share.taken, share.waiting]).to.deep.equal([0, 0]);
@@ -369,6 +374,29 @@ describe("a fair share", () => {
     await settled();
     expect(newcomer.held).to.equal(0);
     for (const { end } of [...visits, newcomer]) end.resolve(undefined);
+    await settled();
+    expect(share.taken).to.equal(0);
+  });
+
+  it("takes back what is lent as soon as somebody waits for it, the oldest first and no more", async () => {
+    const share = new FairShare({ total: 6, unit: 0 });
+    const [first, second, third] = [
+      await untilGranted(share, "a", 2),
+      await untilGranted(share, "b", 2),
+      await untilGranted(share, "c", 2),
+    ];
+    first.lend();
+    second.lend();
+    const newcomer = await untilGranted(share, "d", 1);
+    expect([first.held, second.held, third.held, share.taken]).to.deep.equal([0, 2, 2, 5]);
+    const more = new Visit("e", share, [5]);
+    await settled();
+    expect([second.held, more.held, share.taken]).to.deep.equal([0, 0, 3]);
+    third.lend();
+    await settled();
+    expect([third.held, more.held, share.taken]).to.deep.equal([0, 5, 6]);
+    expect([first, second, third].map(({ outcome }) => outcome)).to.deep.equal(["open", "open", "open"]);
+    for (const { end } of [first, second, third, newcomer, more]) end.resolve(undefined);
     await settled();
     expect(share.taken).to.equal(0);
   });

@@ -4,6 +4,7 @@
  */
 import { expect } from "chai";
 import pino from "pino";
+import { RunCode } from "../../executor/code/memory";
 import { FetchFailed, type Fetcher } from "../../executor/fetcher/types";
 import { createSandboxPool } from "../../executor/sandbox/pool";
 import type { OpAnswer, OpCall, RunJob, RunLimits, RunOutcome, SandboxPool } from "../../executor/sandbox/types";
@@ -78,7 +79,7 @@ export function jobOf(
   return {
     account,
     key,
-    code,
+    code: new RunCode(Buffer.from(code)),
     cid,
     params: JSON.stringify(params),
     limits: { ...TEST_LIMITS, ...limits },

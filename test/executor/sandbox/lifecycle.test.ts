@@ -150,7 +150,8 @@ describe("the lifecycle of children", function () {
       createSandboxPool({ limits, size: 2, logger: { warn() {}, error() {} }, fetcher: {} }).then((pool) => {
         const ops = async () => ({ ok: true, value: "1" });
         const onStarted = () => setTimeout(() => console.log("looping"), 300);
-        pool.run({ account: "a", key: "k", code: "for (;;);", cid: "", params: "{}", limits, ops, onStarted });
+        const code = { bytes: Buffer.from("for (;;);"), drop() {} };
+        pool.run({ account: "a", key: "k", code, cid: "", params: "{}", limits, ops, onStarted });
       });`;
     const parent = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "inherit"] });
     await new Promise((resolve) => parent.stdout.once("data", resolve));

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { cidOfCode } from "../../../protocol/cid";
 import { KeywrightError } from "../../../protocol/errors";
 import type { ExecutorAnswer } from "../../../protocol/executor";
+import { MIB } from "../../../protocol/limits";
 import type { AccountId, Cid } from "../../../protocol/ids";
 import type { KeyState } from "../../../protocol/keyState";
 import type { AskedRun } from "../../../relayer/executor/askedRun";
@@ -166,6 +167,33 @@ describe("code shared by machines", () => {
     expect(performance.now() - startedAt).to.be.lessThan(2_000);
     expect(stored).to.equal(64);
     give();
+  });
+
+  it("waits for a slow store within a bound of bytes", async () => {
+    const { sharing } = machine();
+    const stored: number[] = [];
+    const given = Promise.withResolvers<undefined>();
+    store.keep = async (_account, _cid, code) => {
+      stored.push(code.length);
+      await given.promise;
+    };
+    const large = (i: number): string => `// ${i}`.padEnd(16 * MIB, "x");
+    for (let i = 0; i < 6; i++) await sharing.askRun(input({ code: large(i) })).start(1_000);
+    expect(stored).to.deep.equal(Array(4).fill(16 * MIB));
+    given.resolve(undefined);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    await sharing.askRun(input({ code: large(5) })).start(1_000);
+    expect(stored.length, "with a later run").to.equal(5);
+  });
+
+  it("is not stored when it was deleted meanwhile, and nothing is asked for in its place", async () => {
+    const { sharing, executor } = machine();
+    const question = input({ code: CODE });
+    const asked = sharing.askRun(question);
+    delete question.code;
+    expect((await asked.start(1_000)).response).to.equal("1");
+    expect(executor.asked).to.have.length(1);
+    expect(store.codes.size).to.equal(0);
   });
 
   it("is not run for another account than the paying one, when the executor is asked again", async () => {

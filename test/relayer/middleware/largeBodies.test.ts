@@ -4,8 +4,9 @@ import { PassThrough } from "node:stream";
 import { expect } from "chai";
 import { inScope } from "../../../protocol/fairShare";
 import { MIB, SHARED_LIMITS, WIRE_LIMITS } from "../../../protocol/limits";
-import { readBody } from "../../../relayer/middleware/body";
+import { lendBody, readBody } from "../../../relayer/middleware/body";
 import type { RelayerContext } from "../../../relayer/middleware/context";
+import { expectInTime } from "../../support/inTime";
 
 /** A request whose body is written by the test; `read` counts what was taken of it. */
 function request(length: number): { ctx: RelayerContext; body: PassThrough } {
@@ -21,7 +22,7 @@ function request(length: number): { ctx: RelayerContext; body: PassThrough } {
 
 function read(ctx: RelayerContext, account: string): Promise<{ bytes: number } | { code: unknown }> {
   return inScope(account, undefined, async (scope) => ({
-    bytes: (await readBody(ctx, "code", { scope, account })).length,
+    bytes: (await readBody(ctx, "code", { scope, account })).bytes.length,
   })).catch((error: { code?: unknown }) => ({ code: error.code }));
 }
 
@@ -55,6 +56,35 @@ describe("large bodies under way", function () {
     const codes = (await Promise.all(ends)).map((end) => ("code" in end ? end.code : "read"));
     expect(codes).to.include("queue_full");
     expect(new Set(codes)).to.deep.equal(new Set(["queue_full", "malformed_json"]));
+  });
+
+  it("give way at once when they are only of use: what is left of them is dropped", async () => {
+    const large = 17 * MIB;
+    const stop = Promise.withResolvers<undefined>();
+    const lent: Buffer[] = [];
+    const dropped: number[] = [];
+    const sleeping = Array.from({ length: 12 }, (_, i) =>
+      inScope(`sleeps ${i}`, undefined, async (scope) => {
+        const { ctx, body } = request(large);
+        body.end(Buffer.alloc(large));
+        const read = await readBody(ctx, "code", { scope, account: `sleeps ${i}` });
+        lent.push(read.bytes);
+        lendBody(read, () => dropped.push(i));
+        await stop.promise;
+      }),
+    );
+    while (lent.length < sleeping.length) await new Promise((resolve) => setTimeout(resolve, 20));
+    const next = request(large);
+    next.body.end(Buffer.alloc(large));
+    const startedAt = performance.now();
+    expect(await read(next.ctx, "203.0.113.3")).to.deep.equal({ bytes: large });
+    expectInTime(performance.now() - startedAt, 1_000, "another's body");
+    // Four have room, two of them while others want some.
+    expect(dropped.length).to.be.within(9, 12);
+    const held = lent.reduce((sum, { length }) => sum + length, 0);
+    expect(held).to.equal((sleeping.length - dropped.length) * large);
+    stop.resolve(undefined);
+    await Promise.all(sleeping);
   });
 
   it("are bounded also below the size from which they count till the answer, and give way to others", async () => {
