@@ -48,8 +48,12 @@ export const SHARED_LIMITS = {
   opMemoryBytes: 128 * MIB,
   /** Memory of code that waits for a child, in the keyholder, where it or its request is larger than 64 KiB. */
   codeMemoryBytes: 1_024 * MIB,
+  /** The same for up to a megabyte, which does not wait for larger code. */
+  mediumCodeMemoryBytes: 128 * MIB,
   /** Memory of request bodies larger than 64 KiB, in each relayer; runs that have begun give it up to others. */
   bodyMemoryBytes: 288 * MIB,
+  /** The same for bodies of up to a megabyte, which do not wait for larger ones. */
+  mediumBodyMemoryBytes: 48 * MIB,
   /** Bytes of request bodies from 4 to 64 KiB, in each relayer, while they arrive. */
   arrivingBodyBytes: 32 * MIB,
   /** Bytes of answers longer than 256 KiB. */

@@ -1,6 +1,6 @@
 /** The keyholder's memory for large code, which accounts share fairly: code in requests, and code that runs by CID. */
 import { FairShare, type Grant, type Scope } from "../../protocol/fairShare";
-import { RUN_LIMITS, SHARED_LIMITS } from "../../protocol/limits";
+import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../../protocol/limits";
 
 /** Runs with larger code, or a larger request, wait for their share of memory before it is read. */
 export const LARGE_CODE_BYTES = 64 * 1_024;
@@ -14,7 +14,11 @@ export const MEMORY_PER_STORED_BYTE = 2;
 /** Less than the caller waits for the permission. */
 const WAIT_MS = 20_000;
 
+/** Requests of a megabyte, and stored code of four, wait only for others that are no larger. */
+const MEDIUM_MEMORY_BYTES = MEMORY_PER_REQUEST_BYTE * MIB;
+
 export interface CodeMemoryOptions {
+  /** For large code. */
   readonly totalBytes?: number;
   /** Kept free for each account that holds nothing. */
   readonly unitBytes?: number;
@@ -45,27 +49,30 @@ export class RunCode {
 }
 
 export class CodeMemory {
-  readonly #share: FairShare;
+  readonly #large: FairShare;
+  readonly #medium: FairShare;
   readonly #waitMs: number;
 
   constructor(options: CodeMemoryOptions = {}) {
     const { totalBytes: total = SHARED_LIMITS.codeMemoryBytes, waitMs = WAIT_MS } = options;
     const { unitBytes: unit = MEMORY_PER_REQUEST_BYTE * RUN_LIMITS.codeBytes } = options;
-    this.#share = new FairShare({ total, unit });
+    this.#large = new FairShare({ total, unit });
+    this.#medium = new FairShare({ total: SHARED_LIMITS.mediumCodeMemoryBytes, unit: MEDIUM_MEMORY_BYTES });
     this.#waitMs = waitMs;
   }
 
   get taken(): number {
-    return this.#share.taken;
+    return this.#large.taken + this.#medium.taken;
   }
 
   /** Runs that wait for memory. */
   get waiting(): number {
-    return this.#share.waiting;
+    return this.#large.waiting + this.#medium.waiting;
   }
 
   /** Rejects with Crowded when there was no room for too long. */
   take(scope: Scope, bytes: number): Promise<Grant> {
-    return scope.take(this.#share, bytes, { withinMs: this.#waitMs });
+    const share = bytes <= MEDIUM_MEMORY_BYTES ? this.#medium : this.#large;
+    return scope.take(share, bytes, { withinMs: this.#waitMs });
   }
 }

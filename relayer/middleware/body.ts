@@ -4,7 +4,7 @@ import rawBody from "raw-body";
 import { KeywrightError } from "../../protocol/errors";
 import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
 import type { BodyKind } from "../../protocol/http";
-import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
+import { MIB, SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import { builtFile } from "../../protocol/built";
 import { ThreadOf } from "../../protocol/threadOf";
 import type { RelayerContext } from "./context";
@@ -42,25 +42,19 @@ function requireJsonType(ctx: RelayerContext): void {
 /** Whether the size is known only after reading. */
 const hasUnknownLength = (ctx: RelayerContext): boolean => ctx.get("Transfer-Encoding") !== "";
 
-/** Bodies larger than 64 KiB of requests that are not answered yet. */
-const memory = new FairShare({
-  total: SHARED_LIMITS.bodyMemoryBytes,
-  unit: 4 * WIRE_LIMITS.codeBodyBytes,
-  mostWaiting: 512,
-  patienceMs: SHARED_LIMITS.patienceMs,
-});
-const LARGE_BYTES = 64 * 1_024;
-/** Smaller ones, while they arrive: as a rule at once. */
-const arriving = new FairShare({
-  total: SHARED_LIMITS.arrivingBodyBytes,
-  unit: LARGE_BYTES,
-  mostWaiting: 512,
-  patienceMs: SHARED_LIMITS.patienceMs,
-});
 /** Up to this they do not count: a connection takes more. */
 const SMALL_BYTES = 4 * 1_024;
+/** Up to this they count while they arrive, as a rule at once, and larger ones until they are answered. */
+const QUICK_BYTES = 64 * 1_024;
+const MEDIUM_BYTES = MIB;
 /** Memory for each byte of a body: as it arrives, and as text with two bytes a character, twice while it is parsed. */
 const MEMORY_PER_BYTE = 4;
+const sharedBy = (total: number, unit: number): FairShare =>
+  new FairShare({ total, unit, mostWaiting: 512, patienceMs: SHARED_LIMITS.patienceMs });
+/** By size, so that who sends code of many megabytes keeps out only those who do the same. */
+const arriving = sharedBy(SHARED_LIMITS.arrivingBodyBytes, QUICK_BYTES);
+const medium = sharedBy(SHARED_LIMITS.mediumBodyMemoryBytes, MEMORY_PER_BYTE * MEDIUM_BYTES);
+const large = sharedBy(SHARED_LIMITS.bodyMemoryBytes, MEMORY_PER_BYTE * WIRE_LIMITS.codeBodyBytes);
 /** The longest that a body waits to be read. */
 const MAX_WAIT_MS = 30_000;
 
@@ -84,7 +78,8 @@ export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyM
   const most = length ?? limit;
   if (room === undefined || most <= SMALL_BYTES) return { bytes: await received(ctx.req, limit, length) };
   const { account } = room;
-  if (most > LARGE_BYTES) return readInto(memory, most * MEMORY_PER_BYTE, ctx, limit, room);
+  if (most > QUICK_BYTES)
+    return readInto(most > MEDIUM_BYTES ? large : medium, most * MEMORY_PER_BYTE, ctx, limit, room);
   return inScope(account, undefined, async (scope) => {
     const { bytes } = await readInto(arriving, most, ctx, limit, { scope, account });
     return { bytes };

@@ -6,20 +6,21 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CidComputer } from "../../protocol/cidComputer";
 import { cidOfCode } from "../../protocol/cid";
-import { Crowded } from "../../protocol/fairShare";
+import { Crowded, inScope } from "../../protocol/fairShare";
 import type { Cid } from "../../protocol/ids";
 import { MIB } from "../../protocol/limits";
 import { Code, type CodeSource } from "../../executor/code/code";
-import { CodeMemory } from "../../executor/code/memory";
+import { CodeMemory, MEMORY_PER_REQUEST_BYTE } from "../../executor/code/memory";
 import { CodeStore } from "../../executor/code/store";
 import { FetchFailed } from "../../executor/fetcher/types";
 
-const MAX_BYTES = 4 * MIB;
-const TOTAL = 64 * MIB;
-/** So many runs with code of 3 MiB have room: while one of them reads it, it takes twice as much. */
+const MAX_BYTES = 8 * MIB;
+const TOTAL = 128 * MIB;
+/** So many runs with code of 6 MiB have room: while one of them reads it, it takes twice as much. */
 const FITTING = 20;
 const ACCOUNT = "an account";
-const large = (name: string): Buffer => Buffer.from(`// ${name}`.padEnd(3 * MIB, "x"));
+const ofMiB = (name: string, mib: number): Buffer => Buffer.from(`// ${name}`.padEnd(mib * MIB, "x"));
+const large = (name: string): Buffer => ofMiB(name, 6);
 
 /** A run that has its code and waits for a place, until it is told to end. */
 interface Waiting {
@@ -125,7 +126,7 @@ describe("the memory of code by CID", function () {
     let ran = 0;
     const runs = Array.from({ length: 3 * FITTING }, () =>
       code.use({ cid }, { account: ACCOUNT }, async (given) => {
-        expect(given.bytes.length).to.equal(3 * MIB);
+        expect(given.bytes.length).to.equal(6 * MIB);
         given.drop();
         ran++;
         await end.promise;
@@ -157,6 +158,18 @@ describe("the memory of code by CID", function () {
     nothingIsLeft();
   });
 
+  it("is not waited for by code of up to a megabyte in a request, or some in the store", async () => {
+    const cid = await kept(large("large"));
+    const runs = Array.from({ length: FITTING + 5 }, () => start({ cid }));
+    await until(() => memory.waiting === 5);
+    const medium = start({ cid: await kept(ofMiB("medium", 4)) });
+    await until(() => under === FITTING + 1);
+    await inScope("another account", undefined, async (scope) => memory.take(scope, MEMORY_PER_REQUEST_BYTE * MIB));
+    end.resolve(undefined);
+    await Promise.all([...runs, medium].map(({ outcome }) => outcome));
+    nothingIsLeft();
+  });
+
   it("is not waited for by small code that is stored here", async () => {
     const cid = await kept(large("large"));
     const runs = Array.from({ length: FITTING + 5 }, () => start({ cid }));
@@ -170,7 +183,7 @@ describe("the memory of code by CID", function () {
   });
 
   it("waits for the disk within a bound, beyond which it is not kept", async () => {
-    const codes = await Promise.all(Array.from({ length: 40 }, async (_, i) => large(`written ${i}`)));
+    const codes = await Promise.all(Array.from({ length: 40 }, async (_, i) => ofMiB(`written ${i}`, 3)));
     const cids = await Promise.all(codes.map((bytes) => cidOfCode(bytes)));
     await Promise.all(codes.map((bytes, i) => store.keep(cids[i] as Cid, bytes, ACCOUNT)));
     const isKept = cids.map((cid) => store.has(cid));

@@ -14,13 +14,15 @@ export const CROWD_BARS = {
   helloMs: 1_000,
   signTimes: 6,
   fetchMs: 3_000,
+  /** A run of code of 100 KiB. */
+  largeMs: 3_000,
   /** Of the memory limit, that is never used. */
   memoryMargin: 0.1,
   /** Afterwards, against before. */
   afterTimes: 2,
 } as const;
 
-const TIMED = ["hello", "sign", "fetch", "write", "chain"] as const;
+const TIMED = ["hello", "sign", "fetch", "large", "write", "chain"] as const;
 
 type Figures = Readonly<
   Record<(typeof TIMED)[number], { readonly n: number; readonly median: number; readonly p90: number }>
@@ -125,14 +127,15 @@ function problemsOf(
   ends: readonly RunEnd[],
   { honest: quiet }: CrowdRow,
 ): string[] {
-  const { hello, sign, fetch } = row.honest;
-  const { helloTimes, helloMs, signTimes, fetchMs } = CROWD_BARS;
+  const { hello, sign, fetch, large } = row.honest;
+  const { helloTimes, helloMs, signTimes, fetchMs, largeMs } = CROWD_BARS;
   const free = ends.filter(({ status, costCents, end }) => status === 200 && costCents === 0 && end !== "none");
   return [
     ...Object.entries(row.refused).map(([what, times]) => `the honest account: ${times} times ${what}`),
     ...atMost("hello's median", hello.median, Math.min(helloMs, helloTimes * quiet.hello.median)),
     ...atMost("sign's median", sign.median, signTimes * quiet.sign.median),
     ...atMost("a 1 MiB fetch's p90", fetch.p90, fetchMs),
+    ...atMost("the p90 of code of 100 KiB", large.p90, largeMs),
     ...memoryProblems(row.memoryMiB),
     ...(isPaid && row.paidCents <= 0 ? ["the attack cost nothing"] : []),
     ...(isPaid && free.length > 0 ? [`${free.length} attacking runs were free: ${free[0]?.end}`] : []),
@@ -170,12 +173,12 @@ export async function measureAfter(bed: Bed, quiet: CrowdRow, seconds: number): 
 }
 
 export function printCrowdRow({ attack, accounts, honest, memoryMiB, paidCents, ends, problems }: CrowdRow): void {
-  const { hello, sign, fetch, write, chain } = honest;
+  const { hello, sign, fetch, large, write, chain } = honest;
   const ms = (value: number): string => String(Math.round(value)).padStart(6);
   console.log(
     `${problems.length === 0 ? "✓" : "✗"} ${`${attack}${accounts === 0 ? "" : `, by ${accounts}`}`.padEnd(66)}` +
-      `hello${ms(hello.median)} sign${ms(sign.median)} fetch${ms(fetch.p90)} write${ms(write.median)} ` +
-      `(a bare transfer${ms(chain.median)}) ms  ` +
+      `hello${ms(hello.median)} sign${ms(sign.median)} fetch${ms(fetch.p90)} large${ms(large.p90)} ` +
+      `write${ms(write.median)} (a bare transfer${ms(chain.median)}) ms  ` +
       `executor ${memoryMiB.executor}, relayer ${memoryMiB.relayer} MiB  ${paidCents} ct  ${JSON.stringify(ends)}`,
   );
   for (const problem of problems) console.log(`    ${problem}`);

@@ -70,13 +70,18 @@ const fetching = (path: string) => (crowd: Crowd) =>
     await Promise.all(Array.from({ length: 50 }, one)); }`;
 
 /** One character beyond Latin-1: V8 stores the whole text with two bytes for each. */
-const LARGE_CODE = Buffer.from(`${" ".repeat(15 * MIB)}\u{1f600}\\nasync function main() { for (;;); }"}`);
+const largeCode = (body: string): Buffer =>
+  Buffer.from(`${" ".repeat(15 * MIB)}\u{1f600}\\nasync function main() { ${body} }"}`);
 
-function largeSource({ caller, over }: Crowd, account: AbuseAccount): Promise<RunEnd> {
-  const head = Buffer.from(`{"js_params":{},"timeout_ms":5000,"code":"// ${randomUUID()}`);
-  const length = head.length + LARGE_CODE.length;
-  return caller.send(account, "/run_action", Readable.from([head, LARGE_CODE]), { length, signal: over });
-}
+const largeSources = (atOnce: number, body: string, timeoutMs: number) => {
+  const code = largeCode(body);
+  return (crowd: Crowd): Promise<RunEnd[]> =>
+    together(crowd, atOnce, (account) => {
+      const head = Buffer.from(`{"js_params":{},"timeout_ms":${timeoutMs},"code":"// ${randomUUID()}`);
+      const options = { length: head.length + code.length, signal: crowd.over };
+      return crowd.caller.send(account, "/run_action", Readable.from([head, code]), options);
+    });
+};
 
 const SLEEP = "async function main() { await new Promise((resolve) => setTimeout(resolve, 58_000)); }";
 /** Their accounts are known for short runs then. */
@@ -167,7 +172,13 @@ export const CROWD_ATTACKS: readonly CrowdAttack[] = [
   {
     name: "30 sources of 16 MiB, all different",
     isPaid: true,
-    attack: (crowd) => together(crowd, 30, (account) => largeSource(crowd, account)),
+    attack: largeSources(30, "for (;;);", 5_000),
+  },
+  {
+    name: "sources of 16 MiB whose runs sleep",
+    isPaid: true,
+    leastSeconds: 40,
+    attack: largeSources(30, "await new Promise((end) => setTimeout(end, 58_000));", 60_000),
   },
   {
     name: "loops without an end in every place",

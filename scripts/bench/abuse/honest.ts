@@ -11,11 +11,12 @@ import { HELLO } from "../run/http";
 import type { Bed } from "./bed";
 import { Caller, type AbuseAccount, type RunEnd } from "./callers";
 
-export type Act = "hello" | "sign" | "fetch" | "write" | "chain" | "signUp";
-export const ACTS: readonly Act[] = ["hello", "sign", "fetch", "write", "chain", "signUp"];
+export const ACTS = ["hello", "sign", "fetch", "large", "write", "chain", "signUp"] as const;
+export type Act = (typeof ACTS)[number];
 /** What it does one after the other, beside others at the same time, and how long it pauses between. */
 const TURNS: readonly { readonly acts: readonly Act[]; readonly pauseMs: number }[] = [
   { acts: ["hello", "sign", "hello", "sign", "fetch"], pauseMs: 50 },
+  { acts: ["large"], pauseMs: 500 },
   { acts: ["write"], pauseMs: 1_000 },
   { acts: ["chain"], pauseMs: 1_000 },
   { acts: ["signUp"], pauseMs: 5_000 },
@@ -24,6 +25,8 @@ const TURNS: readonly { readonly acts: readonly Act[]; readonly pauseMs: number 
 const SIGN = `async function main({ pkpId }) {
   return Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) });
 }`;
+/** Its bytes count against the memory for all large code. */
+const LARGE = HELLO.padEnd(100 * 1_024, " ");
 const fetchCode = (servers: string): string =>
   `async function main() { return (await (await fetch("http://${servers}/1-mib")).arrayBuffer()).byteLength; }`;
 
@@ -80,6 +83,7 @@ async function work({ baseUrl, rpcUrl, honest, servers, earlierSignUps: earlier 
     hello: () => caller.run(honest, HELLO, { timeoutMs: 60_000 }),
     sign: () => caller.run(honest, SIGN, { timeoutMs: 60_000 }),
     fetch: () => caller.run(honest, fetchCode(servers), { timeoutMs: 60_000 }),
+    large: () => caller.run(honest, LARGE, { timeoutMs: 60_000 }),
     write: () => caller.send(honest, "/add_group", JSON.stringify({ group_name: "honest", group_description: "" })),
     chain: async () => ({ ms: await transfer(), status: 200, end: "none", costCents: 0 }),
     signUp: () =>
