@@ -1,4 +1,5 @@
 import "@nomicfoundation/hardhat-toolbox";
+import { setFlagsFromString } from "node:v8";
 import { subtask, type HardhatUserConfig } from "hardhat/config";
 import {
   TASK_COMPILE_SOLIDITY_EMIT_ARTIFACTS,
@@ -8,6 +9,10 @@ import type { CompilerOutput } from "hardhat/types";
 import { runTypeChain } from "typechain";
 import solcPackage from "solc/package.json";
 import solc from "solc";
+
+// Hardhat's chain gives each answer with a trace that stays in memory until its object is collected. Where such memory
+// has a limit of its own, as by default, Node then searches its whole heap several times a second.
+setFlagsFromString("--external-memory-accounted-in-global-limit");
 
 // The compiler comes from the npm package, so a build downloads nothing.
 subtask(TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD, async ({ solcVersion }: { solcVersion: string }) => {
