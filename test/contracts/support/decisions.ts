@@ -1,7 +1,7 @@
 /** Every decision of the contract against the model's. */
-import { expect } from "chai";
 import { ethers } from "hardhat";
 import { SCOPES } from "./model";
+import { expectSame } from "./same";
 import { ANY_PKP } from "./state";
 import { cid, number, walletOf, type World } from "./world";
 import { must } from "../../support/must";
@@ -33,7 +33,7 @@ async function expectKey({ manager, model }: World, key: bigint): Promise<void> 
     account?.owner ?? ANY_PKP,
   ];
   const terms = [usageKey?.expiration ?? 0n, usageKey?.balance ?? 0n, account?.frozen ?? false];
-  expect(Array.from(info as unknown as unknown[])).to.deep.equal([...whose, ...terms]);
+  expectSame(Array.from(info as unknown as unknown[]), [...whose, ...terms]);
 }
 
 /** Every key × action × PKP, and every key × scope × group. */
@@ -55,19 +55,21 @@ export async function expectDecisions(world: World, usageKeys: readonly bigint[]
           path: answer.derivationPath,
           deniedOps: answer.deniedOps,
         };
-        expect([answer.blockNumber, answer.blockTimestamp]).to.deep.equal([BigInt(number), BigInt(timestamp)]);
-        expect(got, `explainExecution ${key} ${action} ${pkp}`).to.deep.equal(wanted);
-        expect(answer.allowed).to.equal(wanted.reason === "None");
-        expect(answer.accountId).to.equal(model.accountOf(key));
+        expectSame([answer.blockNumber, answer.blockTimestamp], [BigInt(number), BigInt(timestamp)]);
+        expectSame(got, wanted, `explainExecution ${key} ${action} ${pkp}`);
+        expectSame(answer.allowed, wanted.reason === "None");
+        expectSame(answer.accountId, model.accountOf(key));
         const expected = wanted.reason === "None";
-        if (pkp === ANY_PKP) expect(await manager.canExecuteAction(key, action, at)).to.equal(expected);
-        expect(await manager.canUseWalletInAction(key, action, pkp, at)).to.equal(expected && pkp !== ANY_PKP);
+        if (pkp === ANY_PKP) expectSame(await manager.canExecuteAction(key, action, at), expected);
+        expectSame(await manager.canUseWalletInAction(key, action, pkp, at), expected && pkp !== ANY_PKP);
       }
     }
     for (const [scope, name] of SCOPES.entries()) {
       for (const groupId of [0n, 1n, 2n, 3n, 9n])
-        expect(await manager.hasScope(key, scope, groupId, at), `hasScope ${name} ${groupId}`).to.equal(
+        expectSame(
+          await manager.hasScope(key, scope, groupId, at),
           model.hasScope(key, name, groupId),
+          `hasScope ${name} ${groupId}`,
         );
     }
   }

@@ -12,6 +12,7 @@ import {
   type Labels,
   type State,
 } from "./state";
+import { expectSame } from "./same";
 import { must } from "../../support/must";
 
 const ascending = (set: Iterable<bigint>): bigint[] => [...set].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
@@ -46,13 +47,13 @@ export async function expectViews(manager: AccountManager, state: State): Promis
   expect(new Set(await manager.apiPayers())).to.deep.equal(new Set(payersAt(state, now)));
   const waiting = [...state.payers].filter(([, activeFrom]) => activeFrom > now);
   expect(plain(await manager.scheduledApiPayers())).to.have.deep.members(waiting);
-  expect(await manager.admin()).to.equal(state.admin);
-  expect(await manager.pendingAdmin()).to.equal(state.pendingAdmin);
+  expectSame(await manager.admin(), state.admin);
+  expectSame(await manager.pendingAdmin(), state.pendingAdmin);
   await expectAdminPayer(manager, state, now);
   for (const [id, account] of state.accounts) await expectAccount(manager, state, id, account);
   for (const [id, key] of state.keys) {
     if (!key.isSet) await expect(manager.getUsageApiKey(id)).to.be.revertedWithCustomError(manager, "UnknownUsageKey");
-    expect(await manager.accountOf(id)).to.equal(state.accounts.has(id) ? id : key.accountId);
+    expectSame(await manager.accountOf(id), state.accounts.has(id) ? id : key.accountId);
     if (!state.accounts.has(id)) await expectKey(manager, state, id, key, now);
   }
 }
@@ -62,15 +63,7 @@ async function expectKey(manager: AccountManager, state: State, id: bigint, key:
   const { managed, owner, frozen } = must(state.accounts.get(key.accountId));
   const isLive = key.isSet && (key.expiration === 0n || now < key.expiration);
   const values = key.isSet ? [key.expiration, key.balance] : [0n, 0n];
-  expect(plain(await manager.getKey(id))).to.deep.equal([
-    key.accountId,
-    false,
-    isLive,
-    managed,
-    owner,
-    ...values,
-    frozen,
-  ]);
+  expectSame(plain(await manager.getKey(id)), [key.accountId, false, isLive, managed, owner, ...values, frozen]);
 }
 
 async function expectAdminPayer(
@@ -79,17 +72,15 @@ async function expectAdminPayer(
   now: bigint,
 ): Promise<void> {
   const waits = next !== undefined && next.activeFrom > now;
-  expect(await manager.adminApiPayer()).to.equal(next === undefined || waits ? adminApiPayer : next.payer);
-  expect(plain(await manager.scheduledAdminApiPayer())).to.deep.equal(
-    waits ? [next.payer, next.activeFrom] : [ANY_PKP, 0n],
-  );
+  expectSame(await manager.adminApiPayer(), next === undefined || waits ? adminApiPayer : next.payer);
+  expectSame(plain(await manager.scheduledAdminApiPayer()), waits ? [next.payer, next.activeFrom] : [ANY_PKP, 0n]);
 }
 
 async function expectAccount(manager: AccountManager, state: State, id: bigint, account: AccountState): Promise<void> {
   const { owner, managed, groups, actions, pkps, keys, lastGroupId, frozen, paths } = account;
   const counts = [groups.size, actions.size, pkps.size, keys.length].map(BigInt);
-  expect(plain(await manager.getKey(id))).to.deep.equal([id, true, managed, managed, owner, 0n, 0n, frozen]);
-  expect(plain(await manager.getAccount(id))).to.deep.equal([
+  expectSame(plain(await manager.getKey(id)), [id, true, managed, managed, owner, 0n, 0n, frozen]);
+  expectSame(plain(await manager.getAccount(id)), [
     id,
     owner,
     managed,
@@ -115,13 +106,13 @@ async function expectAccount(manager: AccountManager, state: State, id: bigint, 
     texts.deniedOps,
   ]);
   for (const [wallet, path] of paths) {
-    expect(await manager.getWalletDerivation(id, wallet)).to.equal(path);
-    expect(await manager.getWalletDerivation(id + 1n, wallet)).to.equal(0n);
+    expectSame(await manager.getWalletDerivation(id, wallet), path);
+    expectSame(await manager.getWalletDerivation(id + 1n, wallet), 0n);
   }
   await expectList((o, l) => manager.listPkps(id, o, l), pkpTuples);
-  for (const [i, wallet] of [...pkps.keys()].entries()) expect(await manager.pkpByNumber(id, i + 1)).to.equal(wallet);
+  for (const [i, wallet] of [...pkps.keys()].entries()) expectSame(await manager.pkpByNumber(id, i + 1), wallet);
   for (const [groupId, group] of groups) {
-    expect(plain(await manager.getGroup(id, groupId))).to.deep.equal(groupTuple([groupId, group]));
+    expectSame(plain(await manager.getGroup(id, groupId)), groupTuple([groupId, group]));
     const listed = [[ANY_ACTION, NO_LABELS] as const, ...actions].filter(([action]) => group.actions.has(action));
     await expectList(
       (o, l) => manager.listActionsInGroup(id, groupId, o, l),
@@ -139,10 +130,10 @@ async function expectList(
   items: Plain[],
 ): Promise<void> {
   const whole = await page(0, 200);
-  expect(whole.total).to.equal(BigInt(items.length));
-  expect(plain(whole.items)).to.deep.equal(items);
+  expectSame(whole.total, BigInt(items.length));
+  expectSame(plain(whole.items), items);
   if (items.length < 2) return;
   const half = Math.floor(items.length / 2);
-  expect(plain((await page(half, 1)).items)).to.deep.equal(items.slice(half, half + 1));
-  expect(plain((await page(items.length, 5)).items)).to.deep.equal([]);
+  expectSame(plain((await page(half, 1)).items), items.slice(half, half + 1));
+  expectSame(plain((await page(items.length, 5)).items), []);
 }

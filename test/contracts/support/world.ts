@@ -2,9 +2,10 @@ import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signer
 import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ethers } from "hardhat";
-import type { ErrorDescription, LogDescription } from "ethers";
+import { LogDescription, type ErrorFragment, type EventFragment } from "ethers";
 import type { AccountManager, ERC2771Forwarder } from "../../../typechain-types";
 import { Broken, Model, isBatch, type Emitted, type Inner } from "./model";
+import { expectSame } from "./same";
 import type { State } from "./state";
 import { must } from "../../support/must";
 
@@ -32,13 +33,19 @@ export interface Cast {
  */
 export class World {
   #atStart: State | undefined;
+  /** By selector and by topic: to find one, ethers hashes the signatures of all before it, each time. */
+  readonly #errors = new Map<string, ErrorFragment>();
+  readonly #events = new Map<string, EventFragment>();
 
   private constructor(
     readonly manager: AccountManager,
     readonly forwarder: ERC2771Forwarder,
     readonly model: Model,
     readonly cast: Cast,
-  ) {}
+  ) {
+    manager.interface.forEachError((error) => this.#errors.set(error.selector, error));
+    manager.interface.forEachEvent((event) => this.#events.set(event.topicHash, event));
+  }
 
   static async create(payerDelay = 0): Promise<World> {
     const [admin, payer, otherPayer, alice, bob, carol, stranger] = await ethers.getSigners();
@@ -72,7 +79,7 @@ export class World {
     await time.setNextBlockTimestamp(now);
     const expected = predicted(() => this.model.call(sender.address, name, args, now));
     const actual = await this.#send(sender, name, args);
-    expect(actual, `${name}(${show(args)}) by ${sender.address}`).to.deep.equal(expected);
+    expectSame(actual, expected, `${name}(${show(args)}) by ${sender.address}`);
     return expected.error?.[0];
   }
 
@@ -88,8 +95,7 @@ export class World {
       const logs = this.decode(must(await response.wait()));
       return { events: logs.map((log) => this.#emitted(log)) };
     } catch (error) {
-      const { name: errorName, args: errorArgs } = this.#errorOf(error);
-      return { error: [errorName, ...errorArgs.toArray(true)] };
+      return { error: this.#errorIn(error) };
     }
   }
 
@@ -103,28 +109,48 @@ export class World {
   #emitted({ name, args }: LogDescription): Emitted {
     const values = args.toArray(true);
     if (name !== "CallFailed") return [name, ...values];
-    const reason = must(this.manager.interface.parseError(String(values[1])));
-    return [name, values[0], [reason.name, ...reason.args.toArray(true)]];
+    return [name, values[0], must(this.#parsedError(String(values[1])))];
   }
 
   decode({ logs }: { readonly logs: readonly Raw[] }): LogDescription[] {
-    return logs.map((log) => must(this.manager.interface.parseLog(log)));
+    return logs.map(({ topics, data }) => {
+      const topic = must(topics[0]);
+      const event = must(this.#events.get(topic));
+      return new LogDescription(event, topic, this.manager.interface.decodeEventLog(event, data, topics));
+    });
   }
 
   errorName(error: unknown): string {
-    return this.#errorOf(error).name;
+    return this.#errorIn(error)[0];
   }
 
-  #errorOf(error: unknown): ErrorDescription {
+  #errorIn(error: unknown): [name: string, ...args: unknown[]] {
     const data = /0x[0-9a-f]{8,}/.exec(revertData(error))?.[0];
-    const parsed = data ? this.manager.interface.parseError(data) : null;
+    const parsed = data && this.#parsedError(data);
     if (!parsed) throw error as Error;
     return parsed;
   }
 
+  #parsedError(data: string): [name: string, ...args: unknown[]] | undefined {
+    const error = this.#errors.get(data.slice(0, 10));
+    return error && [error.name, ...this.manager.interface.decodeErrorResult(error, data).toArray(true)];
+  }
+
+  /** How a call without a transaction ends: "ok" or the name of its error, which ethers' contract would look up too. */
+  async endOfCall(caller: HardhatEthersSigner, data: string): Promise<string> {
+    try {
+      const call = { from: caller.address, to: await this.manager.getAddress(), data };
+      await ethers.provider.send("eth_call", [call, "latest"]);
+      return "ok";
+    } catch (error) {
+      return this.errorName(error);
+    }
+  }
+
   async allLogs(): Promise<LogDescription[]> {
-    const logs = await ethers.provider.getLogs({ address: await this.manager.getAddress(), fromBlock: 0 });
-    return logs.map((log) => must(this.manager.interface.parseLog(log)));
+    return this.decode({
+      logs: await ethers.provider.getLogs({ address: await this.manager.getAddress(), fromBlock: 0 }),
+    });
   }
 }
 
