@@ -1,7 +1,10 @@
 // Lets Node load TypeScript files: each is compiled by itself, as scripts/build.mjs does. For tests and for scripts
-// that nothing else starts; ts-node takes ten times as long.
-const { readFileSync } = require("node:fs");
-const { transformSync } = require("esbuild");
+// that nothing else starts; ts-node takes ten times as long. What was compiled is kept beside the packages by its
+// content: ten suites of one run load mostly the same files.
+const { createHash } = require("node:crypto");
+const { mkdirSync, readFileSync, renameSync, writeFileSync } = require("node:fs");
+const { join } = require("node:path");
+const { version } = require("esbuild/package.json");
 
 process.setSourceMapsEnabled(true);
 const options = {
@@ -12,8 +15,25 @@ const options = {
   sourcemap: "inline",
   sourcesContent: false,
 };
+const CACHE = join(__dirname, "..", "node_modules", ".cache", "typescript");
+const WITH = JSON.stringify([version, options]);
+mkdirSync(CACHE, { recursive: true });
 
 require.extensions[".ts"] = (module, path) => {
-  const { code } = transformSync(readFileSync(path, "utf8"), { ...options, sourcefile: path });
-  module._compile(code, path);
+  module._compile(compiled(readFileSync(path, "utf8"), path), path);
 };
+
+/** The path counts too, since the source map names it. */
+function compiled(source, path) {
+  const hash = createHash("sha256").update(`${WITH}\0${path}\0`).update(source).digest("hex");
+  const file = join(CACHE, `${hash.slice(0, 32)}.js`);
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    const { code } = require("esbuild").transformSync(source, { ...options, sourcefile: path });
+    // Under another name until it is complete: other suites compile at the same time.
+    writeFileSync(`${file}.${process.pid}`, code);
+    renameSync(`${file}.${process.pid}`, file);
+    return code;
+  }
+}
