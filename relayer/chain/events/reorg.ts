@@ -94,13 +94,14 @@ export async function reopenOrphans(db: Db): Promise<void> {
 
 /**
  * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A write
- * that waits for another transaction comes back only to one that counted as displaced. Nothing is reopened whose bytes
- * retention has deleted: it could not be finished.
+ * that waits for another transaction comes back only to one that counted as displaced; one that failed before it was
+ * signed, whose nonce a no-op has used, stays failed whatever the chain does. Nothing is reopened whose bytes retention
+ * has deleted: it could not be finished.
  */
 async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
   await sql`
     with found as (
-      select id, state = 'displaced' as was_displaced from transactions
+      select id, purpose, state = 'displaced' as was_displaced from transactions
       where ${which} and exists (select from attempts where transaction_id = transactions.id) for update
     ), reopened as (
       update transactions set state = 'pending', hash = null, block_number = null, block_hash = null,
@@ -110,7 +111,7 @@ async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
     update writes set state = 'carried', result = null, error = null, updated_at = now(),
       before = case when state = 'waiting' then before
         else coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))) end
-    from found where transaction_id = found.id
+    from found where transaction_id = found.id and purpose = 'writes'
       and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and was_displaced))`.execute(db);
 }
 

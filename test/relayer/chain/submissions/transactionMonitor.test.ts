@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { parseEther } from "ethers";
 import type { AccountId } from "../../../../protocol/ids";
 import { KeywrightError } from "../../../../protocol/errors";
-import type { Chain } from "../../../../relayer/chain/types";
+import type { Chain, SubmissionId } from "../../../../relayer/chain/types";
 import { parseSubmissionId } from "../../../../relayer/chain";
 import {
   addGroup,
@@ -121,7 +121,30 @@ describe("faults between relayer and chain", function () {
       .that.is.oneOf(["not_authorized", "submission_pending"]);
     expect(await chain.account(first)).to.equal(undefined);
     expect((await chain.account(second))?.id).to.equal(second);
+    await staysFailedAfterReorg(first);
   });
+
+  /** What the executor declined failed whatever the chain does: a reorg of the no-op with its nonce changes nothing. */
+  async function staysFailedAfterReorg(of: AccountId): Promise<void> {
+    const noop = () =>
+      bed.store.db
+        .selectFrom("writes")
+        .innerJoin("transactions", "transactions.id", "writes.transaction_id")
+        .select(["writes.id", "transactions.state", "block_number", "block_hash"])
+        .where("account_id", "=", of)
+        .executeTakeFirstOrThrow();
+    await eventually("the no-op is mined", async () => (await noop()).state === "mined");
+    await bed.followed();
+    const { id, block_number: block, block_hash: hash } = await noop();
+    await bed.provider.send("anvil_reorg", [(await bed.provider.getBlockNumber()) - Number(block) + 1, []]);
+    await bed.mine();
+    await eventually("it is mined again", async () => {
+      const now = await noop();
+      return now.state === "mined" && now.block_hash !== hash;
+    });
+    const submission = await chain.submission(parseSubmissionId(id) as SubmissionId);
+    expect([submission?.state, submission?.error?.code]).to.deep.equal(["failed", "not_authorized"]);
+  }
 
   it("A2: a counter above the chain without a write is lowered again", async () => {
     await bed.store.db.updateTable("lanes").set({ next_nonce: 5_000 }).where("payer", "=", 1).execute();
