@@ -67,7 +67,9 @@ export class RepeatedKey extends Error {
   override readonly name = "RepeatedKey";
 }
 
+/** Between two looks at a busy account: the longer it has been waited for, the less another pause matters. */
 const BUSY_PAUSE_MS = 50;
+const BUSY_PAUSE_SHARE = 1 / 8;
 /** Nodes accept no transaction above 128 KiB. */
 const MAX_BYTES_TOGETHER = 120_000;
 
@@ -111,7 +113,7 @@ export class Batch {
       const signersTurn = signer === null ? null : turns.get(signer);
       if (turn === undefined || signersTurn === undefined) {
         this.#left.delete(waiting);
-        setTimeout(() => again(waiting), BUSY_PAUSE_MS);
+        setTimeout(() => again(waiting), busyPauseOf(waiting));
         continue;
       }
       // One request per signer and batch: the signer's next request needs the following nonce.
@@ -263,6 +265,12 @@ export class Batch {
     );
     return done.filter((item) => item !== undefined);
   }
+}
+
+/** Not beyond the deadline, at which it is refused. */
+function busyPauseOf({ since, deadline }: Waiting): number {
+  const now = Date.now();
+  return Math.max(BUSY_PAUSE_MS, Math.min(BUSY_PAUSE_SHARE * (now - since), deadline - now));
 }
 
 const signerOf = (request: SubmitRequest): Address | null => ("forward" in request ? request.signer : null);
