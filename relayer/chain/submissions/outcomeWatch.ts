@@ -5,6 +5,7 @@
 import { EventEmitter } from "node:events";
 import { hasOutcome } from "./states";
 import { writesOf, type CarriedWrite, type Carrier } from "./rows";
+import type { ChainTuning } from "../settings";
 import type { Transactions } from "./transactions";
 
 /**
@@ -21,9 +22,11 @@ export class OutcomeFeed extends EventEmitter<{ transaction: [Carrier]; write: [
 export interface OutcomeWatchOptions {
   readonly transactions: Pick<Transactions, "ended">;
   readonly outcomes: OutcomeFeed;
+  readonly tuning: Pick<ChainTuning, "slowestPollMs">;
 }
 
-const BETWEEN_LOOKS_MS = 250;
+/** Looks for outcomes that other instances have stored, in the time between two polls of a chain at rest. */
+const LOOKS_PER_POLL = 4;
 
 export class OutcomeWatch {
   /** Emits each awaited write under its id. */
@@ -38,7 +41,7 @@ export class OutcomeWatch {
 
   /** The write once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */
   next(id: string, deadline: number): Promise<CarriedWrite | undefined> {
-    this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
+    this.#lookLater();
     return new Promise((resolve) => {
       const wake = (write?: CarriedWrite): void => {
         clearTimeout(timer);
@@ -56,6 +59,10 @@ export class OutcomeWatch {
     const ended = ids.length === 0 ? [] : await this.#options.transactions.ended(ids).catch(() => []);
     this.#timer = undefined;
     for (const write of ended) this.#awaited.emit(write.id, write);
-    if (this.#awaited.eventNames().length > 0) this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);
+    if (this.#awaited.eventNames().length > 0) this.#lookLater();
+  }
+
+  #lookLater(): void {
+    this.#timer ??= setTimeout(() => void this.#look(), this.#options.tuning.slowestPollMs / LOOKS_PER_POLL);
   }
 }

@@ -4,6 +4,7 @@
  */
 import { expect } from "chai";
 import { OutcomeFeed, OutcomeWatch } from "../../../../relayer/chain/submissions/outcomeWatch";
+import { CHAIN_TUNING } from "../../../../relayer/chain/settings";
 import type { CarriedWrite, Carrier } from "../../../../relayer/chain/submissions/rows";
 
 const write = (id: string): CarriedWrite => ({ id, state: "done" }) as CarriedWrite;
@@ -22,7 +23,7 @@ describe("the watch for outcomes", () => {
       if (isAway) throw new Error("away");
       return ids.filter((id) => stored.has(id)).map(write);
     };
-    watch = new OutcomeWatch({ transactions: { ended }, outcomes: feed });
+    watch = new OutcomeWatch({ transactions: { ended }, outcomes: feed, tuning: CHAIN_TUNING });
   });
 
   it("gets this instance's at once, for every waiting call, without a query", async () => {
