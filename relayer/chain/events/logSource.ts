@@ -17,13 +17,15 @@ export interface LogSource {
 }
 
 export class ChainLogs implements LogSource {
-  readonly #readers = new LRUCache<Address, BlockReader>({ max: MAX_ADDRESSES });
+  // By size, so that room for all of them is not taken before there are any.
+  readonly #readers = new LRUCache<Address, BlockReader>({ maxSize: MAX_ADDRESSES, sizeCalculation: () => 1 });
   readonly #blocks: BlockReader;
   readonly #rpc: RpcClient;
 
   constructor(rpc: RpcClient, contract: Address) {
     this.#rpc = rpc;
-    this.#blocks = new BlockReader(rpc, contract);
+    // Asked for blocks alone, so it needs no topics.
+    this.#blocks = new BlockReader(rpc, contract, []);
   }
 
   head(): Promise<Header | undefined> {
