@@ -89,6 +89,7 @@ export class MemoryStore {
   }
 
   #apply({ changes }: Run): void {
+    if (changes.length === 0) return;
     const before = new Map<Table, readonly Row[]>();
     for (const name of new Set(changes.map(({ table }) => table))) {
       const table = this.#tables.get(name) as Table;
@@ -100,7 +101,7 @@ export class MemoryStore {
       const added = own.map((change) => (change.before === undefined ? change.after : undefined));
       table.rows = [...kept, ...added].filter((row) => row !== undefined);
       try {
-        table.requireUnique([...changed.values()].filter((row) => row !== undefined));
+        table.requireUnique(changed);
       } catch (error) {
         for (const [of, rows] of before) of.rows = rows;
         throw error;

@@ -220,7 +220,8 @@ class Sources implements Scope {
   }
 
   #passes(run: Run, level: number): boolean {
-    return this.#filters[level]?.every((filter) => isTrue(filter(run))) !== false;
+    for (const filter of this.#filters[level] ?? []) if (!isTrue(filter(run))) return false;
+    return true;
   }
 
   /** The columns of an answer. */
@@ -294,6 +295,14 @@ function windowOf(expr: Expr): readonly Order[] | undefined {
     .find((order) => order !== undefined);
 }
 
+const NO_KEYS: readonly unknown[] = [];
+
+function rowOf(outputs: readonly Output[], run: Run): Row {
+  const row: Record<string, unknown> = {};
+  for (const { name, value } of outputs) row[name] = value(run);
+  return row;
+}
+
 interface Found {
   readonly row: Row;
   readonly keys: readonly unknown[];
@@ -309,8 +318,8 @@ function select(of: Select, sources: Sources): Plan {
   const distinct =
     of.distinct === true ? outputs.map(({ value }) => value) : (of.distinct || []).map((by) => sources.compile(by));
   const found = (run: Run): Found => ({
-    row: Object.fromEntries(outputs.map(({ name, value }) => [name, value(run)])),
-    keys: order.map((key) => key(run)),
+    row: rowOf(outputs, run),
+    keys: order.length === 0 ? NO_KEYS : order.map((key) => key(run)),
     distinct: distinct.length === 0 ? "" : JSON.stringify(distinct.map((value) => plain(value(run)))),
   });
   const others =
@@ -436,7 +445,7 @@ function answering(
   const answer: Answer = (run, row) => {
     if (returning === undefined) return undefined;
     run.slots[slot] = row;
-    return Object.fromEntries(outputs.map(({ name, value }) => [name, value(run)]));
+    return rowOf(outputs, run);
   };
   const rows = (run: Run): readonly Row[] => {
     const answers: Row[] = [];
@@ -508,7 +517,7 @@ function insert(of: Insert, table: Table, sources: Sources): Plan {
     for (const values of given(run)) {
       const row = table.made(values);
       const added = run.changes.flatMap(({ table: name, after }) => (name === table.name && after ? [after] : []));
-      const among = [...table.rows, ...added];
+      const among = added.length === 0 ? table.rows : [...table.rows, ...added];
       const other = conflict === undefined ? undefined : table.conflicting(row, among, conflict.columns);
       if (other === undefined && table.conflicting(row, among) !== undefined)
         throw new ConstraintFailed(`a unique key of ${table.name} exists: ${JSON.stringify(row)}`, "23505");

@@ -1,5 +1,5 @@
 /** Tables of the store's double, as the migrations define them: columns, defaults, checks and unique keys. */
-import { compileAlone, isTrue, valueOf, type Compiled, type Row } from "./expressions";
+import { compileAlone, isTrue, plain, valueOf, type Compiled, type Row } from "./expressions";
 import { parseExpression } from "./parser";
 import { type Tokens, type Expr } from "./syntax";
 
@@ -47,12 +47,11 @@ export class Table {
     t.expect(")");
   }
 
-  get names(): readonly string[] {
-    return [...this.#columns.keys()];
-  }
+  readonly names: string[] = [];
 
   addColumn(t: Tokens): void {
     const column = this.#column(t);
+    this.names.push(column.name);
     this.#columns.set(column.name, column);
   }
 
@@ -122,10 +121,13 @@ export class Table {
     return undefined;
   }
 
-  requireUnique(changed: readonly Row[]): void {
-    for (const row of changed)
+  /** Of changed rows. One whose keys are what they were is as unique as it was. */
+  requireUnique(changed: ReadonlyMap<Row, Row | undefined>): void {
+    for (const [before, row] of changed) {
+      if (row === undefined || this.uniques.every((unique) => keyOf(unique, row) === keyOf(unique, before))) continue;
       if (this.conflicting(row, this.rows) !== undefined)
         throw new ConstraintFailed(`a unique key of ${this.name} exists: ${JSON.stringify(row)}`, "23505");
+    }
   }
 }
 
@@ -133,8 +135,13 @@ const NOTHING: Parameters<Compiled>[0] = { params: [], slots: [], group: undefin
 
 function keyOf({ columns, where }: Unique, row: Row): string | undefined {
   if (where !== undefined && !isTrue(where({ ...NOTHING, slots: [row] }))) return undefined;
-  const values = columns.map((column) => row[column]);
-  return values.some((value) => value === null) ? undefined : JSON.stringify(values);
+  let key = "";
+  for (const column of columns) {
+    const value = plain(row[column]);
+    if (value === null) return undefined;
+    key += `${value}\n`;
+  }
+  return key;
 }
 
 function jsonOf(value: unknown): unknown {

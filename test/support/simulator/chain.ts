@@ -3,17 +3,24 @@
  * JSON instead of RLP and unsigned: the executor of the simulator makes them.
  */
 import { createHash } from "node:crypto";
-import { getAddress, keccak256, toBeHex, ZeroHash, zeroPadValue } from "ethers";
+import { getAddress, keccak256, toBeHex, toUtf8Bytes, ZeroHash, zeroPadValue } from "ethers";
 import { CONTRACT } from "../../../relayer/chain/abi/contract";
 import { unionOf } from "../../../relayer/chain/events/bloom";
 
 export const CONTRACT_ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
 const addresses = new Map<number, string>();
+const accounts = new Map<number, string>();
 
 export function payerAddress(payer: number): string {
   const address = addresses.get(payer) ?? getAddress(zeroPadValue(toBeHex(0xaa00 + payer), 20));
   addresses.set(payer, address);
   return address;
+}
+
+export function accountId(account: number): string {
+  const id = accounts.get(account) ?? keccak256(toUtf8Bytes(`account ${account}`));
+  accounts.set(account, id);
+  return id;
 }
 
 /** Of blocks and transactions: quicker than Keccak, and nobody computes them again. */

@@ -2,19 +2,17 @@
  * A history: what clients ask for and what goes wrong, step by step. After its last step the world is whole again,
  * clients repeat what they have no final answer to, and the invariants must hold.
  */
-import { keccak256, toUtf8Bytes } from "ethers";
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
-import { encodeWrite } from "../../../relayer/chain/abi/contract";
 import { rewind } from "../../../relayer/chain/events/reorg";
 import { wantPayers } from "../../../relayer/chain/payers/wanted";
 import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN } from "../../../relayer/chain/submissions/states";
 import { dropOld } from "../../../relayer/store/retention";
 import { seeded } from "../counts";
-import { SimulatedChain } from "./chain";
+import { accountId, SimulatedChain } from "./chain";
 import { Node } from "./endpoint";
 import { violations } from "./invariants";
-import { BLOCK_MS, FINALITY_DEPTH, PAYERS, SimulatedRelayer, type World } from "./relayer";
+import { BLOCK_MS, encodedOnce, FINALITY_DEPTH, PAYERS, SimulatedRelayer, type World } from "./relayer";
 import type { History, Step, Wish } from "./steps";
 import type { SimulatedStore } from "./stores";
 import { SimulatedTime } from "./time";
@@ -26,6 +24,8 @@ const OTHER_HEAD = 300;
 const DETAIL_DAYS = 40 / 86_400;
 /** After the faults have ended, everything has to be settled within this time. */
 const QUIET_MS = 180_000;
+const LOOKS_BETWEEN_REPEATS = 4;
+
 /** One store for many histories, one after the other, each with a clock of its own. */
 export class Simulator {
   readonly #store: SimulatedStore;
@@ -220,9 +220,9 @@ class Run {
   }
 
   #write({ account: n, relayer, nature, repeats }: Omit<Extract<Step, { do: "write" }>, "do">): void {
-    const account = keccak256(toUtf8Bytes(`account ${n}`));
+    const account = accountId(n);
     const name = `write ${this.wishes.length}`;
-    const data = encodeWrite({ functionName: "addGroup", args: [account, name, "", [], []] });
+    const data = encodedOnce({ functionName: "addGroup", args: [account, name, "", [], []] });
     this.chain.calls.set(data, { account, name, nature });
     const wish: Wish = { account, name, nature, repeats, answer: "open" };
     this.wishes.push(wish);
@@ -259,12 +259,14 @@ class Run {
     });
     const end = this.time.now + QUIET_MS;
     while (this.time.now < end) {
-      await this.time.pass(4_000);
+      await this.time.pass(2_000);
       if (this.#fork !== undefined) await this.#rewindIfStopped(this.#fork);
       for (const relayer of this.relayers) void relayer.tidy().catch(() => undefined);
       for (const wish of this.wishes.filter(({ answer }) => answer === "open")) void this.#ask(wish, this.live);
-      await this.time.pass(2_000);
-      if (this.wishes.every(({ answer }) => answer !== "open") && (await this.#isQuiet())) return true;
+      for (let look = 0; look < LOOKS_BETWEEN_REPEATS; look++) {
+        await this.time.pass(1_000);
+        if (this.wishes.every(({ answer }) => answer !== "open") && (await this.#isQuiet())) return true;
+      }
     }
     return false;
   }
@@ -272,13 +274,19 @@ class Run {
   /** A key asked again answers the write that it made; what the write made a second time is seen afterwards. */
   async #askAgain(): Promise<readonly string[]> {
     const found: string[] = [];
-    for (const { answer, account, name, submission } of this.wishes)
-      if (answer === "done")
-        void this.live.addGroup(account, name, name).then(
+    const done = this.wishes.filter(({ answer }) => answer === "done");
+    let answers = 0;
+    for (const { account, name, submission } of done)
+      void this.live
+        .addGroup(account, name, name)
+        .then(
           ({ submissionId }) => submissionId === submission || found.push(`${name} asked again is another write`),
           (error: unknown) => found.push(`${name} asked again: ${String(error)}`),
-        );
-    await this.time.pass(5_000);
+        )
+        .finally(() => (answers += 1));
+    await this.time.pass(5_000, () => answers === done.length);
+    // A second write, if one was begun, is given the time to be mined.
+    if (!(await this.#isQuiet())) await this.time.pass(5_000);
     return found;
   }
 

@@ -32,8 +32,15 @@ interface Kept {
 const GROUP_ADDED = CONTRACT.getEvent("GroupAdded") as EventFragment;
 const TOPIC = GROUP_ADDED.topicHash;
 /** The arguments of a new group's event. The topic is kept: to find a log's event, ethers hashes all signatures. */
-const groupAdded = ({ topics, data }: ReceiptLog): Result | undefined =>
-  topics[0] === TOPIC ? CONTRACT.decodeEventLog(GROUP_ADDED, data, topics) : undefined;
+function groupAdded(log: ReceiptLog): Result | undefined {
+  const { topics, data } = log;
+  if (topics[0] !== TOPIC) return undefined;
+  const added = decoded.get(log) ?? CONTRACT.decodeEventLog(GROUP_ADDED, data, topics);
+  decoded.set(log, added);
+  return added;
+}
+/** Each log is asked for by several invariants. */
+const decoded = new WeakMap<ReceiptLog, Result>();
 
 /** How often each write was executed on the canonical chain, by name. */
 function executions({ chain }: Run): ReadonlyMap<string, number> {

@@ -4,7 +4,7 @@
  */
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import { pino } from "pino";
-import type { ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor";
+import type { ContractWrite, ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor";
 import { KeywrightError } from "../../../protocol/errors";
 import type { AccountId, Address } from "../../../protocol/ids";
 import type { RpcResult } from "../../../protocol/rpc/endpoint";
@@ -42,10 +42,22 @@ const TUNING: Partial<ChainTuning> = {
   fastestPollMs: 500,
   lookEveryMs: 2_000,
   maintainEveryMs: 6_000,
-  sweepEveryMs: 3_000,
+  sweepEveryMs: 4_000,
   stuckAfterMs: 12_000,
   finalityDepth: FINALITY_DEPTH,
 };
+
+const encodedWrites = new Map<string, string>();
+
+/** As the executor encodes it, which in a history need not be done for each of a write's parties. */
+export function encodedOnce(write: ContractWrite): string {
+  const name = JSON.stringify(write);
+  const calldata = encodedWrites.get(name) ?? encodeWrite(write);
+  encodedWrites.set(name, calldata);
+  return calldata;
+}
+
+const LOG = pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" });
 
 const never = <T>(): Promise<T> => new Promise(() => undefined);
 
@@ -89,7 +101,7 @@ export class SimulatedRelayer {
       db,
       instanceId: instance.id,
       executor: this.#executor,
-      log: pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" }),
+      log: LOG,
       hooks: {
         onBegin: (ids, trx) => reservations.bindWrites(ids, trx),
         onOutcome: (outcomes, trx) => reservations.endWrites(outcomes, trx),
@@ -196,7 +208,7 @@ export class SimulatedRelayer {
     const answers: { [N in ExecutorWriteCall]?: (asked: ExecutorRequest<N>) => ExecutorAnswer<N> } = {
       authorizeWrites: ({ writes }) => ({
         writes: writes.map(({ write }) => {
-          const calldata = encodeWrite(write);
+          const calldata = encodedOnce(write);
           return { calldata, tag: calldata };
         }),
       }),
