@@ -37,7 +37,7 @@ export class Simulator {
   /** What the history ends with that must not be; nothing if all is well. */
   async run(history: History): Promise<readonly string[]> {
     await this.#store.reset();
-    const time = new SimulatedTime();
+    const time = new SimulatedTime(this.#store.turnsOfStatement);
     return time.during(() => new Run(history, time, this.#store).run());
   }
 }

@@ -7,6 +7,8 @@ import { openTestStore } from "../testStore";
 export interface SimulatedStore {
   readonly db: Kysely<Database>;
   readonly pool: PostgresPool;
+  /** Of the event loop. */
+  readonly turnsOfStatement: number;
   /** As after its migrations: for the next history. */
   reset(): Promise<void>;
   close(): Promise<void>;
@@ -14,7 +16,8 @@ export interface SimulatedStore {
 
 export async function memoryStore(): Promise<SimulatedStore> {
   const store = await MemoryStore.open();
-  return { db: store.db, pool: store.pool(), reset: async () => store.reset(), close: async () => undefined };
+  const reset = async (): Promise<void> => store.reset();
+  return { db: store.db, pool: store.pool(), turnsOfStatement: 0, reset, close: async () => undefined };
 }
 
 const TABLES = [
@@ -49,7 +52,7 @@ export async function bothStores(onDifference: (difference: string) => void): Pr
     memory.reset();
   };
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
-  return { db, pool, reset, close: () => store.close() };
+  return { db, pool, turnsOfStatement: 1, reset, close: () => store.close() };
 }
 
 type Query = (text: string, params?: readonly unknown[]) => Promise<Answer>;

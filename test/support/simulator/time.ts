@@ -14,8 +14,6 @@ interface Timer {
 const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, Date, now: performance.now.bind(performance) };
 /** In the past: an embedded database outside the simulation that sets a timer by this clock finds it due afterwards. */
 const START = Date.UTC(2024, 0, 1);
-/** A statement of the embedded database takes one turn of the event loop; a second one shows that nothing followed. */
-const QUIET_TURNS = 2;
 const MAX_TURNS = 20_000;
 
 class Handle {
@@ -35,6 +33,12 @@ export class SimulatedTime {
   #order = 0;
   #activity = 0;
   readonly #timers = new Map<number, Timer>();
+  readonly #quietTurns: number;
+
+  /** @param turnsOfStatement turns of the event loop that a statement takes; one more shows that nothing followed */
+  constructor(turnsOfStatement = 1) {
+    this.#quietTurns = turnsOfStatement + 1;
+  }
 
   get now(): number {
     return this.#now;
@@ -123,7 +127,7 @@ export class SimulatedTime {
   }
 
   async #settle(): Promise<void> {
-    for (let quiet = 0, turns = 0; quiet < QUIET_TURNS; turns++) {
+    for (let quiet = 0, turns = 0; quiet < this.#quietTurns; turns++) {
       if (turns > MAX_TURNS) throw new Error("the relayers go on and on without letting time pass");
       const seen = this.#activity;
       await new Promise((resolve) => setImmediate(resolve));
