@@ -3,6 +3,7 @@
  * that fire triggers. Assigned by lease; an expired lease is
  * taken over by compare-and-set.
  */
+import { sql } from "kysely";
 import type { Db } from "../store/database";
 import { leaseExpired } from "../store/instance";
 
@@ -19,19 +20,11 @@ export class Leases {
 
   /** Claims the lease; true while it is this instance's. */
   async claim(lease: LeaseName): Promise<boolean> {
-    const { numUpdatedRows } = await this.#db
-      .updateTable("chain_duties")
-      .set({ instance_id: this.#instanceId })
-      .where("name", "=", lease)
-      .where((eb) =>
-        eb.or([
-          eb("instance_id", "is", null),
-          eb("instance_id", "=", this.#instanceId),
-          leaseExpired("chain_duties.instance_id"),
-        ]),
-      )
-      .executeTakeFirst();
-    return numUpdatedRows > 0n;
+    const { numAffectedRows = 0n } = await sql`
+      update chain_duties set instance_id = ${this.#instanceId} where name = ${lease}
+        and (instance_id is null or instance_id = ${this.#instanceId} or ${leaseExpired("chain_duties.instance_id")})
+      `.execute(this.#db);
+    return numAffectedRows > 0n;
   }
 
   async release(): Promise<void> {
