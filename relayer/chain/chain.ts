@@ -120,11 +120,7 @@ class ChainModule extends Reads implements Chain {
     this.logs = new ChainLogs(rpc, contractAddress);
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
-    this.#queue = new AccountQueue({
-      db,
-      maxWaitingPerAccount: tuning.maxWaitingPerAccount,
-      maxWaiting: tuning.maxWaiting,
-    });
+    this.#queue = new AccountQueue(db, tuning);
     this.#transactions = new Transactions(db, instanceId, hooks);
     const outcomes = new OutcomeFeed();
     outcomes.on("transaction", ({ transaction: { payer, block_number: block } }) => {

@@ -7,24 +7,18 @@ import { KeywrightError, type ErrorCode, type ErrorFacts } from "../../../protoc
 import { Crowded, FairShare, NotInTime, inScope } from "../../../protocol/fairShare";
 import type { AccountId, Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
+import type { ChainTuning } from "../settings";
 import { WRITE_IS_OPEN } from "./states";
 
 /** Writes are serialized by account, and forward requests also by signer, since they carry consecutive nonces. */
 export type TurnKey = AccountId | Address;
 
-export interface AccountQueueOptions {
-  readonly db: Db;
-  readonly maxWaitingPerAccount: number;
-  readonly maxWaiting: number;
-}
-
 export class AccountQueue {
   readonly #writes: FairShare;
-  readonly #options: AccountQueueOptions;
+  readonly #db: Db;
 
-  constructor(options: AccountQueueOptions) {
-    this.#options = options;
-    const { maxWaiting, maxWaitingPerAccount } = options;
+  constructor(db: Db, { maxWaiting, maxWaitingPerAccount }: Pick<ChainTuning, "maxWaiting" | "maxWaitingPerAccount">) {
+    this.#db = db;
     this.#writes = new FairShare({
       total: maxWaiting,
       mostEach: 1,
@@ -54,17 +48,16 @@ export class AccountQueue {
 
   /** Turns of those accounts and signers that have no write in progress on any instance; others are omitted. */
   async turnsOf<K extends TurnKey>(keys: readonly K[]): Promise<ReadonlyMap<K, number>> {
-    const { db } = this.#options;
     const { rows } = await sql<{ account_id: K; turn: number; busy: boolean }>`
       select account_id, turn, exists (select from writes where writes.account_id = account_turns.account_id
         and ${WRITE_IS_OPEN})
         or exists (select from writes where signer = account_turns.account_id and ${WRITE_IS_OPEN}) as busy
-      from account_turns where account_id = any(${[...keys]}::text[])`.execute(db);
+      from account_turns where account_id = any(${[...keys]}::text[])`.execute(this.#db);
     const known = new Set(rows.map(({ account_id: key }) => key));
     // In one order on all instances, so that two such statements cannot deadlock.
     const fresh = keys.filter((key) => !known.has(key)).sort();
     if (fresh.length > 0)
-      await db
+      await this.#db
         .insertInto("account_turns")
         .values(fresh.map((account_id) => ({ account_id })))
         .onConflict((conflict) => conflict.doNothing())

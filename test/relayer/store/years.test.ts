@@ -73,7 +73,7 @@ describe("a store with years of data", function () {
   async function batch(transactions: Transactions): Promise<void> {
     const writes = await Promise.all(
       [freshAccount(), freshAccount()].map(async (accountId) => {
-        await new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 }).turnsOf([accountId]);
+        await new AccountQueue(db, { maxWaitingPerAccount: 9, maxWaiting: 9 }).turnsOf([accountId]);
         const write = {
           id: newSubmissionId(),
           account_id: accountId,
@@ -102,7 +102,7 @@ describe("a store with years of data", function () {
       onOutcome: (outcomes, trx) => credits.reservations.endWrites(outcomes, trx),
       onAbandon: (id) => credits.reservations.abandonWrite(id),
     });
-    const queue = new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 });
+    const queue = new AccountQueue(db, { maxWaitingPerAccount: 9, maxWaiting: 9 });
     const turn = (await queue.turnsOf([account])).get(account);
     if (turn === undefined) throw new Error("the account is busy");
     const id = newSubmissionId();

@@ -26,7 +26,7 @@ describe("the queue of an account", () => {
       const work = (): Promise<undefined> => new Promise((leave) => entered(() => leave(undefined)));
       queue.inTurn(id, deadline, work).catch(reject);
     });
-  beforeEach(() => (queue = new AccountQueue({ db, maxWaitingPerAccount: 3, maxWaiting: 4 })));
+  beforeEach(() => (queue = new AccountQueue(db, { maxWaitingPerAccount: 3, maxWaiting: 4 })));
 
   it("lets one write at a time through, in order of arrival, and other accounts' past it", async () => {
     const [mine, other] = [account(), account()];
