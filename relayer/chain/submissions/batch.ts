@@ -47,12 +47,6 @@ interface Encoded extends InTurn, Call {
 /** It would succeed with this gas. */
 type Simulated = Encoded & MeasuredCall;
 
-/** Permitted, and as it is stored. */
-interface Authorized {
-  readonly waiting: Waiting;
-  readonly write: NewWrite;
-}
-
 export interface BatchOptions extends SendingParts {
   readonly lane: Lane;
   readonly waiting: readonly Waiting[];
@@ -193,30 +187,31 @@ export class Batch {
     });
   }
 
-  async #authorize(reserved: readonly Simulated[]): Promise<readonly Authorized[]> {
+  /** The writes that are permitted, as they are stored. */
+  async #authorize(reserved: readonly Simulated[]): Promise<readonly NewWrite[]> {
     const writes = reserved.map(({ asked }) => asked).filter((asked) => asked !== undefined);
     const context = defined({ requestId: reserved[0]?.waiting.request.requestId });
     const verdicts =
       writes.length === 0 ? [] : (await this.#options.executor.call("authorizeWrites", { writes }, context)).writes;
     // By what was asked, so that no write is ever stored as what another's credential permits.
     const verdictOf = new Map(writes.map((asked, index) => [asked, verdicts[index]]));
-    return this.#each(reserved, async (item): Promise<Authorized> => {
-      const call =
-        item.asked === undefined ? { calldata: item.calldata, tag: null } : callIn(verdictOf.get(item.asked));
-      return { waiting: item.waiting, write: newWriteOf(item, call) };
+    return this.#each(reserved, async (item) => {
+      const { asked, calldata } = item;
+      return newWriteOf(item, asked === undefined ? { calldata, tag: null } : callIn(verdictOf.get(asked)));
     });
   }
 
   /** Stores the writes under one nonce; undefined when every write missed its turn or the lane is draining. */
-  async #store(gasLimit: bigint, authorized: readonly Authorized[]): Promise<Carrier | undefined> {
-    if (authorized.length === 0) return undefined;
+  async #store(gasLimit: bigint, writes: readonly NewWrite[]): Promise<Carrier | undefined> {
+    if (writes.length === 0) return undefined;
     const { transactions, monitor } = this.#options;
-    const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.operation?.begins()]));
-    const writes = authorized.map(({ write }) => write);
+    // All others have left the batch.
+    const authorized = [...this.#left];
+    const didNotBegin = new Map(authorized.map((waiting) => [waiting, waiting.request.operation?.begins()]));
     const carrier = await transactions.begin({ payer: this.#lane.payer, gasLimit, writes }).catch(noneIfRepeated);
     if (carrier !== undefined) monitor.watch(carrier.transaction, carrier.writes);
     const stored = new Map((carrier === undefined ? [] : writesOf(carrier)).map((write) => [write.id, write]));
-    for (const { waiting } of authorized) {
+    for (const waiting of authorized) {
       this.#left.delete(waiting);
       const write = stored.get(waiting.id);
       if (write !== undefined) waiting.resolve(write);

@@ -1,17 +1,15 @@
 /**
  * Takes up what nobody brings to its end: transactions without a monitor, and writes that wait for another transaction
- * because theirs failed as a whole or was displaced. One write of a shared transaction may have used more gas than in
- * its simulation and left too little for the others, so each is sent in a transaction of its own, with its id and
- * reservation. No account is charged for the failed transaction.
+ * because theirs failed as a whole or was displaced. Each is sent in a transaction of its own, since one of them may
+ * use more gas than in its simulation.
  */
 import { KeywrightError } from "../../../protocol/errors";
 import { decodeForward } from "../../../protocol/forward";
+import type { Address } from "../../../protocol/ids";
 import type { SubmissionFailure } from "../types";
 import { cameToNothing, failureOf } from "./outcomes";
 import type { CarriedWrite, Carrier } from "./rows";
 import type { SendingParts } from "./transactionMonitor";
-
-type Verdict = { readonly gasLimit: bigint } | { readonly error: SubmissionFailure };
 
 export class Recovery {
   readonly #parts: SendingParts;
@@ -35,18 +33,19 @@ export class Recovery {
   /** False when no lane has capacity or can pay at the moment. */
   async #sendAlone(write: CarriedWrite): Promise<boolean> {
     const { transactions, lanes, fees, monitor, outcomes, log } = this.#parts;
-    const verdict = await this.#tryAlone(write);
-    if ("error" in verdict) {
-      const ended = await transactions.failWaiting(write, verdict.error);
+    const { address } = await lanes.anyRegistered();
+    const gasLimit = await this.#gasLimit(write, address).catch((error: unknown) => finalFailureOf(write, error));
+    if (typeof gasLimit !== "bigint") {
+      const ended = await transactions.failWaiting(write, gasLimit);
       if (ended !== undefined) outcomes.emit("write", ended);
       return true;
     }
     const { maxFeePerGas } = await fees.now();
-    const lane = await lanes.tryEnter(verdict.gasLimit * maxFeePerGas).catch(noneIfUnaffordable);
+    const lane = await lanes.tryEnter(gasLimit * maxFeePerGas).catch(noneIfUnaffordable);
     if (lane === undefined) return false;
     let carrier: Carrier | undefined;
     try {
-      carrier = await transactions.carryAlone(write, lane.payer, verdict.gasLimit);
+      carrier = await transactions.carryAlone(write, lane.payer, gasLimit);
     } finally {
       if (carrier === undefined) lanes.leave(lane.payer);
       else lanes.begin(lane.payer);
@@ -57,22 +56,21 @@ export class Recovery {
     return true;
   }
 
-  /** Simulates the write alone. Throws when chain or service is temporarily unavailable. */
-  async #tryAlone(write: CarriedWrite): Promise<Verdict> {
-    const { simulation, lanes } = this.#parts;
-    const { address } = await lanes.anyRegistered();
+  /** That of the write alone, by simulation. */
+  async #gasLimit(write: CarriedWrite, from: Address): Promise<bigint> {
+    const { simulation } = this.#parts;
     const calldata = write.calldata ?? "0x";
-    try {
-      const forward = write.signer === null ? undefined : decodeForward(calldata);
-      const gas = await simulation.alone({ calldata, forward }, address, write.block_number ?? 0);
-      return { gasLimit: simulation.limitAlone(gas) };
-    } catch (error) {
-      if (!(error instanceof KeywrightError)) throw error;
-      if (error.code === "no_payer_available") return { error: cameToNothing(write, "failed together") };
-      if (error.retryable) throw error;
-      return { error: failureOf(error) };
-    }
+    const forward = write.signer === null ? undefined : decodeForward(calldata);
+    return simulation.limitAlone(await simulation.alone({ calldata, forward }, from, write.block_number ?? 0));
   }
+}
+
+/** Throws what is only for the moment. */
+function finalFailureOf(write: CarriedWrite, error: unknown): SubmissionFailure {
+  if (!(error instanceof KeywrightError)) throw error;
+  if (error.code === "no_payer_available") return cameToNothing(write, "failed together");
+  if (error.retryable) throw error;
+  return failureOf(error);
 }
 
 function noneIfUnaffordable(error: unknown): undefined {

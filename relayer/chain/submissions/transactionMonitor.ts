@@ -85,8 +85,10 @@ export class TransactionMonitor {
         misses: 0,
         refusals: 0,
       };
-      while (!this.#stopping && !(await this.#stepSafely(item)))
-        await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
+      while (!this.#stopping && isOpen(item.transaction)) {
+        await this.#stepSafely(item);
+        if (isOpen(item.transaction)) await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
+      }
     } catch (error) {
       // The store failed, or another instance took over: the sweep has the transaction watched again.
       if (!(error instanceof LostTransaction))
@@ -95,32 +97,29 @@ export class TransactionMonitor {
     }
   }
 
-  /** True when nothing is left to do. */
-  async #stepSafely(item: Monitored): Promise<boolean> {
+  async #stepSafely(item: Monitored): Promise<void> {
     try {
-      return await this.#step(item);
+      await this.#step(item);
     } catch (error) {
       // Chain, executor or database are unavailable for the moment.
       const isPassing = error instanceof RpcError || (error instanceof KeywrightError && error.retryable);
       if (!isPassing) throw error;
       const { id } = item.transaction;
       this.#parts.log.warn({ err: error, transactionId: id }, "a step of a transaction failed; it is tried again");
-      return false;
     }
   }
 
-  async #step(item: Monitored): Promise<boolean> {
-    if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return !isOpen(item.transaction);
+  async #step(item: Monitored): Promise<void> {
+    if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return;
     if (item.sentAt === undefined) {
       // Loaded from the store: it may be pending or already mined.
-      if (item.transaction.state !== "signed" && (await this.#hasReceipt(item))) return true;
+      if (item.transaction.state !== "signed" && (await this.#endByReceipt(item))) return;
       await this.#replaceIfAbandoned(item);
       await this.#broadcast(item);
     }
-    if (await this.#hasReceipt(item)) return true;
+    if (await this.#endByReceipt(item)) return;
     await this.#notePending(item);
     if (Date.now() - item.lookedAt >= this.#parts.tuning.lookEveryMs) await this.#checkPending(item);
-    return !isOpen(item.transaction);
   }
 
   /** Signs for the first time. Throws when it may be retried; false when it is abandoned (no-ops are tried again). */
@@ -147,9 +146,8 @@ export class TransactionMonitor {
     }
   }
 
-  async #end(item: Monitored, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<boolean> {
+  async #end(item: Monitored, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<void> {
     this.#ended(item, await this.#parts.transactions.end(item, fate, outcomes));
-    return !isOpen(item.transaction);
   }
 
   /** Takes over the transaction as stored, and publishes its fate. */
@@ -223,22 +221,13 @@ export class TransactionMonitor {
     await this.#attemptAgain(item, true, await this.#parts.fees.now());
   }
 
-  async #hasReceipt(item: Monitored): Promise<boolean> {
-    const { rpc } = this.#parts;
-    return (await this.#endByReceipt(item, (hash) => rpc.call("eth_getTransactionReceipt", [hash]))) ?? false;
-  }
-
-  /**
-   * Looks for receipts of all attempts; the one that has a receipt determines the outcome. Undefined if none has one;
-   * else whether that ended it.
-   */
-  async #endByReceipt(
-    item: Monitored,
-    ask: (hash: string) => Promise<Receipt | null | undefined>,
-  ): Promise<boolean | undefined> {
+  /** The attempt that has a receipt, of one endpoint or of any, determines the outcome; false if none has one. */
+  async #endByReceipt(item: Monitored, ofAny = false): Promise<boolean> {
     const { rpc, contractAddress, log } = this.#parts;
+    const isThere = (answer: Receipt | null): boolean => answer !== null;
     for (const attempt of item.attempts) {
-      const receipt = await ask(attempt.hash);
+      const asked = ["eth_getTransactionReceipt", [attempt.hash]] as const;
+      const receipt = ofAny ? await rpc.firstAccepted(...asked, isThere) : await rpc.call<Receipt | null>(...asked);
       if (receipt === null || receipt === undefined) continue;
       const outcomes = await outcomesOf(rpc, contractAddress, item, attempt, receipt);
       if (outcomes.size < item.writes.length)
@@ -246,9 +235,10 @@ export class TransactionMonitor {
           { transactionId: item.transaction.id, hash: receipt.transactionHash, writes: item.writes.length },
           "a shared transaction failed as a whole; its writes will be sent alone",
         );
-      return this.#end(item, fateOf(receipt), outcomes);
+      await this.#end(item, fateOf(receipt), outcomes);
+      return true;
     }
-    return undefined;
+    return false;
   }
 
   /**
@@ -263,7 +253,7 @@ export class TransactionMonitor {
     if (!isOpen(item.transaction) || (await this.#replaceIfAbandoned(item))) return;
     if (await this.#isKnown(item)) return this.#ifStuck(item);
     item.misses += 1;
-    if (await this.#fateIsProven(item)) return;
+    await this.#endIfProven(item);
     if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sentAt = undefined;
   }
 
@@ -317,26 +307,22 @@ export class TransactionMonitor {
    * The nonce is used: by an own attempt, whose receipt any endpoint may have; or by a foreign transaction, once that
    * is final. Until either is seen the fate is unknown, however long that takes.
    */
-  async #fateIsProven(item: Monitored): Promise<boolean> {
+  async #endIfProven(item: Monitored): Promise<void> {
     const { rpc, transactions, tuning, head, log } = this.#parts;
     const nonce = item.transaction.nonce ?? 0;
     const sender = await transactions.payerAddress(item.transaction.payer);
     const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [sender, "latest"]);
-    if (!counts.some((count) => typeof count === "string" && Number(count) > nonce)) return false;
-    const isThere = (answer: Receipt | null): boolean => answer !== null;
-    const anywhere = (hash: string): Promise<Receipt | null | undefined> =>
-      rpc.firstAccepted("eth_getTransactionReceipt", [hash], isThere);
-    const isEnded = await this.#endByReceipt(item, anywhere);
-    if (isEnded !== undefined) return isEnded;
+    if (!counts.some((count) => typeof count === "string" && Number(count) > nonce)) return;
+    if (await this.#endByReceipt(item, true)) return;
     const use = await useOf(rpc, sender, nonce);
-    if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return false;
-    if (head.number - use.block.number < tuning.finalityDepth) return false;
+    if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return;
+    if (head.number - use.block.number < tuning.finalityDepth) return;
     log.error(
       { transactionId: item.transaction.id, hash: use.hash },
       "a transaction that is not this service's used a payer's nonce; the writes are sent again",
     );
     const outcomes = item.transaction.abandon ? abandonedOutcomes(item.writes) : new Map<string, Outcome>();
-    return this.#end(item, DISPLACED, outcomes);
+    await this.#end(item, DISPLACED, outcomes);
   }
 }
 
