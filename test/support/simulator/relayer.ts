@@ -166,11 +166,13 @@ export class SimulatedRelayer {
 
   async #message<T>(work: () => Promise<T>): Promise<T> {
     if (!this.isAlive) return never();
-    const side = countDown(this.#death);
+    const death = this.#death;
+    const side = countDown(death);
     if (side === "before") this.kill();
     if (!this.isAlive) return never();
     const answer = await work();
-    if (side === "after") this.kill();
+    // The history's faults may have ended before a slow answer came.
+    if (side === "after" && this.#death === death) this.kill();
     return this.isAlive ? answer : never();
   }
 
