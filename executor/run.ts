@@ -168,19 +168,19 @@ export class Runner {
   }
 
   /** A trigger's definition says what runs; any other request does so itself. */
-  async #asked(request: RunRequest, { memory }: CallContext): Promise<Asked> {
+  async #asked(request: RunRequest, { large }: CallContext): Promise<Asked> {
     const { credential } = request;
     if (credential.type !== "trigger") {
       const [caller, source] = await Promise.all([
         this.#parts.callers.resolve(credential),
-        this.#parts.code.identify(request, memory),
+        this.#parts.code.identify(request, large),
       ]);
       return { caller, source, params: request.params, pkpId: pkpOf(request) };
     }
     const firing = await this.#parts.triggers.admit(credential);
     const { keyId, cid, params } = firing;
     request.cid = cid;
-    const source = await this.#parts.code.identify(request, memory);
+    const source = await this.#parts.code.identify(request, large);
     return { caller: { ids: [keyId] }, source, params, pkpId: undefined, firing };
   }
 

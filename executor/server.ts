@@ -17,10 +17,9 @@ import {
   type RunPermission,
 } from "../protocol/executor";
 import { Crowded, inScope } from "../protocol/fairShare";
-import { MIB } from "../protocol/limits";
 import { RunDenied } from "./access/authorize";
-import type { RequestMemory } from "./code/code";
 import { CodeMemory, LARGE_CODE_BYTES, MEMORY_PER_REQUEST_BYTE } from "./code/memory";
+import { DISCONNECTED, MAX_RUN_BYTES, readParts, type LargeRequest } from "./requests";
 
 export interface CallContext {
   /** The JSON value of the second part of a two-part request; resolves when it has arrived. */
@@ -29,8 +28,7 @@ export interface CallContext {
   readonly permit: (permission: RunPermission) => void;
   /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
-  /** What a large request takes of the memory for code; all of it until the answer, unless the call needs less. */
-  readonly memory?: RequestMemory;
+  readonly large?: LargeRequest;
   /** The relayer's name for the request; also on every log line. */
   readonly requestId: string;
   readonly log: Logger;
@@ -57,18 +55,9 @@ export interface ServerOptions {
   readonly logger: Logger;
 }
 
-/**
- * Code is at most 16 MiB. JSON escapes may be longer, but then they were in the client's request too, which the relayer
- * limits to 17 MiB.
- */
-const MAX_RUN_BYTES = 24 * MIB;
-const MAX_BODY_BYTES = 4 * MIB;
 const BODY_TIMEOUT_MS = 30_000;
 const LINES = "application/x-ndjson";
-const LINE_END = 0x0a;
 const REQUEST_ID = /^[0-9a-zA-Z-]{1,64}$/;
-/** Never sent; only its status is logged. */
-const DISCONNECTED = new KeywrightError("timed_out", "The caller disconnected.");
 const CALLS = new Map<string, ExecutorCall>(
   Object.entries(EXECUTOR_CALLS).map(([name, { path }]) => [path, name as ExecutorCall]),
 );
@@ -169,7 +158,7 @@ export class ExecutorServer {
           ? await this.#answer(request, context)
           : await inScope(account, gone.signal, async (scope) => {
               const memory = await this.codeMemory.take(scope, bytes * MEMORY_PER_REQUEST_BYTE);
-              return this.#answer(request, { ...context, memory });
+              return this.#answer(request, { ...context, large: { memory } });
             }),
       );
     } catch (error) {
@@ -192,8 +181,8 @@ export class ExecutorServer {
       throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
     if (this.#isDraining)
       throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
-    const { first, rest } = readParts(request, name);
-    return this.#call(name, await first, { ...context, rest: async () => parseJson(await rest) });
+    const { first, rest } = readParts(request, name, context.large);
+    return this.#call(name, await first, { ...context, rest });
   }
 
   async #call<C extends ExecutorCall>(name: C, request: ExecutorRequest<C>, context: CallContext): Promise<unknown> {
@@ -205,16 +194,6 @@ export class ExecutorServer {
     }
     return answer.parse(await handler(request, context));
   }
-}
-
-function parseRequest<C extends ExecutorCall>(name: C, text: string): ExecutorRequest<C> {
-  const parsed = EXECUTOR_CALLS[name].request.safeParse(parseJson(text));
-  if (parsed.success) return parsed.data as ExecutorRequest<C>;
-  const fields = parsed.error.issues.map(({ path }) => path.join(".") || "body");
-  throw new KeywrightError(
-    "invalid_body",
-    `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`,
-  );
 }
 
 /** Removes the socket of a killed executor; refuses one in use or a file of another kind. */
@@ -239,64 +218,6 @@ function isAlive(socketPath: string): Promise<boolean> {
     socket.once("connect", () => settle(true));
     socket.once("error", () => settle(false));
   });
-}
-
-interface Parts<C extends ExecutorCall> {
-  readonly first: Promise<ExecutorRequest<C>>;
-  readonly rest: Promise<string>;
-}
-
-/**
- * A run's request is the body's first line, parsed as soon as it has arrived, other calls' the whole of it. JSON
- * contains no raw line feed inside strings. Nothing refers to the request's text afterwards: a run outlives it long.
- */
-function readParts<C extends ExecutorCall>(request: IncomingMessage, name: C): Parts<C> {
-  const first = Promise.withResolvers<ExecutorRequest<C>>();
-  const rest = Promise.withResolvers<string>();
-  // Only awaited where a second part is expected.
-  rest.promise.catch(() => undefined);
-  const maxBytes = name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES;
-  let chunks: Buffer[] = [];
-  let length = 0;
-  let isFirst = true;
-  const fail = (error: Error): void => (first.reject(error), rest.reject(error));
-  const take = (last?: Buffer): string => {
-    const text = Buffer.concat(last === undefined ? chunks : [...chunks, last]).toString("utf8");
-    chunks = [];
-    return text;
-  };
-  const parseFirst = (last?: Buffer): void => {
-    isFirst = false;
-    try {
-      first.resolve(parseRequest(name, take(last)));
-    } catch (error) {
-      first.reject(error as Error);
-    }
-  };
-  request.on("data", (chunk: Buffer) => {
-    length += chunk.length;
-    if (length > maxBytes)
-      return fail(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
-    const end = isFirst && name === "run" ? chunk.indexOf(LINE_END) : -1;
-    if (end < 0) return void chunks.push(chunk);
-    parseFirst(chunk.subarray(0, end));
-    chunks.push(chunk.subarray(end + 1));
-  });
-  request.once("end", () => {
-    if (isFirst) parseFirst();
-    rest.resolve(take());
-  });
-  request.once("error", fail);
-  request.once("close", () => fail(DISCONNECTED));
-  return { first: first.promise, rest: rest.promise };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new KeywrightError("malformed_json", "The call's body is not JSON.");
-  }
 }
 
 /** The answer to a call: as a whole with its status, or, after a permission, as lines after the status was sent. */

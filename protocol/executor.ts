@@ -444,7 +444,7 @@ export type ExecutorAnswer<C extends ExecutorCall> = z.infer<(typeof EXECUTOR_CA
 /** Sent with every call and added to the executor's log lines. */
 export const REQUEST_ID_HEADER = "x-request-id";
 /**
- * Bytes of a large run's code and the account that sends it. Before the body is read, nothing else tells whose share of
- * the memory it takes; nothing but fairness depends on it.
+ * Characters of a large run's code and the account that sends it. Before the body is read, nothing else tells whose
+ * share of the memory it takes; nothing but fairness depends on it.
  */
 export const SHARE_HEADER = "x-code-share";

@@ -36,12 +36,13 @@ export class ThreadOf<Q, A> {
     return this.#waiting.size;
   }
 
-  ask(question: Q): Promise<A> {
+  /** What is transferred with the question is not this thread's any more. */
+  ask(question: Q, transferred: readonly ArrayBuffer[] = []): Promise<A> {
     const worker = (this.#worker ??= this.#start());
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      worker.postMessage({ id, question } satisfies Asked<Q>);
+      worker.postMessage({ id, question } satisfies Asked<Q>, transferred);
     });
   }
 
@@ -72,11 +73,14 @@ export class ThreadOf<Q, A> {
   }
 }
 
-/** Runs in the thread: answers each question. */
-export function answerEach<Q, A>(work: (question: Q) => A | Promise<A>): void {
+/** Runs in the thread: answers each question, and transfers what `transferredIn` names. */
+export function answerEach<Q, A>(
+  work: (question: Q) => A | Promise<A>,
+  transferredIn: (answer: A) => readonly ArrayBuffer[] = () => [],
+): void {
   parentPort?.on("message", ({ id, question }: Asked<Q>) => {
     void (async () => work(question))().then(
-      (answer) => parentPort?.postMessage({ id, answer } satisfies Answered<A>),
+      (answer) => parentPort?.postMessage({ id, answer } satisfies Answered<A>, transferredIn(answer)),
       () => parentPort?.postMessage({ id, failed: true } satisfies Answered<A>),
     );
   });

@@ -6,6 +6,7 @@ import type { Cid } from "../../protocol/ids";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
 import { inScope, type Grant, type Scope } from "../../protocol/fairShare";
 import type { CidComputer } from "../../protocol/cidComputer";
+import type { LargeRequest } from "../requests";
 import { LARGE_CODE_BYTES, MEMORY_PER_STORED_BYTE, RunCode, type CodeMemory } from "./memory";
 import type { CodeStore } from "./store";
 
@@ -24,9 +25,6 @@ export interface NamedCode {
   readonly cid?: string | undefined;
   readonly keptOnly?: boolean | undefined;
 }
-
-/** What the request took of the memory. */
-export type RequestMemory = Pick<Grant, "shrink">;
 
 /** For whom code is used. */
 export interface CodeUser {
@@ -76,14 +74,13 @@ export class Code {
 
   /**
    * Code sent together with its CID comes from the relayers' shared store, which is trusted no more than a gateway.
-   * `memory` is what the request took: it is given back with the code.
    * @throws KeywrightError `invalid_value` when neither is given, `invalid_cid`, `code_too_large`, `code_unavailable`
    * when code and CID do not match.
    */
-  async identify(request: NamedCode, memory?: RequestMemory): Promise<CodeSource> {
+  async identify(request: NamedCode, large?: LargeRequest): Promise<CodeSource> {
     const { cid, keptOnly = false } = request;
     const named = cid === undefined ? undefined : requireCid(cid);
-    const bytes = bytesOf(request);
+    const bytes = bytesOf(request, large);
     if (bytes === undefined) {
       if (named === undefined) throw new KeywrightError("invalid_value", "A run needs code or a CID.");
       return { cid: named, keptOnly };
@@ -92,8 +89,8 @@ export class Code {
     const own = await this.#cids.of(bytes);
     if (named !== undefined && named !== own)
       throw otherBytes("The bytes in the shared store are not those of the CID.");
-    memory?.shrink(bytes.length);
-    return { cid: own, code: new RunCode(bytes, () => memory?.shrink(0)) };
+    large?.memory.shrink(bytes.length);
+    return { cid: own, code: new RunCode(bytes, () => large?.memory.shrink(0)) };
   }
 
   /**
@@ -234,11 +231,12 @@ function notKept(cid: Cid): never {
   throw new KeywrightError("code_not_found", `This executor does not keep the code of ${cid}.`);
 }
 
-/** Takes the text out of the request, which lives as long as the run. */
-function bytesOf(request: NamedCode): Buffer | undefined {
-  const { code } = request;
+/** Takes the code out of the request, which lives as long as the run. */
+function bytesOf(request: NamedCode, large: LargeRequest | undefined): Buffer | undefined {
+  const bytes = large?.code ?? (request.code === undefined ? undefined : Buffer.from(request.code, "utf8"));
   delete request.code;
-  return code === undefined ? undefined : Buffer.from(code, "utf8");
+  delete large?.code;
+  return bytes;
 }
 
 function notFetched(cid: Cid, error: unknown): unknown {

@@ -110,7 +110,7 @@ export class ExecutorClient implements Executor {
 const LARGE_CODE_CHARS = 32 * 1_024;
 
 const shareOf = ({ code = "" }: RunQuestion, { account = "" }: CallContext): Record<string, string> =>
-  code.length < LARGE_CODE_CHARS ? {} : { [SHARE_HEADER]: `${Buffer.byteLength(code)} ${account}` };
+  code.length < LARGE_CODE_CHARS ? {} : { [SHARE_HEADER]: `${code.length} ${account}` };
 
 const headersOf = ({ requestId }: CallContext): Record<string, string> => ({
   "content-type": "application/json",

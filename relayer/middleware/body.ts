@@ -55,6 +55,11 @@ const sharedBy = (total: number, unit: number): FairShare =>
 const arriving = sharedBy(SHARED_LIMITS.arrivingBodyBytes, QUICK_BYTES);
 const medium = sharedBy(SHARED_LIMITS.mediumBodyMemoryBytes, MEMORY_PER_BYTE * MEDIUM_BYTES);
 const large = sharedBy(SHARED_LIMITS.bodyMemoryBytes, MEMORY_PER_BYTE * WIRE_LIMITS.codeBodyBytes);
+/**
+ * What is made of large ones, until the executor has it, is done one after the other: each takes both event loops
+ * of the services for tenths of a second, in which others' small requests wait.
+ */
+const turns = new FairShare({ total: 1, unit: 0 });
 /** The longest that a body waits to be read. */
 const MAX_WAIT_MS = 30_000;
 
@@ -66,33 +71,31 @@ export interface BodyMemory {
 
 export interface Body {
   readonly bytes: Buffer;
-  /** Of a large one. */
-  readonly memory?: Grant;
+  /**
+   * What is left of it is not needed any more, but of some use: `letGo` drops that when others need its memory. Without
+   * effect where a body takes no memory of others.
+   */
+  readonly lend: (letGo: () => void) => void;
 }
+
+const unshared = (bytes: Buffer): Body => ({ bytes, lend: () => undefined });
 
 /** A body is read when there is room for it. One that arrives slowly gives way to others. */
 export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Body> {
-  if (kind === "none" || !hasBody(ctx)) return { bytes: Buffer.alloc(0) };
+  if (kind === "none" || !hasBody(ctx)) return unshared(Buffer.alloc(0));
   const limit = LIMITS[kind];
   const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;
   const most = length ?? limit;
-  if (room === undefined || most <= SMALL_BYTES) return { bytes: await received(ctx.req, limit, length) };
+  if (room === undefined || most <= SMALL_BYTES) return unshared(await received(ctx.req, limit, length));
   const { account } = room;
-  if (most > QUICK_BYTES)
-    return readInto(most > MEDIUM_BYTES ? large : medium, most * MEMORY_PER_BYTE, ctx, limit, room);
+  if (most > MEDIUM_BYTES) {
+    const { bytes, lend } = await readInto(large, most * MEMORY_PER_BYTE, ctx, limit, room);
+    const turn = await takeRoom(turns, 1, room);
+    return { bytes, lend: (letGo) => (turn.rest(), lend(letGo)) };
+  }
+  if (most > QUICK_BYTES) return readInto(medium, most * MEMORY_PER_BYTE, ctx, limit, room);
   return inScope(account, undefined, async (scope) => {
-    const { bytes } = await readInto(arriving, most, ctx, limit, { scope, account });
-    return { bytes };
-  });
-}
-
-/** Has a body that is not needed any more give way to others; `letGo` drops what was read from it. */
-export function lendBody({ bytes, memory }: Body, letGo: () => void): void {
-  memory?.lend(() => {
-    letGo();
-    // For whoever refers to it as long as the request is not answered.
-    const all = bytes.buffer as ArrayBuffer;
-    structuredClone(all, { transfer: [all] });
+    return unshared((await readInto(arriving, most, ctx, limit, { scope, account })).bytes);
   });
 }
 
@@ -110,7 +113,7 @@ async function readInto(
     // Its memory may have been given to others with the last byte.
     room.scope.over.throwIfAborted();
     memory.keep();
-    return { bytes, memory };
+    return { bytes, lend: memory.lend };
   } catch (error) {
     throw room.scope.over.reason instanceof Preempted ? crowded(1) : error;
   }

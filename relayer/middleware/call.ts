@@ -67,7 +67,7 @@ export interface Call<N extends RouteName> {
   readonly kept: unknown;
   /** The body byte for byte, on routes with a raw body. */
   readonly rawBody: Buffer;
-  /** The body is not needed any more. If others need its memory, `letGo` is called, which drops what is left of it. */
+  /** What is left of the body is not needed any more: `letGo` drops it when others need its memory. */
   lendBody(letGo: () => void): void;
   /** Counts a request that mints without a credential against the limits for those. Throws `rate_limited`. */
   countAsMint(): Promise<void>;

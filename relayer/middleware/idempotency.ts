@@ -34,15 +34,15 @@ export function idempotencyKeyOf(ctx: RelayerContext, route: RouteName): string 
  * `who`: account, key, or the hash of the address of an anonymous caller. Requests are the same when body bytes and
  * path parameters are.
  */
-export function requestName(
-  route: RouteName,
-  who: string,
-  key: string,
-  request: { params: unknown; body: Buffer },
-): RequestName {
-  const bodyHash = sha256(`${JSON.stringify(request.params ?? {})}\n`, request.body);
-  return { scope: sha256(`${route}:${who}`), key, bodyHash };
-}
+export const requestName = (route: RouteName, who: string, key: string, bodyHash: string): RequestName => ({
+  scope: sha256(`${route}:${who}`),
+  key,
+  bodyHash,
+});
+
+/** Of the request's body and path parameters; empty where the request has no key. Afterwards nothing needs the body. */
+export const bodyHashOf = (ctx: RelayerContext, body: Buffer): string =>
+  ctx.get("Idempotency-Key") === "" ? "" : sha256(`${JSON.stringify(ctx["params"] ?? {})}\n`, body);
 
 export class Idempotency {
   readonly #store: IdempotencyStore;

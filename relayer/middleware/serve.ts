@@ -8,13 +8,13 @@ import { KeywrightError } from "../../protocol/errors";
 import { inScope, type Scope } from "../../protocol/fairShare";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { IdempotentOperation } from "../idempotentOperation";
-import { lendBody, parseBody, readBody, requireAcceptableBody, type Body } from "./body";
+import { parseBody, readBody, requireAcceptableBody } from "./body";
 import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer, StreamedAnswer } from "./call";
 import { clientGroup, hashedAddress } from "./clientAddress";
 import type { RelayerContext, RelayerMiddleware } from "./context";
 import { presentedCredentials, type Authentication, type Identity } from "./credentials";
 import { guardAnswer, guardRequest, type GuardedRequest } from "./guard";
-import { idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
+import { bodyHashOf, idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
 import { permit } from "./permit";
 import type { AccountId } from "../../protocol/ids";
 import type { RequestLimits } from "./rateLimits";
@@ -43,7 +43,11 @@ interface ParsedRequest {
   readonly identity: Identity;
   /** Set while `caller` comes from the cache and the contract is being asked to confirm it. */
   readonly confirmation: Promise<Caller | undefined> | undefined;
-  readonly body: Body;
+  /** Empty but on routes with a raw body. */
+  readonly rawBody: Buffer;
+  readonly bodyHash: string;
+  /** Has what is left of the body give way to others'. */
+  readonly lendBody: Call<RouteName>["lendBody"];
   readonly input: GuardedRequest;
 }
 
@@ -172,17 +176,18 @@ async function readRest(
   caller: Caller | undefined,
   { limits }: ServeDeps,
   { scope, read = (body) => body }: Reading,
-): Promise<Pick<ParsedRequest, "body" | "input">> {
+): Promise<Pick<ParsedRequest, "rawBody" | "bodyHash" | "lendBody" | "input">> {
   note(ctx, caller);
-  const body = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
+  const { bytes, lend } = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
   const input = guardRequest(route, {
     params: ctx["params"],
     query: ctx.query,
-    body: route.body === "raw" ? undefined : read(await parseBody(body.bytes)),
+    body: route.body === "raw" ? undefined : read(await parseBody(bytes)),
   });
   if (caller !== undefined) await limits.requestBy(caller.actorId);
   if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
-  return { body, input };
+  const rawBody = route.body === "raw" ? bytes : Buffer.alloc(0);
+  return { rawBody, bodyHash: bodyHashOf(ctx, bytes), lendBody: lend, input };
 }
 
 function note(ctx: RelayerContext, caller: Caller | undefined): void {
@@ -276,7 +281,7 @@ async function performOnce(
     routeOf(name).secretAgain === true && ctx.query["secret"] === "again" && attemptKey.length >= UNGUESSABLE_CHARS;
   return deps.idempotency.once(
     name,
-    requestName(name, who, attemptKey, { params: ctx["params"], body: request.body.bytes }),
+    requestName(name, who, attemptKey, request.bodyHash),
     run,
     isAskedAgain ? work : undefined,
   );
@@ -317,7 +322,7 @@ async function countAsMint(ctx: RelayerContext, { limits, addressHashKey }: Serv
 function callOf<N extends RouteName>(
   ctx: RelayerContext,
   route: N,
-  { input, caller, presented, body, confirmed }: ConfirmedRequest,
+  { input, caller, presented, rawBody, lendBody, confirmed }: ConfirmedRequest,
   headers: Record<string, string>,
   rest: Pick<Call<N>, "signal" | "attemptKey" | "operation" | "countAsMint" | "countAsFree" | "deciding"> &
     Partial<Pick<Call<N>, "kept">>,
@@ -327,8 +332,8 @@ function callOf<N extends RouteName>(
     ...input,
     caller,
     presented,
-    rawBody: body.bytes,
-    lendBody: (letGo: () => void) => lendBody(body, letGo),
+    rawBody,
+    lendBody,
     confirmed,
     requestId: ctx.state.requestId,
     header: (name: string) => ctx.get(name) || undefined,

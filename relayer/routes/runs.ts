@@ -27,14 +27,22 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
       const question = await questionOf(deps, call);
       const asked = deps.executor.askRun(question, { requestId, account: call.caller.accountId });
       try {
-        const key = await asked.permission.catch((error: unknown) => refuse(deciding, error));
+        const key = await asked.permission
+          .finally(() => call.lendBody(() => dropCode(question, call)))
+          .catch((error: unknown) => refuse(deciding, error));
         const caller = await deciding.named(key);
-        return await deciding.as(caller, (operation) => paidRun(deps, { ...call, caller, operation }, asked, question));
+        return await deciding.as(caller, (operation) => paidRun(deps, { ...call, caller, operation }, asked));
       } finally {
         asked.abandon();
       }
     },
   };
+}
+
+/** The executor has it, or will not run it: it is only of use for storing it. */
+function dropCode(question: RunQuestion, { body }: Run): void {
+  delete question.code;
+  delete body.code;
 }
 
 /**
@@ -98,12 +106,7 @@ async function requireNotRun({ credits }: RouteDeps, operation: IdempotentOperat
 /**
  * The reservation belongs to the run, not to the response: once the guest was started, it is always settled.
  */
-async function paidRun(
-  deps: RouteDeps,
-  call: Run,
-  asked: AskedRun,
-  question: RunQuestion,
-): Promise<Answer<"runAction">> {
+async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Answer<"runAction">> {
   if (call.operation?.isRepeated === true) await requireNotRun(deps, call.operation);
   const { accountId, actorId, keyId, capCents } = call.caller;
   const wanted = { limitMs: await wantedMs(deps, call), runId: call.operation?.id, origin: call.header("origin") };
@@ -112,10 +115,6 @@ async function paidRun(
   const startedAt = new Date();
   call.operation?.begins();
   const outcome = asked.start(limitMs);
-  call.lendBody(() => {
-    delete question.code;
-    delete call.body.code;
-  });
   const leave = (): void => asked.leave();
   if (call.signal.aborted) leave();
   call.signal.addEventListener("abort", leave, { once: true });

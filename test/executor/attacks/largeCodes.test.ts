@@ -81,8 +81,8 @@ describe("attack: dozens of sources of many megabytes", function () {
     const none = { fetchCode: () => Promise.reject(new FetchFailed("not_found", "no")) };
     const codes = new Code(cids, store, none, 2 * CODE_MIB * MIB, server.codeMemory);
     let asleep = 0;
-    serveRuns(async (request, { memory }) => {
-      const source = await codes.identify(request, memory);
+    serveRuns(async (request, { large }) => {
+      const source = await codes.identify(request, large);
       return codes.use(source, { account: "a" }, async (given) => {
         expect(given.bytes.length).to.equal(Buffer.byteLength(code));
         given.drop();

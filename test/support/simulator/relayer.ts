@@ -121,10 +121,9 @@ export class SimulatedRelayer {
   /** One request of a client, as the routes make it. */
   async addGroup(account: string, name: string, key: string): Promise<SubmitAnswer> {
     if (!this.isAlive) throw connectionLost();
-    const body = Buffer.from(name);
     const answer = this.#idempotency.once(
       "addGroup",
-      requestName("addGroup", account, key, { params: {}, body }),
+      requestName("addGroup", account, key, name),
       (operation) =>
         this.chain.submit({
           accountId: account as AccountId,

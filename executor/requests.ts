@@ -1,0 +1,112 @@
+/** Requests to the keyholder: JSON, of a run in two parts. */
+import type { IncomingMessage } from "node:http";
+import { KeywrightError } from "../protocol/errors";
+import { EXECUTOR_CALLS, type ExecutorCall, type ExecutorRequest } from "../protocol/executor";
+import type { Grant } from "../protocol/fairShare";
+import { MIB } from "../protocol/limits";
+import { ThreadOf } from "../protocol/threadOf";
+import { built } from "./built";
+import { LARGE_CODE_BYTES } from "./code/memory";
+
+/**
+ * Code is at most 16 MiB. JSON escapes may be longer, but then they were in the client's request too, which the relayer
+ * limits to 17 MiB.
+ */
+export const MAX_RUN_BYTES = 24 * MIB;
+const MAX_BODY_BYTES = 4 * MIB;
+const LINE_END = 0x0a;
+
+/** What belongs to a large request beside its parsed form. */
+export interface LargeRequest {
+  /** What it takes of the memory for code: all of it until the answer, unless less is needed. */
+  readonly memory: Pick<Grant, "shrink">;
+  /** Its code as UTF-8, which is not in its parsed form then. */
+  code?: Buffer;
+}
+
+export interface Parts<C extends ExecutorCall> {
+  readonly first: Promise<ExecutorRequest<C>>;
+  /** The JSON value of the second part. */
+  readonly rest: () => Promise<unknown>;
+}
+
+/** Undefined when it is not JSON. */
+export type ParsedRequest = { readonly value: unknown; readonly code?: Uint8Array<ArrayBuffer> } | undefined;
+
+/** To parse code of many megabytes takes a tenth of a second, and as much for the collection of what it leaves. */
+const thread = new ThreadOf<Uint8Array<ArrayBuffer>, ParsedRequest>(built("requestThread.js"));
+
+/**
+ * A run's request is the body's first line, parsed as soon as it has arrived, other calls' the whole of it. JSON
+ * contains no raw line feed inside strings. Nothing refers to the request's text afterwards: a run outlives it long.
+ */
+export function readParts<C extends ExecutorCall>(request: IncomingMessage, name: C, large?: LargeRequest): Parts<C> {
+  const first = Promise.withResolvers<ExecutorRequest<C>>();
+  const rest = Promise.withResolvers<string>();
+  // Only awaited where a second part is expected.
+  rest.promise.catch(() => undefined);
+  const maxBytes = name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES;
+  let chunks: Buffer[] = [];
+  let length = 0;
+  let isFirst = true;
+  const fail = (error: Error): void => (first.reject(error), rest.reject(error));
+  const take = (last: Buffer[] = []): Buffer<ArrayBuffer> => {
+    const bytes = Buffer.concat([...chunks, ...last]);
+    chunks = [];
+    return bytes;
+  };
+  const parseFirst = (last?: Buffer): void => {
+    isFirst = false;
+    const parsing = parsed(take(last && [last]), name === "run" ? large : undefined);
+    first.resolve(parsing.then((value) => requestOf(name, value)));
+  };
+  request.on("data", (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > maxBytes)
+      return fail(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
+    const end = isFirst && name === "run" ? chunk.indexOf(LINE_END) : -1;
+    if (end < 0) return void chunks.push(chunk);
+    parseFirst(chunk.subarray(0, end));
+    chunks.push(chunk.subarray(end + 1));
+  });
+  request.once("end", () => {
+    if (isFirst) parseFirst();
+    rest.resolve(take().toString("utf8"));
+  });
+  request.once("error", fail);
+  request.once("close", () => fail(DISCONNECTED));
+  return { first: first.promise, rest: async () => parseJson(await rest.promise) };
+}
+
+/** Never sent; only its status is logged. */
+export const DISCONNECTED = new KeywrightError("timed_out", "The caller disconnected.");
+
+async function parsed(bytes: Buffer<ArrayBuffer>, large: LargeRequest | undefined): Promise<unknown> {
+  // A smaller one than was announced may be in memory that others share, which cannot be transferred.
+  if (large === undefined || bytes.length <= LARGE_CODE_BYTES) return parseJson(bytes.toString("utf8"));
+  const answer = await thread.ask(bytes, [bytes.buffer]);
+  if (answer === undefined) throw notJson();
+  const { value, code } = answer;
+  if (code !== undefined) large.code = Buffer.from(code.buffer);
+  return value;
+}
+
+function requestOf<C extends ExecutorCall>(name: C, value: unknown): ExecutorRequest<C> {
+  const request = EXECUTOR_CALLS[name].request.safeParse(value);
+  if (request.success) return request.data as ExecutorRequest<C>;
+  const fields = request.error.issues.map(({ path }) => path.join(".") || "body");
+  throw new KeywrightError(
+    "invalid_body",
+    `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`,
+  );
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw notJson();
+  }
+}
+
+const notJson = (): KeywrightError => new KeywrightError("malformed_json", "The call's body is not JSON.");
