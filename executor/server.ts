@@ -291,7 +291,8 @@ function crowded({ retryAfterSeconds }: Crowded): KeywrightError {
 function sizeOf({ url, headers }: IncomingMessage): { account: string; bytes: number } {
   const [named = "", account = ""] = String(headers[SHARE_HEADER] ?? "").split(" ");
   const unnamed = headers["content-length"] ?? (url === EXECUTOR_CALLS.run.path ? LARGE_CODE_BYTES : 0);
-  return { account, bytes: Math.min(MAX_RUN_BYTES, Number(named || unnamed)) };
+  const bytes = Number(named || unnamed);
+  return { account, bytes: bytes >= 0 ? Math.min(MAX_RUN_BYTES, bytes) : MAX_RUN_BYTES };
 }
 
 function requestIdOf(request: IncomingMessage): string {

@@ -1,6 +1,7 @@
 /** Many large sources at once: what the keyholder keeps of them is bounded in sum, and accounts share it. */
 import { expect } from "chai";
 import { mkdtempSync, rmSync } from "node:fs";
+import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,6 +12,7 @@ import { CodeStore } from "../../../executor/code/store";
 import { FetchFailed } from "../../../executor/fetcher/types";
 import { ExecutorServer, type Handlers } from "../../../executor/server";
 import { CidComputer } from "../../../protocol/cidComputer";
+import { EXECUTOR_CALLS, SHARE_HEADER } from "../../../protocol/executor";
 import { MIB, SHARED_LIMITS } from "../../../protocol/limits";
 import { ExecutorClient } from "../../../relayer/executor/client";
 import { expectInTime } from "../../support/inTime";
@@ -73,6 +75,22 @@ describe("attack: dozens of sources of many megabytes", function () {
     expect(under.most).to.be.within(2, MOST);
     stop.resolve(undefined);
     await Promise.all(attack);
+  });
+
+  it("of which a relayer says nonsense count as the largest, and are read all the same", async () => {
+    serveRuns(() => Promise.reject(new Error("this test runs nothing")));
+    const post = (size: string): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        const headers = { [SHARE_HEADER]: `${size} account` };
+        request({ socketPath: join(folder, "socket"), path: EXECUTOR_CALLS.run.path, method: "POST", headers })
+          .once("response", (response) => (response.resume(), resolve(response.statusCode)))
+          .once("error", reject)
+          .end("{}");
+      });
+    for (const size of ["many", "-1e9", "NaN", "1e99", "-Infinity", "0x7fffffff"]) {
+      expect(await post(size), size).to.equal(422);
+      expect([server.codeMemory.taken, server.codeMemory.waiting], size).to.deep.equal([0, 0]);
+    }
   });
 
   it("are no longer in memory, and do not keep others' out, when their children have them", async () => {
