@@ -121,24 +121,21 @@ export class SimulatedRelayer {
   /** One request of a client, as the routes make it. */
   async addGroup(account: string, name: string, key: string): Promise<SubmitAnswer> {
     if (!this.isAlive) throw connectionLost();
-    const answer = this.#idempotency.once(
-      "addGroup",
-      requestName("addGroup", account, key, name),
-      (operation) =>
-        this.chain.submit({
-          accountId: account as AccountId,
-          kind: "add_group",
-          credential: { type: "key", key: "-" },
-          write: { functionName: "addGroup", args: [account, name, "", [], []] },
-          reserve: async (submissionId) =>
-            void (await this.credits.reservations.reserveWrite({
-              accountId: account as AccountId,
-              cents: 1,
-              submissionId,
-            })),
-          idempotencyKey: operation.id,
-          operation,
-        }),
+    const answer = this.#idempotency.once("addGroup", requestName("addGroup", account, key, name), (operation) =>
+      this.chain.submit({
+        accountId: account as AccountId,
+        kind: "add_group",
+        credential: { type: "key", key: "-" },
+        write: { functionName: "addGroup", args: [account, name, "", [], []] },
+        reserve: async (submissionId) =>
+          void (await this.credits.reservations.reserveWrite({
+            accountId: account as AccountId,
+            cents: 1,
+            submissionId,
+          })),
+        idempotencyKey: operation.id,
+        operation,
+      }),
     );
     return (await answer) as SubmitAnswer;
   }
