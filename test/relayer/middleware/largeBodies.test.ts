@@ -87,6 +87,24 @@ describe("large bodies under way", function () {
     await Promise.all(sleeping);
   });
 
+  it("keep others waiting for a second, if what is made of one takes long", async () => {
+    const stop = Promise.withResolvers<undefined>();
+    const size = 2 * MIB;
+    const stuck = inScope("stuck", undefined, async (scope) => {
+      const { ctx, body } = request(size);
+      body.end(Buffer.alloc(size));
+      await readBody(ctx, "code", { scope, account: "stuck" });
+      await stop.promise;
+    });
+    const next = request(size);
+    next.body.end(Buffer.alloc(size));
+    const startedAt = performance.now();
+    expect(await read(next.ctx, "another")).to.deep.equal({ bytes: size });
+    expectInTime(performance.now() - startedAt, 3_000, "another's body");
+    stop.resolve(undefined);
+    await stuck;
+  });
+
   it("are bounded also below the size from which they count till the answer, and give way to others", async () => {
     const length = 63 * 1_024;
     const slow = Array.from({ length: 4_000 }, () => request(length));
