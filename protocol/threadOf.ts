@@ -79,9 +79,9 @@ export function answerEach<Q, A>(
   transferredIn: (answer: A) => readonly ArrayBuffer[] = () => [],
 ): void {
   parentPort?.on("message", ({ id, question }: Asked<Q>) => {
-    void (async () => work(question))().then(
-      (answer) => parentPort?.postMessage({ id, answer } satisfies Answered<A>, transferredIn(answer)),
-      () => parentPort?.postMessage({ id, failed: true } satisfies Answered<A>),
-    );
+    // An answer that is nested too deeply cannot be posted.
+    (async () => work(question))()
+      .then((answer) => parentPort?.postMessage({ id, answer } satisfies Answered<A>, transferredIn(answer)))
+      .catch(() => parentPort?.postMessage({ id, failed: true } satisfies Answered<A>));
   });
 }

@@ -90,7 +90,7 @@ export class Code {
     if (named !== undefined && named !== own)
       throw otherBytes("The bytes in the shared store are not those of the CID.");
     large?.memory.shrink(bytes.length);
-    return { cid: own, code: new RunCode(bytes, () => large?.memory.shrink(0)) };
+    return { cid: own, code: new RunCode(bytes, () => large?.memory.rest()) };
   }
 
   /**
@@ -134,7 +134,7 @@ export class Code {
     shared.runs++;
     memory?.shrink(shared.bytes.length);
     return new RunCode(shared.bytes, () => {
-      memory?.shrink(0);
+      memory?.rest();
       if (--shared.runs === 0) this.#held.delete(cid);
     });
   }

@@ -1,5 +1,5 @@
 /**
- * Validates requests and responses against the route table. A wrong shape is 422 and lists every failing field; invalid
+ * Validates requests and responses against the route table. A wrong shape is 422 and lists the failing fields; invalid
  * values are 400 with their code.
  */
 import type { z } from "zod";
@@ -19,7 +19,7 @@ interface FieldError {
   readonly code: ErrorCode;
 }
 
-/** Validates all parts of a request together, so that one response names every failing field. */
+/** Validates all parts of a request together, so that one response names the failing fields of all. */
 export function guardRequest(route: Route, given: GuardedRequest): GuardedRequest {
   const failures: FieldError[] = [];
   const check = (schema: z.ZodType | undefined, value: unknown, part: string, alwaysText: boolean): unknown => {
@@ -39,21 +39,29 @@ export function guardRequest(route: Route, given: GuardedRequest): GuardedReques
   return guarded;
 }
 
+/** An answer names no more: a request can have fifty thousand wrong fields, or one of a megabyte. */
+const MAX_NAMED = 64;
+const MAX_FIELD_CHARS = 128;
+
 function refusal(failures: readonly FieldError[]): KeywrightError {
-  const errors = failures.map(({ field, message }) => ({ field, message }));
-  const detail = failures.map(({ field, message }) => `${field}: ${message}`).join("; ");
+  const errors = failures.slice(0, MAX_NAMED).map(({ field, message }) => ({ field: shortened(field), message }));
+  const named = errors.map(({ field, message }) => `${field}: ${message}`);
+  const detail = [...named, ...(failures.length > MAX_NAMED ? ["and more"] : [])].join("; ");
   if (failures.some(({ shape }) => shape)) return new KeywrightError("invalid_body", detail, { errors });
   const codes = new Set(failures.map(({ code }) => code));
   const [only] = codes;
   return new KeywrightError(codes.size === 1 && only !== undefined ? only : "invalid_value", detail, { errors });
 }
 
+const shortened = (field: string): string =>
+  field.length <= MAX_FIELD_CHARS ? field : `${field.slice(0, MAX_FIELD_CHARS)}…`;
+
 function fieldErrors(issue: z.core.$ZodIssue, part: string, alwaysText: boolean): FieldError[] {
   const path = [part, ...issue.path.map(String)].filter((step) => step !== "");
   const facts = factsOf(issue, alwaysText);
   if (issue.code !== "unrecognized_keys")
     return [{ field: path.join(".") || "body", message: issue.message, ...facts }];
-  return issue.keys.map((key) => ({
+  return issue.keys.slice(0, MAX_NAMED + 1).map((key) => ({
     field: [...path, key].join("."),
     message: "is not a field of this request",
     ...facts,

@@ -12,6 +12,7 @@ import { CodeStore } from "../../../executor/code/store";
 import { FetchFailed } from "../../../executor/fetcher/types";
 import { ExecutorServer, type Handlers } from "../../../executor/server";
 import { CidComputer } from "../../../protocol/cidComputer";
+import { KeywrightError } from "../../../protocol/errors";
 import { EXECUTOR_CALLS, SHARE_HEADER } from "../../../protocol/executor";
 import { MIB, SHARED_LIMITS } from "../../../protocol/limits";
 import { ExecutorClient } from "../../../relayer/executor/client";
@@ -58,6 +59,15 @@ describe("attack: dozens of sources of many megabytes", function () {
     return asked.permission.catch((error: unknown) => error);
   };
 
+  const post = (size: string, body: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const headers = { [SHARE_HEADER]: `${size} account` };
+      request({ socketPath: join(folder, "socket"), path: EXECUTOR_CALLS.run.path, method: "POST", headers })
+        .once("response", (response) => (response.resume(), resolve(response.statusCode)))
+        .once("error", reject)
+        .end(body);
+    });
+
   it("are read as there is memory for them, and another account's at once", async () => {
     const under = { now: 0, most: 0 };
     serveRuns(async ({ params }) => {
@@ -77,18 +87,18 @@ describe("attack: dozens of sources of many megabytes", function () {
     await Promise.all(attack);
   });
 
+  it("that cannot be handed over from the thread that parses them are refused alone", async () => {
+    serveRuns(() => Promise.reject(new KeywrightError("unknown_key", "this test runs nothing")));
+    const deep = `{"a":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}`;
+    const [refused, ...others] = await Promise.all([post("3000000", deep), ask("honest", "{}"), ask("honest", "{}")]);
+    expect(refused).to.equal(500);
+    for (const other of others) expect(other).to.include({ code: "unknown_key" });
+  });
+
   it("of which a relayer says nonsense count as the largest, and are read all the same", async () => {
     serveRuns(() => Promise.reject(new Error("this test runs nothing")));
-    const post = (size: string): Promise<number | undefined> =>
-      new Promise((resolve, reject) => {
-        const headers = { [SHARE_HEADER]: `${size} account` };
-        request({ socketPath: join(folder, "socket"), path: EXECUTOR_CALLS.run.path, method: "POST", headers })
-          .once("response", (response) => (response.resume(), resolve(response.statusCode)))
-          .once("error", reject)
-          .end("{}");
-      });
     for (const size of ["many", "-1e9", "NaN", "1e99", "-Infinity", "0x7fffffff"]) {
-      expect(await post(size), size).to.equal(422);
+      expect(await post(size, "{}"), size).to.equal(422);
       expect([server.codeMemory.taken, server.codeMemory.waiting], size).to.deep.equal([0, 0]);
     }
   });

@@ -1,0 +1,38 @@
+/** What is wrong with a request is named within a bound: the answer is never larger than the request. */
+import { expect } from "chai";
+import { KeywrightError } from "../../../protocol/errors";
+import { routeOf } from "../../../protocol/http";
+import { guardRequest } from "../../../relayer/middleware/guard";
+
+describe("a request with many wrong fields", () => {
+  const refusalOf = (body: unknown): { detail: string; errors: readonly { field: string; message: string }[] } => {
+    try {
+      guardRequest(routeOf("newAccount"), { params: {}, query: {}, body });
+    } catch (error) {
+      if (!(error instanceof KeywrightError)) throw error;
+      expect(error.code).to.equal("invalid_body");
+      return { detail: error.detail, errors: error.facts["errors"] as { field: string; message: string }[] };
+    }
+    throw new Error("it was accepted");
+  };
+  const unknown = (count: number): object => Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, 0]));
+
+  it("is told of each, if they are few", () => {
+    const { detail, errors } = refusalOf({ account_name: "a", account_description: "", ...unknown(3) });
+    expect(errors.map(({ field }) => field)).to.deep.equal(["f0", "f1", "f2"]);
+    expect(detail).to.equal(["f0", "f1", "f2"].map((field) => `${field}: is not a field of this request`).join("; "));
+  });
+
+  it("is told of the first ones, and that there are more", () => {
+    const { detail, errors } = refusalOf(unknown(49_000));
+    expect(errors).to.have.length(64);
+    expect(detail.endsWith("; and more")).to.equal(true);
+    expect(JSON.stringify({ detail, errors }).length).to.be.below(8_000);
+  });
+
+  it("is told the beginning of a name of a megabyte", () => {
+    const { detail, errors } = refusalOf({ account_name: "a", account_description: "", ["k".repeat(1_000_000)]: 0 });
+    expect(errors.map(({ field }) => field)).to.deep.equal([`${"k".repeat(128)}…`]);
+    expect(detail.length).to.be.below(300);
+  });
+});
