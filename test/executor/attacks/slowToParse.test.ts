@@ -54,6 +54,8 @@ describe("attack: code that is slow to parse", function () {
 
   it("code that exceeds the parse limit is ended, and charged to the caller", async () => {
     const { error, fault, durationMs } = await run("x=[y=>({z:d}),e?.f??g];".repeat(300_000), {
+      // A child that has parsed code of this CID would not be limited.
+      cid: "QmSlowToParse",
       limits: { parseMs: 100 },
     });
     expect(error).to.include({ code: "limit_exceeded", message: "the code took longer than 100 ms to parse" });
