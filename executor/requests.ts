@@ -13,6 +13,8 @@ import { LARGE_CODE_BYTES } from "./code/memory";
  * limits to 17 MiB.
  */
 export const MAX_RUN_BYTES = 24 * MIB;
+/** Parameters of a megabyte, of which JSON may escape a byte as six, and small code. */
+const MAX_SMALL_RUN_BYTES = 8 * MIB;
 const MAX_BODY_BYTES = 4 * MIB;
 const LINE_END = 0x0a;
 
@@ -45,7 +47,7 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
   const rest = Promise.withResolvers<string>();
   // Only awaited where a second part is expected.
   rest.promise.catch(() => undefined);
-  const maxBytes = name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES;
+  const maxBytes = name !== "run" ? MAX_BODY_BYTES : large === undefined ? MAX_SMALL_RUN_BYTES : MAX_RUN_BYTES;
   let chunks: Buffer[] = [];
   let length = 0;
   let isFirst = true;

@@ -103,6 +103,7 @@ interface Held {
   isRevoked: boolean;
   isReturned: boolean;
   isKept: boolean;
+  isLent: boolean;
 }
 
 /** What was granted. Ends with its scope. */
@@ -285,6 +286,8 @@ export class FairShare {
   [lend](name: string, held: Held, letGo: () => void): void {
     if (!this.#accountOf(name).grants.has(held)) return;
     held.isKept = true;
+    held.activeMs = activeMsOf(held);
+    held.isLent = true;
     this.#lent.set(held, () => (letGo(), this[giveBack](name, held)));
     this.serve();
   }
@@ -478,6 +481,7 @@ export class FairShare {
       isRevoked: false,
       isReturned: false,
       isKept: false,
+      isLent: false,
     };
     account.grants.add(held);
     this.#countAsShort(held);
@@ -590,8 +594,8 @@ const areUsesShort = ({ usualMs, longUntil }: Account, now: number): boolean => 
 
 const mayRevoke = ({ isRevoked, isResting, isKept }: Held): boolean => !isRevoked && !isResting && !isKept;
 
-const activeMsOf = ({ activeMs, activeAt, isResting }: Held): number =>
-  activeMs + (isResting ? 0 : performance.now() - activeAt);
+const activeMsOf = ({ activeMs, activeAt, isResting, isLent }: Held): number =>
+  activeMs + (isResting || isLent ? 0 : performance.now() - activeAt);
 
 export interface TakeOptions {
   /** Whose share it is; default the scope's account. */

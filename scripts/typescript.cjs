@@ -17,7 +17,6 @@ const options = {
 };
 const CACHE = join(__dirname, "..", "node_modules", ".cache", "typescript");
 const WITH = JSON.stringify([version, options]);
-mkdirSync(CACHE, { recursive: true });
 
 require.extensions[".ts"] = (module, path) => {
   module._compile(compiled(readFileSync(path, "utf8"), path), path);
@@ -31,9 +30,18 @@ function compiled(source, path) {
     return readFileSync(file, "utf8");
   } catch {
     const { code } = require("esbuild").transformSync(source, { ...options, sourcefile: path });
+    keep(file, code);
+    return code;
+  }
+}
+
+function keep(file, code) {
+  try {
+    mkdirSync(CACHE, { recursive: true });
     // Under another name until it is complete: other suites compile at the same time.
     writeFileSync(`${file}.${process.pid}`, code);
     renameSync(`${file}.${process.pid}`, file);
-    return code;
+  } catch {
+    // Without a copy, as where the packages are another user's, it takes longer.
   }
 }

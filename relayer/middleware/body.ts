@@ -89,14 +89,7 @@ export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyM
   const most = length ?? limit;
   if (room === undefined || most <= SMALL_BYTES) return unshared(await received(ctx.req, limit, length));
   const { account } = room;
-  if (most > MEDIUM_BYTES) {
-    const { bytes, lend } = await readInto(large, most * MEMORY_PER_BYTE, ctx, limit, room);
-    const turn = await takeRoom(turns, 1, room);
-    const since = performance.now();
-    // Its run may wait for memory in the keyholder: nobody else has to wait for that.
-    setTimeout(() => turn.rest(), MAX_TURN_MS).unref();
-    return { bytes, lend: (letGo) => (endTurn(turn, since), lend(letGo)) };
-  }
+  if (most > MEDIUM_BYTES) return inTurn(await readInto(large, most * MEMORY_PER_BYTE, ctx, limit, room), room);
   if (most > QUICK_BYTES) return readInto(medium, most * MEMORY_PER_BYTE, ctx, limit, room);
   return inScope(account, undefined, async (scope) => {
     return unshared((await readInto(arriving, most, ctx, limit, { scope, account })).bytes);
@@ -104,9 +97,15 @@ export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyM
 }
 
 /** While others wait for theirs, as long passes as it took: small requests are served meanwhile. */
-function endTurn(turn: Grant, since: number): void {
-  const tookMs = performance.now() - since;
-  setTimeout(() => turn.rest(), turns.waiting > 0 ? Math.min(tookMs, MAX_TURN_MS) : 0);
+async function inTurn(body: Body, room: BodyMemory): Promise<Body> {
+  // Its length was not known before.
+  if (body.bytes.length <= MEDIUM_BYTES) return body;
+  const turn = await takeRoom(turns, 1, room);
+  const since = performance.now();
+  // Its run may wait for memory in the keyholder: nobody else has to wait for that.
+  setTimeout(turn.rest, MAX_TURN_MS).unref();
+  const end = (): void => void setTimeout(turn.rest, turns.waiting > 0 ? performance.now() - since : 0);
+  return { ...body, lend: (letGo) => (end(), body.lend(letGo)) };
 }
 
 async function readInto(
@@ -123,6 +122,7 @@ async function readInto(
     // Its memory may have been given to others with the last byte.
     room.scope.over.throwIfAborted();
     memory.keep();
+    memory.shrink(Math.min(amount, bytes.length * MEMORY_PER_BYTE));
     return { bytes, lend: memory.lend };
   } catch (error) {
     throw room.scope.over.reason instanceof Preempted ? crowded(1) : error;

@@ -232,21 +232,25 @@ describe("a fair share", () => {
     expectInTime((await waitsBeside64(new FairShare({ total: 8, patienceMs: 40 }), 5))[15], 150);
   });
 
-  it("does not take the time before a use for use", async () => {
-    const share = new FairShare({ total: 8 });
-    for (const isPrepared of [false, true]) {
-      const account = isPrepared ? "prepared" : "long";
+  it("does not take the time before a use for use, nor that for which it was lent, or rested", async () => {
+    const share = new FairShare({ total: 10 });
+    for (const account of ["long", "prepared", "lent", "rested"]) {
       const first = await untilGranted(share, account);
+      if (account === "lent") first.lend();
+      if (account === "rested") first.rest();
       await pause(700);
-      if (isPrepared) first.use();
+      if (account === "prepared") first.use();
       first.end.resolve(undefined);
       await settled();
     }
-    const others = await Promise.all(Array.from({ length: 6 }, (_, i) => untilGranted(share, `other${i}`)));
+    const others = await Promise.all(Array.from({ length: 8 }, (_, i) => untilGranted(share, `other${i}`)));
     const long = new Visit("long", share, [1]);
-    const prepared = await untilGranted(share, "prepared");
+    const short = [await untilGranted(share, "prepared"), await untilGranted(share, "lent")];
+    short[0]?.end.resolve(undefined);
+    await settled();
+    short.push(await untilGranted(share, "rested"));
     expect(long.held).to.equal(0);
-    for (const { end } of [...others, prepared, long]) end.resolve(undefined);
+    for (const { end } of [...others, ...short, long]) end.resolve(undefined);
     await settled();
   });
 
