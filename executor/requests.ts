@@ -22,6 +22,8 @@ const LINE_END = 0x0a;
 export interface LargeRequest {
   /** What it takes of the memory for code: all of it until the answer, unless less is needed. */
   readonly memory: Pick<Grant, "shrink" | "rest">;
+  /** Aborted with Preempted when others need the memory. */
+  readonly over: AbortSignal;
   /** Its code as UTF-8, which is not in its parsed form then. */
   code?: Buffer;
 }

@@ -1,5 +1,6 @@
 /** One run from request to answer: authenticate, resolve the code, authorize, execute; never trust the relayer. */
 import { KeywrightError } from "../protocol/errors";
+import { Crowded, Preempted } from "../protocol/fairShare";
 import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
 import { runKeyOf, runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
@@ -217,7 +218,7 @@ export class Runner {
       },
       permitted: () => permission.granted,
       signal: AbortSignal.any([signal, permission.revoked]),
-      left: run.left,
+      left: code.over === undefined ? run.left : AbortSignal.any([run.left, code.over]),
       onStarted: () => {
         isStarted = true;
         run.use.startedAtMs = Date.now();
@@ -230,7 +231,7 @@ export class Runner {
     } catch (error) {
       if (!isStarted) firing?.cameToNothing();
       await permission.granted;
-      throw notRun(error);
+      throw code.over?.reason instanceof Preempted && error instanceof RunCancelled ? new Crowded(1) : notRun(error);
     }
   }
 

@@ -158,7 +158,7 @@ export class ExecutorServer {
           ? await this.#answer(request, context)
           : await inScope(account, gone.signal, async (scope) => {
               const memory = await this.codeMemory.take(scope, bytes * MEMORY_PER_REQUEST_BYTE);
-              return this.#answer(request, { ...context, large: { memory } });
+              return this.#answer(request, { ...context, large: { memory, over: scope.over } });
             }),
       );
     } catch (error) {

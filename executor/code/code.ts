@@ -90,7 +90,7 @@ export class Code {
     if (named !== undefined && named !== own)
       throw otherBytes("The bytes in the shared store are not those of the CID.");
     large?.memory.shrink(bytes.length);
-    return { cid: own, code: new RunCode(bytes, () => large?.memory.rest()) };
+    return { cid: own, code: new RunCode(bytes, large?.over, () => large?.memory.rest()) };
   }
 
   /**
@@ -107,7 +107,10 @@ export class Code {
     }
     return inScope(account, signal, async (scope) => {
       const memory = await this.#reserved(cid, keptOnly, scope);
-      const loaded = await this.#shared(cid, keptOnly, account, memory);
+      const shared = await this.#shared(cid, keptOnly, account);
+      memory?.shrink(shared.bytes.length);
+      const letGo = (): void => (memory?.rest(), this.#leaveHeld(cid, shared));
+      const loaded = new RunCode(shared.bytes, memory && scope.over, letGo);
       try {
         return await work(loaded);
       } finally {
@@ -125,18 +128,19 @@ export class Code {
       : this.#memory.take(scope, bytes * MEMORY_PER_STORED_BYTE);
   }
 
-  async #shared(cid: Cid, keptOnly: boolean, account: string, memory: Grant | undefined): Promise<RunCode> {
+  /** Counts the run as one that holds the code. */
+  async #shared(cid: Cid, keptOnly: boolean, account: string): Promise<SharedCode> {
     if (this.#held.has(cid)) this.#store.use(cid, account);
     const bytes = this.#held.get(cid)?.bytes ?? (await this.#loaded(cid, keptOnly, account));
     // Another run that shared the read may hold it already.
     const shared = this.#held.get(cid) ?? { bytes, runs: 0 };
     this.#held.set(cid, shared);
     shared.runs++;
-    memory?.shrink(shared.bytes.length);
-    return new RunCode(shared.bytes, () => {
-      memory?.rest();
-      if (--shared.runs === 0) this.#held.delete(cid);
-    });
+    return shared;
+  }
+
+  #leaveHeld(cid: Cid, shared: SharedCode): void {
+    if (--shared.runs === 0) this.#held.delete(cid);
   }
 
   async #loaded(cid: Cid, keptOnly: boolean, account: string): Promise<Buffer> {

@@ -28,10 +28,13 @@ export interface CodeMemoryOptions {
 /** A run's code, and what it takes of the memory, until a child has it: what the run does then may take long. */
 export class RunCode {
   #bytes: Buffer | undefined;
+  /** Aborted with Preempted when others need the memory: the run has to leave the queue. Never once it was dropped. */
+  readonly over: AbortSignal | undefined;
   readonly #letGo: () => void;
 
-  constructor(bytes: Buffer, letGo: () => void = () => undefined) {
+  constructor(bytes: Buffer, over?: AbortSignal, letGo: () => void = () => undefined) {
     this.#bytes = bytes;
+    this.over = over;
     this.#letGo = letGo;
   }
 
@@ -56,8 +59,9 @@ export class CodeMemory {
   constructor(options: CodeMemoryOptions = {}) {
     const { totalBytes: total = SHARED_LIMITS.codeMemoryBytes, waitMs = WAIT_MS } = options;
     const { unitBytes: unit = MEMORY_PER_REQUEST_BYTE * RUN_LIMITS.codeBytes } = options;
-    this.#large = new FairShare({ total, unit });
-    this.#medium = new FairShare({ total: SHARED_LIMITS.mediumCodeMemoryBytes, unit: MEDIUM_MEMORY_BYTES });
+    const { mediumCodeMemoryBytes, patienceMs } = SHARED_LIMITS;
+    this.#large = new FairShare({ total, unit, patienceMs });
+    this.#medium = new FairShare({ total: mediumCodeMemoryBytes, unit: MEDIUM_MEMORY_BYTES, patienceMs });
     this.#waitMs = waitMs;
   }
 

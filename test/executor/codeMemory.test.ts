@@ -6,13 +6,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CidComputer } from "../../protocol/cidComputer";
 import { cidOfCode } from "../../protocol/cid";
-import { Crowded, inScope } from "../../protocol/fairShare";
+import { Crowded, inScope, Preempted } from "../../protocol/fairShare";
 import type { Cid } from "../../protocol/ids";
 import { MIB } from "../../protocol/limits";
 import { Code, type CodeSource } from "../../executor/code/code";
 import { CodeMemory, MEMORY_PER_REQUEST_BYTE } from "../../executor/code/memory";
 import { CodeStore } from "../../executor/code/store";
 import { FetchFailed } from "../../executor/fetcher/types";
+import { expectInTime } from "../support/inTime";
 
 const MAX_BYTES = 8 * MIB;
 const TOTAL = 128 * MIB;
@@ -65,9 +66,10 @@ describe("the memory of code by CID", function () {
     const leave = new AbortController();
     const ended = end.promise;
     const outcome = code
-      .use(source, { account, signal: leave.signal }, async () => {
+      .use(source, { account, signal: leave.signal }, async ({ over }) => {
         under++;
-        await ended.finally(() => under--);
+        const revoked = new Promise((_, reject) => over?.addEventListener("abort", () => reject(over.reason as Error)));
+        await Promise.race([ended, revoked]).finally(() => under--);
       })
       .then(
         () => "ran",
@@ -139,6 +141,23 @@ describe("the memory of code by CID", function () {
     expect(hashed, "nobody held it any more").to.be.greaterThan(1);
     end.resolve(undefined);
     await Promise.all([...runs, late.outcome]);
+    nothingIsLeft();
+  });
+
+  it("is taken from the runs in the queue of whoever holds most, when others have waited a second for it", async () => {
+    const cid = await kept(large("fills the queue"));
+    const runs = Array.from({ length: FITTING + 10 }, () => start({ cid }));
+    await until(() => under === FITTING);
+    const startedAt = performance.now();
+    const others = ["one", "another"].map((account) => start({ cid }, account));
+    const first = await Promise.race(runs.map(({ outcome }) => outcome));
+    expect(first).to.equal(new Preempted().message);
+    await until(() => memory.waiting === 10);
+    expectInTime(performance.now() - startedAt, 3_000, "others' memory");
+    expect(under).to.be.within(FITTING - 2, FITTING);
+    end.resolve(undefined);
+    expect(await Promise.all(others.map(({ outcome }) => outcome))).to.deep.equal(["ran", "ran"]);
+    await Promise.all(runs.map(({ outcome }) => outcome));
     nothingIsLeft();
   });
 
