@@ -1,7 +1,7 @@
 import "./app/nonce";
 import "./styles/tokens.css";
 import "./styles/base.css";
-import "./styles/parts.css";
+import "./styles/components.css";
 import "./styles/shell.css";
 import "./styles/screens.css";
 import { StrictMode } from "react";

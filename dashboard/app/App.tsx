@@ -1,7 +1,7 @@
 import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { useMemo, useRef, type ReactNode } from "react";
 import { ClientError } from "../../client";
-import { Messages } from "../parts/Messages";
+import { Messages } from "../components/Messages";
 import { SessionProvider, useSessions } from "../session/context";
 import { SecretsProvider } from "../session/secrets";
 import { SignIn } from "../screens/signIn/SignIn";

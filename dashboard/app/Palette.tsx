@@ -1,8 +1,8 @@
 /** Search for screens and records by name: opened by Ctrl+K or ⌘K on every screen. */
 import { useNavigate } from "@tanstack/react-router";
 import { useId, useMemo, useState, type KeyboardEvent, type ReactNode } from "react";
-import { Dialog } from "../parts/Dialog";
-import { short } from "../parts/text";
+import { Dialog } from "../components/Dialog";
+import { short } from "../components/text";
 import { PLACES } from "./nav";
 import { useActions, useGroups, usePkps, useUsageKeys } from "./queries";
 

@@ -2,11 +2,11 @@ import { useIsFetching, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useId, useState, type ReactNode } from "react";
 import icon from "../icon.svg";
-import { Button } from "../parts/Button";
-import { Empty, Notice, PageHead, Spinner } from "../parts/elements";
-import { wordsOf } from "../parts/failures";
-import { Icon } from "../parts/icons";
-import { UnstoredSecrets } from "../parts/UnstoredSecrets";
+import { Button } from "../components/Button";
+import { Empty, Notice, PageHead, Spinner } from "../components/elements";
+import { wordsOf } from "../components/failures";
+import { Icon } from "../components/icons";
+import { UnstoredSecrets } from "../components/UnstoredSecrets";
 import { endAttempt, type SecretAttempt } from "../session/attempts";
 import { createClient, type Body } from "../../client";
 import { ORIGIN } from "../session/origin";
@@ -45,7 +45,7 @@ export function Shell(): ReactNode {
             <img src={icon} alt="" />
             {SERVICE}
           </div>
-          <Button look="quiet" onPress={() => setMenu(!menu)} aria-expanded={menu} aria-controls="sidebar">
+          <Button variant="quiet" onPress={() => setMenu(!menu)} aria-expanded={menu} aria-controls="sidebar">
             Menu
           </Button>
         </header>
@@ -184,7 +184,7 @@ function AsOf(): ReactNode {
           ? "Reading"
           : `As of ${new Date(at).toLocaleTimeString(undefined, { timeStyle: "short" })}`}
       </span>
-      <Button size="small" look="quiet" onPress={() => readAgain(queries, { type: "active" })}>
+      <Button size="small" variant="quiet" onPress={() => readAgain(queries, { type: "active" })}>
         Refresh
       </Button>
     </div>
@@ -246,7 +246,7 @@ function ConnectionNotice(): ReactNode {
       ? "Your wallet does not reach the chain, or is on another network."
       : "The service cannot be reached.";
   return (
-    <Notice kind="bad">
+    <Notice kind="error">
       <div className="row-between">
         <span>{why} What you see may be old.</span>
         <Button size="small" onPress={again}>
@@ -281,19 +281,19 @@ function ServiceState({ isOverview }: { readonly isOverview: boolean }): ReactNo
   return (
     <>
       {data !== undefined && data !== "" && (
-        <Notice kind="warn">
+        <Notice kind="warning">
           The service is not ready: {data} Reading works. Changes and runs may be refused or wait; nothing is done twice
           when you try again.
         </Notice>
       )}
       {!isOverview && account.frozen && (
-        <Notice kind="warn">
+        <Notice kind="warning">
           The account is frozen: no key can run anything.{" "}
           {session.isOwner ? <Link to="/account">Unfreeze it on the Account page</Link> : "Its owner can unfreeze it."}
         </Notice>
       )}
       {!isOverview && balance !== undefined && balance.balance_cents <= 0 && (
-        <Notice kind="warn">
+        <Notice kind="warning">
           There is no credit left: runs and changes are refused. <Link to="/credit">Add funds</Link>
         </Notice>
       )}

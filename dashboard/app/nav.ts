@@ -1,6 +1,6 @@
 /** The screens, in groups, as the sidebar and the search for screens show them. */
 import { VERSION } from "../../protocol/version";
-import type { IconName } from "../parts/icons";
+import type { IconName } from "../components/icons";
 
 export interface Place {
   readonly to: string;

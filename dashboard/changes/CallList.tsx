@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { DecodedCall } from "../../client";
-import { Facts } from "../parts/elements";
+import { Facts } from "../components/elements";
 
 type Arg = DecodedCall["args"][number];
 

@@ -17,7 +17,7 @@ import {
 } from "react";
 import { isTouched, readAgain, type Touched } from "../app/queries";
 import { ClientError, type CallOptions } from "../../client";
-import { useMessages } from "../parts/Messages";
+import { useMessages } from "../components/Messages";
 import { useSession } from "../session/context";
 import type { Session } from "../session/types";
 import { attempted, endAttempt } from "../session/attempts";
@@ -40,7 +40,7 @@ export function useChanges(): Changes {
   return changes;
 }
 
-interface Asked {
+interface PendingChange {
   readonly change: Change;
   readonly answer: (outcome: Outcome<object>) => void;
 }
@@ -49,7 +49,7 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   const session = useSession();
   const viaApi = useApi(session);
   const refresh = useRefresh(session);
-  const [asked, setAsked] = useState<Asked>();
+  const [pending, setPending] = useState<PendingChange>();
   const [collected, setCollected] = useCollected(session.account.id);
   const nextId = useRef(collected.at(-1)?.id ?? 0);
 
@@ -57,29 +57,29 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
     <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
       if (session.kind === "key") return viaApi(change);
       return new Promise((resolve) =>
-        setAsked({ change: change as unknown as Change, answer: resolve as Asked["answer"] }),
+        setPending({ change: change as unknown as Change, answer: resolve as PendingChange["answer"] }),
       );
     },
     [session, viaApi],
   );
   const settle = (outcome: Outcome<object>): void => {
-    asked?.answer(outcome);
-    setAsked(undefined);
-    if (outcome.state === "done") void refresh(asked?.change.touches);
+    pending?.answer(outcome);
+    setPending(undefined);
+    if (outcome.state === "done") void refresh(pending?.change.touches);
   };
   const value = useMemo(() => ({ perform }), [perform]);
   return (
     <Context value={value}>
       {children}
       <Suspense fallback={null}>
-        {session.kind === "wallet" && asked !== undefined && (
+        {session.kind === "wallet" && pending !== undefined && (
           <Review
-            key={asked.change.title + String(nextId.current)}
+            key={pending.change.title + String(nextId.current)}
             session={session}
-            change={asked.change}
+            change={pending.change}
             onOutcome={settle}
             onCollect={(write) => {
-              const { title, words } = asked.change;
+              const { title, words } = pending.change;
               setCollected((now) => [...now, { id: (nextId.current += 1), title, words, write }]);
             }}
           />

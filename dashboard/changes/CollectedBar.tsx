@@ -3,10 +3,10 @@
  * signers.
  */
 import { useState, type ReactNode } from "react";
-import { Button } from "../parts/Button";
-import { Dialog } from "../parts/Dialog";
-import { plural } from "../parts/text";
-import { saveFile } from "../parts/saveFile";
+import { Button } from "../components/Button";
+import { Dialog } from "../components/Dialog";
+import { plural } from "../components/text";
+import { saveFile } from "../components/saveFile";
 import type { WalletSession } from "../session/types";
 import type { Collected, Reviewed } from "./change";
 import { Review } from "./Review";
@@ -33,12 +33,12 @@ export function CollectedBar({ session, collected, onRemove, onClear, onSent }: 
     <section className="collected row-between" aria-label="Collected changes">
       <strong>{plural(collected.length, "change")} collected</strong>
       <div className="row">
-        <Button look="quiet" onPress={() => setOpen("list")}>
+        <Button variant="quiet" onPress={() => setOpen("list")}>
           Show
         </Button>
         <Button onPress={save}>Save as Safe file</Button>
         {!wallet.forSafe && (
-          <Button look="primary" onPress={() => setOpen("review")}>
+          <Button variant="primary" onPress={() => setOpen("review")}>
             Send all
           </Button>
         )}
@@ -53,14 +53,14 @@ export function CollectedBar({ session, collected, onRemove, onClear, onSent }: 
           {collected.map(({ id, title }) => (
             <li key={id} className="row-between">
               <span>{title}</span>
-              <Button size="small" look="quiet" onPress={() => onRemove(id)}>
+              <Button size="small" variant="quiet" onPress={() => onRemove(id)}>
                 Drop
               </Button>
             </li>
           ))}
         </ol>
         <div className="dialog-foot">
-          <Button look="danger" onPress={onClear}>
+          <Button variant="danger" onPress={onClear}>
             Drop all
           </Button>
         </div>

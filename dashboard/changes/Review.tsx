@@ -3,12 +3,12 @@
  */
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { OwnerWrite } from "../../client";
-import { Button } from "../parts/Button";
-import { Dialog } from "../parts/Dialog";
-import { Facts, Id, Notice, Slow, Spinner } from "../parts/elements";
-import { wordsOf } from "../parts/failures";
-import { useMessages } from "../parts/Messages";
-import { Address, Transaction } from "../parts/explorer";
+import { Button } from "../components/Button";
+import { Dialog } from "../components/Dialog";
+import { Facts, Failure, Id, Notice, Slow, Spinner } from "../components/elements";
+import { wordsOf } from "../components/failures";
+import { useMessages } from "../components/Messages";
+import { Address, Transaction } from "../components/explorer";
 import type { WalletSession } from "../session/types";
 import { useKeep } from "../session/once";
 import type { Outcome, Reviewed } from "./change";
@@ -46,7 +46,7 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
     <Dialog open title={`Review: ${change.title}`} closable={!isMinting && !PENDING.has(phase.at)} onClose={cancel}>
       <Summary session={session} change={change} functionName={write?.functionName} />
       {phase.at === "review" && <SignedCalls data={phase.write.data} />}
-      {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+      <Failure error={failure} />
       {phase.at === "first" && <First {...{ session, change }} onCancel={cancel} onGo={prepare} />}
       {phase.at === "preparing" && <Spinner label={isMinting ? "Waiting for your wallet" : "Asking the chain"} />}
       {phase.at === "review" && (
@@ -80,7 +80,7 @@ function First({ session, change: { signedFirst }, onCancel, onGo }: FirstProps)
         </>
       )}
       <Foot onCancel={onCancel}>
-        <Button look="primary" onPress={onGo}>
+        <Button variant="primary" onPress={onGo}>
           {signedFirst === undefined ? "Try again" : "Sign the request"}
         </Button>
       </Foot>
@@ -102,12 +102,12 @@ function Ready({ cost, forSafe, onCancel, onSend, onCollect }: ReadyProps): Reac
       <p>{cost}</p>
       <Foot onCancel={onCancel}>
         {onCollect !== undefined && (
-          <Button look={forSafe ? "primary" : "plain"} onPress={onCollect}>
+          <Button variant={forSafe ? "primary" : "plain"} onPress={onCollect}>
             Collect
           </Button>
         )}
         {!forSafe && (
-          <Button look="primary" onPress={onSend}>
+          <Button variant="primary" onPress={onSend}>
             Sign and send
           </Button>
         )}
@@ -166,7 +166,7 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
 function Foot({ onCancel, children }: { readonly onCancel: () => void; readonly children: ReactNode }): ReactNode {
   return (
     <div className="dialog-foot">
-      <Button look="quiet" onPress={onCancel}>
+      <Button variant="quiet" onPress={onCancel}>
         Cancel
       </Button>
       {children}

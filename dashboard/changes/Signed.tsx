@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import type { DecodedCall } from "../../client";
-import { Id } from "../parts/elements";
+import { Id } from "../components/elements";
 import { argumentText } from "../screens/activity/eventText";
 import { useNames, type Names } from "../screens/activity/names";
 import { useSession } from "../session/context";

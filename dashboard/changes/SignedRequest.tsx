@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { PrimaryType } from "../../protocol/typedDataShape";
-import { Facts } from "../parts/elements";
-import { Address } from "../parts/explorer";
+import { Facts } from "../components/elements";
+import { Address } from "../components/explorer";
 import type { ChainConfig } from "../session/types";
 
 interface Props {

@@ -2,7 +2,7 @@
 import type { DecodedCall } from "../../client";
 import { opNames, PKP_OP_NAMES } from "../../protocol/ops";
 import type { Group, Pkp, UsageKey } from "../app/queries";
-import { listed, plural, quoted } from "../parts/text";
+import { listed, plural, quoted } from "../components/text";
 import { hashText, isKeyPath } from "../screens/activity/eventText";
 import type { Names } from "../screens/activity/names";
 import { scopeSentences, type GroupNames } from "./scopes";

@@ -1,7 +1,7 @@
 /** Everything an account's owner can change, each in both modes. The fields are those of the HTTP interface. */
 import type { PkpOp } from "../../protocol/ops";
 import type { Body, CallOptions, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
-import { plural, quoted, short } from "../parts/text";
+import { plural, quoted, short } from "../components/text";
 import type { Touched } from "../app/queries";
 import type { Change, Request } from "./change";
 import { scopeSentences, type GroupNames } from "./scopes";

@@ -1,6 +1,6 @@
 /** A usage key's permissions in plain sentences. */
 import type { UsageKeyPermissions } from "../../client";
-import { day, dollars, listed } from "../parts/text";
+import { day, dollars, listed } from "../components/text";
 
 export type GroupNames = ReadonlyMap<string, string>;
 

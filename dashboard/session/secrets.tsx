@@ -3,9 +3,9 @@
  * lose it; while one is requested or shown, leaving the page asks first.
  */
 import { createContext, useCallback, useContext, useEffect, useMemo, useState, type ReactNode } from "react";
-import { Dialog } from "../parts/Dialog";
-import { Notice } from "../parts/elements";
-import { SecretOnce } from "../parts/SecretOnce";
+import { Dialog } from "../components/Dialog";
+import { Notice } from "../components/elements";
+import { SecretOnce } from "../components/SecretOnce";
 
 export interface NewSecret {
   readonly title: string;
@@ -53,7 +53,7 @@ export function SecretsProvider({ children }: { readonly children: ReactNode }):
       {children}
       {first !== undefined && (
         <Dialog open closable={false} onClose={() => undefined} title={first.title} about={first.about}>
-          {first.warning !== undefined && <Notice kind="warn">{first.warning}</Notice>}
+          {first.warning !== undefined && <Notice kind="warning">{first.warning}</Notice>}
           <SecretOnce
             key={first.secret}
             secret={first.secret}

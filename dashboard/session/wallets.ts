@@ -10,7 +10,7 @@ import {
   type WalletAuth,
 } from "../../client";
 import { onTransactionSent } from "../changes/sending";
-import { short } from "../parts/text";
+import { short } from "../components/text";
 import type { ChainConfig, ConnectedWallet, Connection, FoundWallet, WalletSession } from "./types";
 import { defined } from "../../protocol/defined";
 import { ORIGIN } from "./origin";

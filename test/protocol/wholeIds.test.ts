@@ -74,7 +74,7 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   "executor/fetcher/sources.ts": ["base58btc.encode(multihash).slice(1) === cid"],
   "executor/sandbox/isolate.ts": ["`${name}${error.message}`.slice(0, MAX_TEXT)"],
   "client/verify/steps.ts": ['MRTD ${mrtd.toString("hex").slice(0, 16)}…'],
-  "dashboard/parts/text.ts": ['id.slice(0, id.startsWith("0x") ? 8 : 6)'],
+  "dashboard/components/text.ts": ['id.slice(0, id.startsWith("0x") ? 8 : 6)'],
 };
 
 function sources(folder: string): string[] {

@@ -3,11 +3,11 @@ import { useState, type ReactNode } from "react";
 import { useAccount } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { renameAccount } from "../../changes/operations";
-import { Button } from "../../parts/Button";
-import { FormDialog } from "../../parts/Dialog";
-import { Badge, Facts, Id, Notice, PageHead } from "../../parts/elements";
-import { Address } from "../../parts/explorer";
-import { StringsFields, type Strings } from "../../parts/Field";
+import { Button } from "../../components/Button";
+import { FormDialog } from "../../components/Dialog";
+import { Badge, Facts, Id, Notice, PageHead } from "../../components/elements";
+import { Address } from "../../components/explorer";
+import { StringsFields, type Strings } from "../../components/Field";
 import { useSession } from "../../session/context";
 import type { Account as AccountItem } from "../../session/types";
 import { Convert } from "./Convert";
@@ -60,7 +60,7 @@ export function Account(): ReactNode {
           title="Transfer the account to another owner"
           about="Another wallet, a Safe or a contract becomes the owner. Your own rights end with the same transaction."
         >
-          <Button look="danger" onPress={() => setOpen("transfer")}>
+          <Button variant="danger" onPress={() => setOpen("transfer")}>
             Transfer ownership
           </Button>
         </Task>

@@ -1,10 +1,10 @@
 import { useState, type ReactNode } from "react";
 import type { ChainConfig, Connection, FoundWallet, KeySession } from "../../session/types";
-import { FormDialog, Dialog } from "../../parts/Dialog";
-import { Notice } from "../../parts/elements";
-import { Address } from "../../parts/explorer";
-import { wordsOf } from "../../parts/failures";
-import { Check } from "../../parts/Field";
+import { FormDialog, Dialog } from "../../components/Dialog";
+import { Failure, Notice } from "../../components/elements";
+import { Address } from "../../components/explorer";
+import { wordsOf } from "../../components/failures";
+import { Check } from "../../components/Field";
 import { useWallets, walletTools } from "../../session/foundWallets";
 import { useSessions } from "../../session/context";
 import { forgetKey } from "../../session/remember";
@@ -50,7 +50,7 @@ export function Convert({
         title="Convert to ChainSecured"
         about="Step 1 of 2: choose the wallet that will own the account."
       >
-        {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+        <Failure error={failure} />
         <WalletList found={found} onChoose={(detail) => void choose(detail)} />
       </Dialog>
     );

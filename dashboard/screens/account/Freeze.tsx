@@ -1,8 +1,8 @@
 import { useState, type ReactNode } from "react";
 import { useChanges } from "../../changes/ChangesProvider";
 import { freezeAccount, unfreezeAccount } from "../../changes/operations";
-import { Button } from "../../parts/Button";
-import { FormDialog } from "../../parts/Dialog";
+import { Button } from "../../components/Button";
+import { FormDialog } from "../../components/Dialog";
 import type { Account } from "../../session/types";
 import { Task } from "./Task";
 
@@ -21,7 +21,7 @@ export function Freeze({ account }: { readonly account: Account }): ReactNode {
             "account, and you can end it at any time."
       }
     >
-      <Button look={frozen ? "primary" : "danger"} onPress={() => setAsking(true)}>
+      <Button variant={frozen ? "primary" : "danger"} onPress={() => setAsking(true)}>
         {frozen ? "Unfreeze account" : "Freeze account"}
       </Button>
       {asking && (

@@ -3,10 +3,10 @@ import { useState, type ReactNode } from "react";
 import { useAccount } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { transferOwnership } from "../../changes/operations";
-import { FormDialog } from "../../parts/Dialog";
-import { Notice } from "../../parts/elements";
-import { Address } from "../../parts/explorer";
-import { Check, TextField } from "../../parts/Field";
+import { FormDialog } from "../../components/Dialog";
+import { Notice } from "../../components/elements";
+import { Address } from "../../components/explorer";
+import { Check, TextField } from "../../components/Field";
 import { useSession, useSessions } from "../../session/context";
 
 /** The address is checked, shown in full and confirmed before anything is sent: a wrong one is final. */
@@ -44,7 +44,7 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
         placeholder="0x…"
         hint="A wallet, a Safe, or a governance contract on this chain."
       />
-      {address !== "" && problem !== undefined && <Notice kind="bad">{problem}</Notice>}
+      {address !== "" && problem !== undefined && <Notice kind="error">{problem}</Notice>}
       {problem === undefined && address !== "" && (
         <Notice>
           The account will belong to{" "}
@@ -59,7 +59,7 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
         hint="Read them from where the address comes from, not from above."
       />
       {problem === undefined && lastDigits.trim().length >= 6 && !matches && (
-        <Notice kind="bad">These are not the last six characters of that address.</Notice>
+        <Notice kind="error">These are not the last six characters of that address.</Notice>
       )}
       <Check label="I understand that only the new owner can undo this" checked={understood} onChange={setUnderstood} />
     </FormDialog>

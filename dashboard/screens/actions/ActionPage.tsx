@@ -3,11 +3,21 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useAccount, useActions, useListing, useSigned, useUsageKeys, type ListingGroup } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { Badge, CodeBlock, Empty, Facts, Id, Notice, PageHead, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { TextField } from "../../parts/Field";
-import { dollars, duration, plural } from "../../parts/text";
+import { Button } from "../../components/Button";
+import {
+  Badge,
+  CodeBlock,
+  Empty,
+  Facts,
+  Failure,
+  Id,
+  Notice,
+  PageHead,
+  Spinner,
+  When,
+} from "../../components/elements";
+import { TextField } from "../../components/Field";
+import { dollars, duration, plural } from "../../components/text";
 import { useSession } from "../../session/context";
 import { outcomeWord } from "../activity/outcomes";
 import { usersOf } from "../pkps/uses";
@@ -59,7 +69,7 @@ function Groups({ hash }: { readonly hash: string }): ReactNode {
   return (
     <section className="stack" aria-label="Groups that list it">
       <h2>Groups that list it</h2>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {groups === undefined && error === null && <Spinner />}
       {groups?.length === 0 && <p className="soft">None: no PKP may be used by it.</p>}
       {groups !== undefined && groups.length > 0 && <GroupTable groups={groups} />}
@@ -119,7 +129,7 @@ function Code({ cid }: { readonly cid: string }): ReactNode {
     <section className="stack" aria-label="Code">
       <div className="row-between">
         <h2>Code</h2>
-        <Button look="primary" disabled={typeof code !== "string"} onPress={run}>
+        <Button variant="primary" disabled={typeof code !== "string"} onPress={run}>
           Run
         </Button>
       </div>
@@ -132,7 +142,7 @@ function Code({ cid }: { readonly cid: string }): ReactNode {
           </p>
           <TextField label="Paste the code" code lines={6} value={pasted} onChange={setPasted} />
           {pasted !== "" && code === null && (
-            <Notice kind="bad">This is other code: its CID is a different one.</Notice>
+            <Notice kind="error">This is other code: its CID is a different one.</Notice>
           )}
         </>
       )}

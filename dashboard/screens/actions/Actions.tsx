@@ -3,15 +3,14 @@ import { useMemo, useState, type ReactNode } from "react";
 import { useActions, type Action } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { removeAction, renameAction } from "../../changes/operations";
-import { Button } from "../../parts/Button";
+import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { RowMenu } from "../../parts/RowMenu";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { FormDialog } from "../../parts/Dialog";
-import { Empty, Id, Notice, PageHead, Spinner } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { StringsFields, type Strings } from "../../parts/Field";
-import { quoted } from "../../parts/text";
+import { RowMenu } from "../../components/RowMenu";
+import { DataTable, type Column } from "../../components/DataTable";
+import { FormDialog } from "../../components/Dialog";
+import { Empty, Failure, Id, PageHead, Spinner } from "../../components/elements";
+import { StringsFields, type Strings } from "../../components/Field";
+import { quoted } from "../../components/text";
 import { ANY_ACTION } from "../pkps/uses";
 import { AddAction } from "./AddAction";
 
@@ -33,12 +32,12 @@ export function Actions(): ReactNode {
         }
       >
         {may.all && (
-          <Button look="primary" onPress={() => setOpen({ what: "add" })}>
+          <Button variant="primary" onPress={() => setOpen({ what: "add" })}>
             Add action
           </Button>
         )}
       </PageHead>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       {!isLoading && error === null && items.length === 0 && (
         <Empty title="No actions yet">

@@ -2,8 +2,8 @@ import { useState, type ReactNode } from "react";
 import { CID, keepCode } from "./codes";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addAction } from "../../changes/operations";
-import { FormDialog } from "../../parts/Dialog";
-import { StringsFields, TextField, type Strings } from "../../parts/Field";
+import { FormDialog } from "../../components/Dialog";
+import { StringsFields, TextField, type Strings } from "../../components/Field";
 
 interface Props {
   readonly onClose: () => void;

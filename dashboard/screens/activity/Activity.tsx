@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { Tabs } from "radix-ui";
 import type { ReactNode } from "react";
-import { Notice, PageHead } from "../../parts/elements";
+import { Notice, PageHead } from "../../components/elements";
 import { useSession } from "../../session/context";
 import { Events } from "./Events";
 import { Export } from "./Export";

@@ -1,10 +1,9 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { useSigned, type Records } from "../../app/queries";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Notice, Spinner } from "../../parts/elements";
-import { Transaction } from "../../parts/explorer";
-import { wordsOf } from "../../parts/failures";
-import { Select } from "../../parts/Field";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Empty, Failure, Spinner } from "../../components/elements";
+import { Transaction } from "../../components/explorer";
+import { Select } from "../../components/Field";
 import { useSession } from "../../session/context";
 import type { ChainConfig } from "../../session/types";
 import { eventDetails, eventKind, eventName, type ContractEvent } from "./eventText";
@@ -23,7 +22,7 @@ export function Events(): ReactNode {
   const columns = useMemo(() => columnsOf(config, told), [config, told]);
   return (
     <section className="stack" aria-label="Events">
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       <DataTable
         label="Events"
         unit={["event", "events"]}

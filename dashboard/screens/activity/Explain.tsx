@@ -2,9 +2,9 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useActions, usePkps } from "../../app/queries";
-import { Notice, PageHead } from "../../parts/elements";
-import { Select, TextField } from "../../parts/Field";
-import { short } from "../../parts/text";
+import { Notice, PageHead } from "../../components/elements";
+import { Select, TextField } from "../../components/Field";
+import { short } from "../../components/text";
 import { CID } from "../actions/codes";
 import { useNames } from "./names";
 import { Why } from "./Why";

@@ -1,9 +1,9 @@
 import { useState, type ReactNode } from "react";
 import { exportedText } from "../../../client";
-import { Button } from "../../parts/Button";
-import { Dialog } from "../../parts/Dialog";
-import { Select } from "../../parts/Field";
-import { saveFile } from "../../parts/saveFile";
+import { Button } from "../../components/Button";
+import { Dialog } from "../../components/Dialog";
+import { Select } from "../../components/Field";
+import { saveFile } from "../../components/saveFile";
 import { useSession } from "../../session/context";
 
 const KINDS = [

@@ -3,9 +3,19 @@ import { Link, useParams } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { useSigned } from "../../app/queries";
-import { Badge, CodeBlock, Empty, Facts, Id, Notice, PageHead, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { dollars, duration, short } from "../../parts/text";
+import {
+  Badge,
+  CodeBlock,
+  Empty,
+  Facts,
+  Failure,
+  Id,
+  Notice,
+  PageHead,
+  Spinner,
+  When,
+} from "../../components/elements";
+import { dollars, duration, short } from "../../components/text";
 import { useNames } from "./names";
 import { OUTCOME_MEANINGS, outcomeText, outcomeWord } from "./outcomes";
 import { Why } from "./Why";
@@ -27,7 +37,7 @@ export function RunPage(): ReactNode {
     <>
       <Link to="/activity">All runs</Link>
       <PageHead title={`Run ${short(id)}`} />
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {data === undefined && error === null && <Spinner />}
       {data !== undefined && run === undefined && (
         <Empty title="No such run">
@@ -52,7 +62,7 @@ function Details({ run }: { readonly run: Run }): ReactNode {
     <>
       <section className="card stack" aria-label="Details">
         {!isGood && (
-          <Notice kind="bad">
+          <Notice kind="error">
             <strong>{outcomeText(run.outcome)}.</strong> {OUTCOME_MEANINGS[run.outcome] ?? ""}
           </Notice>
         )}
@@ -61,7 +71,7 @@ function Details({ run }: { readonly run: Run }): ReactNode {
           items={[
             [
               "Outcome",
-              <Badge key="o" kind={isGood ? "good" : "bad"}>
+              <Badge key="o" kind={isGood ? "success" : "error"}>
                 {outcomeWord(run.outcome)}
               </Badge>,
             ],

@@ -2,14 +2,13 @@ import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { readerOf, useSigned, type Records } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Pages } from "../../parts/Pages";
-import { Badge, CopyButton, Empty, Notice, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { Select, TextField } from "../../parts/Field";
-import { dollars, duration, short } from "../../parts/text";
-import { saveFile } from "../../parts/saveFile";
+import { Button } from "../../components/Button";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Pages } from "../../components/Pages";
+import { Badge, CopyButton, Empty, Failure, Spinner, When } from "../../components/elements";
+import { Select, TextField } from "../../components/Field";
+import { dollars, duration, short } from "../../components/text";
+import { saveFile } from "../../components/saveFile";
 import { useSession } from "../../session/context";
 import { useNames, type Names } from "./names";
 import { OUTCOMES, outcomeText, outcomeWord } from "./outcomes";
@@ -57,7 +56,7 @@ export function Runs(): ReactNode {
   };
   return (
     <section className="stack" aria-label="Runs">
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       <DataTable
         label="Runs"
         unit={["run", "runs"]}
@@ -196,7 +195,7 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
   {
     title: "Outcome",
     width: "minmax(6.25rem, 1fr)",
-    cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcomeWord(outcome)}</Badge>,
+    cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "success" : "error"}>{outcomeWord(outcome)}</Badge>,
     by: ({ outcome }) => outcome,
   },
   {

@@ -16,11 +16,10 @@ import {
 import type { Change } from "../../changes/change";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addActionToGroup, changeGroupPkps, unfreezeAccount, updateUsageKey } from "../../changes/operations";
-import { Button } from "../../parts/Button";
-import { Notice, Spinner } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { Select } from "../../parts/Field";
-import { listed, quoted } from "../../parts/text";
+import { Button } from "../../components/Button";
+import { Failure, Notice, Spinner } from "../../components/elements";
+import { Select } from "../../components/Field";
+import { listed, quoted } from "../../components/text";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
 import type { Session } from "../../session/types";
@@ -76,12 +75,12 @@ export function Why({ question, ran = false, isPage = false }: WhyProps): ReactN
           <h2>Why?</h2>
           {!isPage && <LinkToWhy question={question} />}
         </div>
-        <Asked question={question} />
+        <QuestionFields question={question} />
       </div>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {data === undefined && error === null && <Spinner label="Asking the contract" />}
       {data?.allowed === true && (
-        <Notice kind="good">
+        <Notice kind="success">
           {ran
             ? "It is permitted: what failed is the code, or one of its limits."
             : "It is permitted: the same run would start now."}
@@ -89,7 +88,7 @@ export function Why({ question, ran = false, isPage = false }: WhyProps): ReactN
       )}
       {data?.allowed === false && (
         <>
-          <Notice kind="bad">{REASONS[data.reason] ?? "It is not permitted."}</Notice>
+          <Notice kind="error">{REASONS[data.reason] ?? "It is not permitted."}</Notice>
           <Remedy reason={data.reason} question={question} />
         </>
       )}
@@ -104,7 +103,7 @@ const LinkToWhy = ({ question: { keyId, cid, pkp } }: Pick<WhyProps, "question">
   </Link>
 );
 
-function Asked({ question: { keyId, cid, pkp } }: Pick<WhyProps, "question">): ReactNode {
+function QuestionFields({ question: { keyId, cid, pkp } }: Pick<WhyProps, "question">): ReactNode {
   const names = useNames();
   const withPkp = pkp === undefined ? "" : ` with ${quoted(names.pkp(pkp), "this PKP")}`;
   return (
@@ -154,7 +153,7 @@ function Remedy({ reason, question }: { readonly reason: string; readonly questi
             onChange={setChosen}
           />
         )}
-        <Button look="primary" onPress={() => perform(place.change)}>
+        <Button variant="primary" onPress={() => perform(place.change)}>
           {place.button}
         </Button>
       </div>

@@ -1,7 +1,7 @@
 /** Describes a contract event in words, using the names that its owner gave. */
 import type { Answer, DecodedCall } from "../../../client";
 import { opNames } from "../../../protocol/ops";
-import { day, dollars, listed, short } from "../../parts/text";
+import { day, dollars, listed, short } from "../../components/text";
 import type { Names } from "./names";
 
 export type ContractEvent = Answer<"events">["events"][number];

@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
-import { short } from "../../parts/text";
+import { short } from "../../components/text";
 import { useSession } from "../../session/context";
 import { ANY_ACTION, ANY_PKP } from "../pkps/uses";
 

@@ -3,11 +3,10 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { short } from "../../parts/text";
+import { Button } from "../../components/Button";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Empty, Failure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { short } from "../../components/text";
 import { useSession } from "../../session/context";
 
 type Budget = Answer<"getBudgets">[number];
@@ -40,7 +39,7 @@ export function Budgets(): ReactNode {
       {session.kind === "wallet" && session.wallet.forSafe && (
         <Notice>A multisig cannot sign in here: read the budgets with a key of the account.</Notice>
       )}
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       {data?.total === 0 && <NoBudgets />}
       {data !== undefined && data.total > 0 && (
@@ -117,7 +116,7 @@ function Used({ budget }: { readonly budget: Budget }): ReactNode {
         {grouped(used)} <span className="soft">of {grouped(limit)}</span>
       </span>
       <span
-        className={`share ${isSpent ? "bad" : ""}`}
+        className={`share ${isSpent ? "error" : ""}`}
         role="meter"
         aria-label={`Used of ${name}`}
         aria-valuemin={0}

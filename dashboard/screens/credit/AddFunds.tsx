@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import { Button } from "../../parts/Button";
-import { Choices, TextField } from "../../parts/Field";
-import { Dialog, FormDialog } from "../../parts/Dialog";
-import { Id, Notice, Spinner } from "../../parts/elements";
+import { Button } from "../../components/Button";
+import { Choices, TextField } from "../../components/Field";
+import { Dialog, FormDialog } from "../../components/Dialog";
+import { Id, Notice, Spinner } from "../../components/elements";
 import { openClient } from "../../session/context";
 import { loadStripe, payWithDouble, payWithStripe, usesDouble, type Card } from "./cards";
 import { addFunds, centsOf, type Payments } from "./payment";
@@ -58,7 +58,7 @@ export function AddFunds({ account, payments, onClose, onPaid }: Props): ReactNo
             placeholder="5.00 or more"
           />
         )}
-        {error !== null && <Notice kind="bad">Payments are not available at the moment. Try again later.</Notice>}
+        {error !== null && <Notice kind="error">Payments are not available at the moment. Try again later.</Notice>}
         {fields}
       </FormDialog>
       {question}
@@ -150,7 +150,7 @@ function useDoubleCard() {
     >
       <div className="dialog-foot">
         <Button onPress={() => answer(false)}>Fail authentication</Button>
-        <Button look="primary" onPress={() => answer(true)}>
+        <Button variant="primary" onPress={() => answer(true)}>
           Complete authentication
         </Button>
       </div>

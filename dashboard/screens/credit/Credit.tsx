@@ -2,12 +2,12 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { readAgain, useLimits, useSigned, useBalance, useUsageKeys, readerOf } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Pages } from "../../parts/Pages";
-import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../parts/elements";
-import { codeOf, wordsOf } from "../../parts/failures";
-import { dollars, short } from "../../parts/text";
+import { Button } from "../../components/Button";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Pages } from "../../components/Pages";
+import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { codeOf, wordsOf } from "../../components/failures";
+import { dollars, short } from "../../components/text";
 import { useSession } from "../../session/context";
 import { AddFunds } from "./AddFunds";
 import { resumePayment } from "./payment";
@@ -31,7 +31,7 @@ export function Credit(): ReactNode {
     <>
       <PageHead title="Credit" about="Runs and changes are paid from your credit. Reading is free.">
         {canPay && (
-          <Button look="primary" onPress={() => setAdding(true)}>
+          <Button variant="primary" onPress={() => setAdding(true)}>
             Add funds
           </Button>
         )}
@@ -41,7 +41,7 @@ export function Credit(): ReactNode {
           A multisig's account pays with a usage key: sign in with one to see the credit and to add funds.
         </Notice>
       )}
-      {notice !== undefined && <Notice kind="good">{notice}</Notice>}
+      {notice !== undefined && <Notice kind="success">{notice}</Notice>}
       <section className="card figures" aria-label="Balance and prices">
         <Figure
           label="Balance"

@@ -1,7 +1,7 @@
 /** A payment from start to credit, resumable where it stopped. */
 import { ClientError, type Client } from "../../../client";
-import { codeOf, wordsOf } from "../../parts/failures";
-import { centsIn, dollars } from "../../parts/text";
+import { codeOf, wordsOf } from "../../components/failures";
+import { centsIn, dollars } from "../../components/text";
 import { attemptFor, forgetAttempt, openAttempt, remember, type Attempt } from "./attempt";
 
 export type Payments = Pick<Client, "createPaymentIntent" | "confirmPayment">;

@@ -1,10 +1,9 @@
 import { Link, useParams } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useAccount, useGroups, useMembers, useUsageKeys } from "../../app/queries";
-import { Button } from "../../parts/Button";
+import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
+import { Badge, Empty, Failure, PageHead, Spinner } from "../../components/elements";
 import { usersOf } from "../pkps/uses";
 import { EditPkps, ListAction, RemoveGroup, RenameGroup } from "./GroupDialogs";
 import { MaySign } from "./MaySign";
@@ -26,7 +25,7 @@ export function Group(): ReactNode {
       <PageHead title={group.name || `Group ${id}`} about={group.description}>
         <HeadButtons onOpen={setOpen} />
       </PageHead>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {members === undefined ? (
         error === null && <Spinner />
       ) : (
@@ -48,7 +47,7 @@ function HeadButtons({ onOpen }: { readonly onOpen: (open: Open) => void }): Rea
     <>
       {may.all && <Button onPress={() => onOpen("rename")}>Rename</Button>}
       {may.deleteGroups && (
-        <Button look="danger" onPress={() => onOpen("remove")}>
+        <Button variant="danger" onPress={() => onOpen("remove")}>
           Remove group
         </Button>
       )}
@@ -80,7 +79,7 @@ function WhoMayRun({ groupId }: { readonly groupId: string }): ReactNode {
         <ul className="row">
           {who.map(({ id, name, key }) => (
             <li key={id}>
-              <Badge kind={key === undefined ? "plain" : "good"}>{name}</Badge>
+              <Badge kind={key === undefined ? "neutral" : "success"}>{name}</Badge>
             </li>
           ))}
         </ul>

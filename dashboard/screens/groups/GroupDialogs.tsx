@@ -4,9 +4,9 @@ import { useState, type ReactNode } from "react";
 import { useActions, usePkps, type Group, type Members } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addActionToGroup, changeGroupPkps, removeGroup, renameGroup } from "../../changes/operations";
-import { FormDialog } from "../../parts/Dialog";
-import { Picker, StringsFields, TextField, type Strings } from "../../parts/Field";
-import { quoted, short } from "../../parts/text";
+import { FormDialog } from "../../components/Dialog";
+import { Picker, StringsFields, TextField, type Strings } from "../../components/Field";
+import { quoted, short } from "../../components/text";
 import { pkpOptions } from "./GroupForm";
 
 interface GroupProps {

@@ -2,9 +2,9 @@ import { useState, type ReactNode } from "react";
 import { useActions, usePkps, type Action, type Pkp } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { createGroup } from "../../changes/operations";
-import { FormDialog } from "../../parts/Dialog";
-import { Picker, StringsFields, type Option, type Strings } from "../../parts/Field";
-import { short } from "../../parts/text";
+import { FormDialog } from "../../components/Dialog";
+import { Picker, StringsFields, type Option, type Strings } from "../../components/Field";
+import { short } from "../../components/text";
 
 export const pkpOptions = (pkps: readonly Pkp[]): Option[] =>
   pkps.map(({ wallet_address: id, name }) => ({ id, label: name || short(id), hint: short(id) }));

@@ -1,11 +1,10 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import { useGroups, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
-import { Button } from "../../parts/Button";
+import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Notice, PageHead, Spinner } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
 import { isLive, runsIn } from "../pkps/uses";
 import { GroupForm } from "./GroupForm";
 
@@ -22,12 +21,12 @@ export function Groups(): ReactNode {
         about="Each group lets certain actions use certain PKPs. A key runs only in the groups you name for it."
       >
         {may.createGroups && (
-          <Button look="primary" onPress={() => setCreating(true)}>
+          <Button variant="primary" onPress={() => setCreating(true)}>
             Create group
           </Button>
         )}
       </PageHead>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       {!isLoading && error === null && items.length === 0 && (
         <Empty title="No groups yet">

@@ -2,11 +2,11 @@ import type { ReactNode } from "react";
 import type { Action, Group, Members } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { removeActionFromGroup, removePkpFromGroup } from "../../changes/operations";
-import { Button } from "../../parts/Button";
+import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { Empty, Notice } from "../../parts/elements";
-import { Icon } from "../../parts/icons";
-import { short } from "../../parts/text";
+import { Empty, Notice } from "../../components/elements";
+import { Icon } from "../../components/icons";
+import { short } from "../../components/text";
 import { ANY_ACTION, ANY_PKP } from "../pkps/uses";
 
 interface MatrixProps {
@@ -41,7 +41,7 @@ export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
         </div>
       </div>
       {isWide && (
-        <Notice kind="warn">
+        <Notice kind="warning">
           This group lists anything: any {actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION) ? "code" : "PKP"}.
           Keys that may run in it are not restricted further.
         </Notice>
@@ -101,7 +101,7 @@ function Member({ name, onRemove }: MemberProps): ReactNode {
       {onRemove !== undefined && (
         <Button
           size="small"
-          look="quiet"
+          variant="quiet"
           className="square"
           onPress={onRemove}
           aria-label={`Remove ${name} from the group`}

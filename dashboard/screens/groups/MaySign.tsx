@@ -2,7 +2,7 @@ import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Members } from "../../app/queries";
-import { quoted, short } from "../../parts/text";
+import { quoted, short } from "../../components/text";
 import { codeOf } from "../actions/codes";
 import { ANY_ACTION } from "../pkps/uses";
 

@@ -4,8 +4,8 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { readerOf, useAccount, useFirstListing, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
 import type { Page } from "../../../client";
-import { Notice } from "../../parts/elements";
-import { day, dollars, listed, plural, quoted } from "../../parts/text";
+import { Notice } from "../../components/elements";
+import { day, dollars, listed, plural, quoted } from "../../components/text";
 import { useSession } from "../../session/context";
 import { useMay, type May } from "../../session/may";
 import { stopped, type Trigger } from "../triggers/stopped";
@@ -15,7 +15,7 @@ const SOON_SECONDS = 7 * 86_400;
 const LITTLE_CENTS = 100;
 
 interface Point {
-  readonly kind: "bad" | "warn";
+  readonly kind: "error" | "warning";
   readonly text: string;
   readonly to: string;
   readonly link: string;
@@ -73,19 +73,19 @@ function aboutTriggers(triggers: readonly Trigger[]): Point[] {
   if (triggers.length === 0) return [];
   const were = triggers.length === 1 ? "was" : "were";
   const text = `${named(triggers, "a trigger without a name")} ${were} paused by the service.`;
-  return [{ kind: "bad", text, to: "/triggers", link: "Look at why" }];
+  return [{ kind: "error", text, to: "/triggers", link: "Look at why" }];
 }
 
 function aboutFreeze(frozen: boolean, { all: isOffered }: May): Point[] {
   const text = "The account is frozen: no key can run anything.";
-  return frozen ? [{ kind: "bad", text, to: "/account", link: "Unfreeze it", isOffered }] : [];
+  return frozen ? [{ kind: "error", text, to: "/account", link: "Unfreeze it", isOffered }] : [];
 }
 
 function aboutNoGroup(groups: number, pkps: number, { createGroups: isOffered }: May): Point[] {
   if (groups > 0 || pkps === 0) return [];
   return [
     {
-      kind: "warn",
+      kind: "warning",
       text: "There is no group yet, so nothing can use your PKPs.",
       to: "/groups",
       link: "Create a group",
@@ -98,7 +98,7 @@ function aboutCredit(cents: number | undefined): Point[] {
   if (cents === undefined || cents >= LITTLE_CENTS) return [];
   const text =
     cents <= 0 ? "There is no credit left: runs and changes are refused." : `Only ${dollars(cents)} of credit is left.`;
-  return [{ kind: cents <= 0 ? "bad" : "warn", text, to: "/credit", link: "Add credit" }];
+  return [{ kind: cents <= 0 ? "error" : "warning", text, to: "/credit", link: "Add credit" }];
 }
 
 function aboutKeys(keys: readonly UsageKey[], { all: isOffered }: May): Point[] {
@@ -112,7 +112,7 @@ function aboutKeys(keys: readonly UsageKey[], { all: isOffered }: May): Point[] 
       ? []
       : [
           {
-            kind: "warn",
+            kind: "warning",
             text:
               `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)}` +
               `${soon.length > 1 ? " or soon after" : ""}.`,
@@ -125,7 +125,7 @@ function aboutKeys(keys: readonly UsageKey[], { all: isOffered }: May): Point[] 
       ? []
       : [
           {
-            kind: "warn",
+            kind: "warning",
             text: `${named(expired)} expired and can no longer be used.`,
             to: "/usage-keys",
             link: "Review usage keys",
@@ -145,6 +145,11 @@ function aboutGroups({ items, total }: Page<Group>, what: string): Point[] {
   const who = total === 1 ? `The group ${names.join("")} lists` : `${listed(all)} list`;
   const to = total === 1 ? `/groups/${first.id}` : "/groups";
   return [
-    { kind: "warn", text: `${who} anything: ${what}.`, to, link: total === 1 ? "Review the group" : "Review groups" },
+    {
+      kind: "warning",
+      text: `${who} anything: ${what}.`,
+      to,
+      link: total === 1 ? "Review the group" : "Review groups",
+    },
   ];
 }

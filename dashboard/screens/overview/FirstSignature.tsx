@@ -2,10 +2,10 @@
 import { lazy, Suspense, useState, type ComponentProps, type ReactNode } from "react";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { Id, Notice } from "../../parts/elements";
-import { Address } from "../../parts/explorer";
-import { Icon } from "../../parts/icons";
+import { Button } from "../../components/Button";
+import { Id, Notice } from "../../components/elements";
+import { Address } from "../../components/explorer";
+import { Icon } from "../../components/icons";
 import { useSession } from "../../session/context";
 import { cidOf } from "../actions/codes";
 import { SIGN_EXAMPLE } from "../runner/examples";
@@ -90,14 +90,14 @@ export function FirstSignature({
     <section className="card stack" aria-label="Your first signature">
       <div className="row-between">
         <h2>{current === -1 ? "Your first signature" : "Five steps to your first signature"}</h2>
-        <Button look="quiet" size="small" onPress={onHide}>
+        <Button variant="quiet" size="small" onPress={onHide}>
           Hide these steps
         </Button>
       </div>
       <ol className="steps">
         {STEPS.map(([title, about, button, target], at) => (
           <Step key={title} title={title} about={about} at={at} isDone={done[at] === true} isCurrent={at === current}>
-            <Button look="primary" onPress={target === undefined ? run : () => setOpen(target)}>
+            <Button variant="primary" onPress={target === undefined ? run : () => setOpen(target)}>
               {button}
             </Button>
           </Step>
@@ -158,7 +158,7 @@ function SignedNotice({ signed, expected }: { readonly signed: Signed; readonly 
   const { config } = useSession();
   const isByPkp = signed.signer === expected;
   return (
-    <Notice kind={isByPkp ? "good" : "bad"}>
+    <Notice kind={isByPkp ? "success" : "error"}>
       <div className="stack-s" role="status">
         <strong>{isByPkp ? "Your PKP signed." : "The signature is not the PKP's."}</strong>
         <span>

@@ -1,9 +1,9 @@
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState, type ReactNode } from "react";
 import { useAccount, useBalance, useSigned } from "../../app/queries";
-import { Figure, PageHead, Spinner } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { dollars, plural } from "../../parts/text";
+import { Figure, PageHead, Spinner } from "../../components/elements";
+import { wordsOf } from "../../components/failures";
+import { dollars, plural } from "../../components/text";
 import { useMay } from "../../session/may";
 import { Attention } from "./Attention";
 import { daysOf } from "./days";

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useSigned } from "../../app/queries";
-import { Badge, When } from "../../parts/elements";
+import { Badge, When } from "../../components/elements";
 import { useSession } from "../../session/context";
 import { eventDetails, eventKind, eventName } from "../activity/eventText";
 import { useNames } from "../activity/names";
@@ -35,7 +35,7 @@ function RecentOfKey(): ReactNode {
               <Link to="/activity/$run" params={{ run: `${run.started_at}-${run.request_id}` }}>
                 {names.action(run.action_ipfs_cid)}
               </Link>
-              <Badge kind={run.outcome === "succeeded" ? "good" : "bad"}>{outcomeWord(run.outcome)}</Badge>
+              <Badge kind={run.outcome === "succeeded" ? "success" : "error"}>{outcomeWord(run.outcome)}</Badge>
               <span className="soft small end">
                 <When at={run.started_at * 1000} />
               </span>

@@ -1,8 +1,8 @@
 import { useState, type ReactNode } from "react";
 import { useChanges } from "../../changes/ChangesProvider";
 import { createPkp } from "../../changes/operations";
-import { FormDialog } from "../../parts/Dialog";
-import { StringsFields, type Strings } from "../../parts/Field";
+import { FormDialog } from "../../components/Dialog";
+import { StringsFields, type Strings } from "../../components/Field";
 
 export function CreatePkp({ onClose }: { readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();

@@ -1,14 +1,13 @@
 import { Link, useParams } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import { useAccount, useActions, useListing, usePkps, useUsageKeys, type UsageKey } from "../../app/queries";
-import { Button } from "../../parts/Button";
+import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner } from "../../parts/elements";
-import { Address } from "../../parts/explorer";
-import { wordsOf } from "../../parts/failures";
-import { short } from "../../parts/text";
+import { Badge, Empty, Facts, Failure, Id, Notice, PageHead, Spinner } from "../../components/elements";
+import { Address } from "../../components/explorer";
+import { short } from "../../components/text";
 import { useSession } from "../../session/context";
-import { RowMenu } from "../../parts/RowMenu";
+import { RowMenu } from "../../components/RowMenu";
 import { RevokeKey } from "../usageKeys/RevokeKey";
 import { PkpOps } from "./PkpOps";
 import { RenamePkp } from "./RenamePkp";
@@ -92,8 +91,10 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
   return (
     <section className="stack" aria-label="Who can use this PKP?">
       <h2>Who can use this PKP?</h2>
-      {account.frozen && <Notice kind="warn">The account is frozen: no one can, until the owner unfreezes it.</Notice>}
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {account.frozen && (
+        <Notice kind="warning">The account is frozen: no one can, until the owner unfreezes it.</Notice>
+      )}
+      <Failure error={error} />
       {!complete && error === null && <Spinner label="Reading the groups" />}
       {complete && uses.length === 0 && (
         <Empty title="Nobody">
@@ -106,7 +107,7 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
       )}
       {uses.length > 0 && <UsesTable uses={uses} />}
       {uses.some(({ action }) => action.hashed_cid === ANY_ACTION) && (
-        <Notice kind="warn">
+        <Notice kind="warning">
           A group here lists any action: every key that may run in it can sign anything with this PKP.
         </Notice>
       )}
@@ -161,7 +162,7 @@ function Users({ who }: { readonly who: readonly User[] }): ReactNode {
       <ul className="row">
         {who.map(({ id, name, key }) => (
           <li key={id} className="row">
-            <Badge kind={key === undefined ? "plain" : "good"}>{name}</Badge>
+            <Badge kind={key === undefined ? "neutral" : "success"}>{name}</Badge>
             {mayRevoke && key !== undefined && (
               <RowMenu of={name} items={[{ name: "Revoke", danger: true, onChoose: () => setRevoking(key) }]} />
             )}

@@ -3,10 +3,10 @@ import { OPS, PKP_OP_NAMES, type PkpOp } from "../../../protocol/ops";
 import type { Pkp } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { setPkpOps } from "../../changes/operations";
-import { Button } from "../../parts/Button";
-import { FormDialog } from "../../parts/Dialog";
-import { Badge } from "../../parts/elements";
-import { Check } from "../../parts/Field";
+import { Button } from "../../components/Button";
+import { FormDialog } from "../../components/Dialog";
+import { Badge } from "../../components/elements";
+import { Check } from "../../components/Field";
 import { useSession } from "../../session/context";
 
 /** The operations allowed with the PKP, whatever groups and code allow. */
@@ -28,7 +28,7 @@ export function PkpOps({ pkp }: { readonly pkp: Pkp }): ReactNode {
       <ul className="row">
         {PKP_OP_NAMES.map((op) => (
           <li key={op}>
-            <Badge kind={denied.has(op) ? "bad" : "good"}>
+            <Badge kind={denied.has(op) ? "error" : "success"}>
               {denied.has(op) ? "never " : ""}
               {op}
             </Badge>

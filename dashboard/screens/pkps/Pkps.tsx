@@ -1,12 +1,11 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import { usePkps, type Pkp } from "../../app/queries";
-import { Button } from "../../parts/Button";
+import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Notice, PageHead, Spinner } from "../../parts/elements";
-import { Address } from "../../parts/explorer";
-import { wordsOf } from "../../parts/failures";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
+import { Address } from "../../components/explorer";
 import { useSession } from "../../session/context";
 import type { ChainConfig } from "../../session/types";
 import { CreatePkp } from "./CreatePkp";
@@ -24,12 +23,12 @@ export function Pkps(): ReactNode {
         about="Key pairs of your account. Their private keys stay in the TEE; your actions can sign with them."
       >
         {may.createPkps && (
-          <Button look="primary" onPress={() => setCreating(true)}>
+          <Button variant="primary" onPress={() => setCreating(true)}>
             Create PKP
           </Button>
         )}
       </PageHead>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       {!isLoading && error === null && items.length === 0 && (
         <Empty title="No PKPs yet">

@@ -2,8 +2,8 @@ import { useState, type ReactNode } from "react";
 import type { Pkp } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { renamePkp } from "../../changes/operations";
-import { FormDialog } from "../../parts/Dialog";
-import { StringsFields, type Strings } from "../../parts/Field";
+import { FormDialog } from "../../components/Dialog";
+import { StringsFields, type Strings } from "../../components/Field";
 
 export function RenamePkp({ pkp, onClose }: { readonly pkp: Pkp; readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();

@@ -1,8 +1,8 @@
 import { Interface } from "ethers";
 import { useState, type ReactNode } from "react";
 import type { Policy } from "../../../client/policies";
-import { Notice } from "../../parts/elements";
-import { TextField } from "../../parts/Field";
+import { Notice } from "../../components/elements";
+import { TextField } from "../../components/Field";
 import { refusalOf } from "./dryRun";
 import { unitsOf, type PolicyForm } from "./form";
 
@@ -34,28 +34,28 @@ export function DryRun({ policy, form }: { readonly policy: Policy; readonly for
   );
 }
 
-interface Given {
+interface Inputs {
   readonly to: string;
   readonly amount: string;
   readonly data: string;
   readonly hour: number;
 }
 
-function judged(policy: Policy, form: PolicyForm, given: Given): ReactNode {
+function judged(policy: Policy, form: PolicyForm, inputs: Inputs): ReactNode {
   try {
-    const tried = triedOf(form, given);
-    if (tried === undefined) return <span className="soft">Nothing is sent or signed.</span>;
-    const refusal = refusalOf(policy, { ...tried, hour: given.hour });
-    if (refusal !== undefined) return <Notice kind="warn">It would refuse: {refusal}.</Notice>;
+    const transaction = transactionOf(form, inputs);
+    if (transaction === undefined) return <span className="soft">Nothing is sent or signed.</span>;
+    const refusal = refusalOf(policy, { ...transaction, hour: inputs.hour });
+    if (refusal !== undefined) return <Notice kind="warning">It would refuse: {refusal}.</Notice>;
     const { approvers } = policy.parameters as { approvers?: { threshold: number } };
     const condition = approvers === undefined ? "" : `, with ${approvers.threshold} of its approvals`;
-    return <Notice kind="good">It would sign this{condition}.</Notice>;
+    return <Notice kind="success">It would sign this{condition}.</Notice>;
   } catch (error) {
-    return <Notice kind="warn">{error instanceof Error ? error.message : ""}</Notice>;
+    return <Notice kind="warning">{error instanceof Error ? error.message : ""}</Notice>;
   }
 }
 
-function triedOf(form: PolicyForm, { to, amount, data }: Given) {
+function transactionOf(form: PolicyForm, { to, amount, data }: Inputs) {
   if (form.kind === "function") return data === "" ? undefined : { to: form.token.trim(), value: 0n, data };
   if (!ADDRESS.test(to) || amount.trim() === "") return undefined;
   if (form.kind === "coin") return { to, value: BigInt(unitsOf(amount, 18)), data: "0x" };

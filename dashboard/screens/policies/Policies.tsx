@@ -3,10 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { config } from "zod";
 import { useState, type ReactNode } from "react";
 import type { Policy } from "../../../client/policies";
-import { Button } from "../../parts/Button";
-import { CodeBlock, Facts, Id, Notice, PageHead } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { Choices, Select, TextField } from "../../parts/Field";
+import { Button } from "../../components/Button";
+import { CodeBlock, Facts, Failure, Id, Notice, PageHead } from "../../components/elements";
+import { Choices, Select, TextField } from "../../components/Field";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
 import { AddAction } from "../actions/AddAction";
@@ -50,12 +49,12 @@ export function Policies(): ReactNode {
         </section>
         <section className="stack" aria-label="The policy">
           {isEmpty && <Notice>Say what may be signed: the policy appears here.</Notice>}
-          {!isEmpty && error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+          {!isEmpty && <Failure error={error} />}
           {!isEmpty && policy !== undefined && (
             <>
               <Result policy={policy} />
               {may.all && (
-                <Button look="primary" onPress={() => setAdding(true)}>
+                <Button variant="primary" onPress={() => setAdding(true)}>
                   Add as an action
                 </Button>
               )}

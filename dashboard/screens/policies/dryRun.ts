@@ -6,7 +6,7 @@ import { id, Interface } from "ethers";
 import type { Policy } from "../../../client/policies";
 import { ruleTexts, type Call, type Transfers } from "./sentences";
 
-export interface Tried {
+export interface Transaction {
   readonly to: string;
   /** Wei. */
   readonly value: bigint;
@@ -16,21 +16,22 @@ export interface Tried {
 }
 
 /** Why it would refuse; undefined if it would sign, given the approvals it asks for. */
-export function refusalOf({ template, parameters }: Policy, tried: Tried): string | undefined {
+export function refusalOf({ template, parameters }: Policy, transaction: Transaction): string | undefined {
   const policy = parameters as unknown as Transfers & { readonly calls?: readonly Call[] };
   const { hours } = policy;
-  if (hours !== undefined && !isWithin(hours, tried.hour)) return `it signs only from ${hours[0]} to ${hours[1]} h UTC`;
-  const to = tried.to.toLowerCase();
+  if (hours !== undefined && !isWithin(hours, transaction.hour))
+    return `it signs only from ${hours[0]} to ${hours[1]} h UTC`;
+  const to = transaction.to.toLowerCase();
   if (template === "transfer-limits") {
-    if (tried.data !== "0x") return "it signs plain transfers, without data";
+    if (transaction.data !== "0x") return "it signs plain transfers, without data";
     if (!policy.to.includes(to)) return "this recipient is not on its list";
-    return tried.value > BigInt(policy.max) ? "the amount is above its limit" : undefined;
+    return transaction.value > BigInt(policy.max) ? "the amount is above its limit" : undefined;
   }
-  const selector = tried.data.slice(0, 10);
+  const selector = transaction.data.slice(0, 10);
   const call = policy.calls?.find((one) => one.to === to && id(one.function).slice(0, 10) === selector);
   if (call === undefined) return "this function of this contract is not on its list";
-  if (tried.value > BigInt(call.max)) return "the value sent along is above its limit";
-  return argumentRefusal(call, tried.data);
+  if (transaction.value > BigInt(call.max)) return "the value sent along is above its limit";
+  return argumentRefusal(call, transaction.data);
 }
 
 const isWithin = ([from, to]: readonly [number, number], hour: number): boolean =>

@@ -1,7 +1,7 @@
 /** What a policy signs, in plain sentences. */
 import { formatEther } from "ethers";
 import type { Policy } from "../../../client/policies";
-import { listed, plural, short } from "../../parts/text";
+import { listed, plural, short } from "../../components/text";
 
 interface Budget {
   readonly name: string;

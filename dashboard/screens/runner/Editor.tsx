@@ -83,7 +83,7 @@ const colours = HighlightStyle.define([
   { tag: tags.comment, color: "var(--code-comment)", fontStyle: "italic" },
 ]);
 
-const look = EditorView.theme({
+const theme = EditorView.theme({
   "&": { backgroundColor: "var(--surface)", color: "var(--ink)", fontSize: "var(--text-s)" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--font-code)", lineHeight: "1.6" },
@@ -151,6 +151,6 @@ const shared = (label: string): Extension[] => [
   closeBrackets(),
   autocompletion(),
   syntaxHighlighting(colours),
-  look,
+  theme,
   keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
 ];

@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from "react";
-import { CodeBlock } from "../../parts/elements";
-import { Choices } from "../../parts/Field";
+import { CodeBlock } from "../../components/elements";
+import { Choices } from "../../components/Field";
 import { curlOf, pythonOf, sdkOf, type Snippet } from "./snippets";
 
 const WAYS = [

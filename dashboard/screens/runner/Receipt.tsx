@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { Button } from "../../parts/Button";
-import { saveFile } from "../../parts/saveFile";
+import { Button } from "../../components/Button";
+import { saveFile } from "../../components/saveFile";
 
 /** The signed statement of what ran, which the service does not keep. */
 export function Receipt({ receipt }: { readonly receipt: string }): ReactNode {

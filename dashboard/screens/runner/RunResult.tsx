@@ -2,12 +2,12 @@ import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useGroups, type Group } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addActionToGroup } from "../../changes/operations";
-import { Button } from "../../parts/Button";
+import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { FormDialog } from "../../parts/Dialog";
-import { Badge, CodeBlock, Facts, Id } from "../../parts/elements";
-import { Select } from "../../parts/Field";
-import { dollars, duration } from "../../parts/text";
+import { FormDialog } from "../../components/Dialog";
+import { Badge, CodeBlock, Facts, Id } from "../../components/elements";
+import { Select } from "../../components/Field";
+import { dollars, duration } from "../../components/text";
 import { AddAction } from "../actions/AddAction";
 import { Why } from "../activity/Why";
 import { OtherClients } from "./OtherClients";
@@ -26,9 +26,9 @@ export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
         <div className="row">
           <h2>Result</h2>
           {answer.has_error ? (
-            <Badge kind="bad">{error?.code.replaceAll("_", " ") ?? "failed"}</Badge>
+            <Badge kind="error">{error?.code.replaceAll("_", " ") ?? "failed"}</Badge>
           ) : (
-            <Badge kind="good">succeeded</Badge>
+            <Badge kind="success">succeeded</Badge>
           )}
         </div>
         <ResultButtons onOpen={setOpen} />

@@ -2,11 +2,11 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { keyHashOf } from "../../../client";
 import { readAgain, usePkps } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { Notice, PageHead } from "../../parts/elements";
-import { codeOf, wordsOf } from "../../parts/failures";
-import { Select, TextField } from "../../parts/Field";
-import { short } from "../../parts/text";
+import { Button } from "../../components/Button";
+import { Notice, PageHead } from "../../components/elements";
+import { codeOf, wordsOf } from "../../components/failures";
+import { Select, TextField } from "../../components/Field";
+import { short } from "../../components/text";
 import { useSession } from "../../session/context";
 import { cidOf } from "../actions/codes";
 import { Why } from "../activity/Why";
@@ -94,7 +94,7 @@ export function Runner(): ReactNode {
               hint="Stays in the memory of this tab."
             />
           )}
-          <Button look="primary" onPress={run}>
+          <Button variant="primary" onPress={run}>
             Run
           </Button>
         </section>
@@ -121,7 +121,7 @@ function RunRefused({
   const { data: cid } = useQuery({ queryKey: ["cid", code], queryFn: () => cidOf(code), enabled: isDenied });
   return (
     <>
-      <Notice kind="bad">
+      <Notice kind="error">
         <div className="row-between">
           <span>
             {wordsOf(failure)} {isOffered && "List the action in a group where this key may run."}

@@ -1,10 +1,10 @@
 import { useState, type ReactNode } from "react";
 import { createAccount, type ChainSecuredClient, type DecodedCall } from "../../../client";
 import { CallList } from "../../changes/CallList";
-import { Choices, StringsFields, TextField, type Strings } from "../../parts/Field";
-import { Dialog, FormDialog } from "../../parts/Dialog";
-import { Facts, Notice } from "../../parts/elements";
-import { Address } from "../../parts/explorer";
+import { Choices, StringsFields, TextField, type Strings } from "../../components/Field";
+import { Dialog, FormDialog } from "../../components/Dialog";
+import { Facts, Failure } from "../../components/elements";
+import { Address } from "../../components/explorer";
 import { attempted, endAttempt } from "../../session/attempts";
 import { openClient, signInWithKey, useSessions } from "../../session/context";
 import { secretOf } from "../../session/once";
@@ -138,7 +138,7 @@ function CreateWithWallet({
   if (step === undefined || config === undefined) {
     return (
       <Dialog open onClose={onClose} title="Choose a wallet" about="It becomes the owner of the account.">
-        {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+        <Failure error={failure} />
         <WalletList found={found} onChoose={(detail) => void choose(detail)} />
       </Dialog>
     );

@@ -1,12 +1,12 @@
 import { useEffect, useState, type ReactNode } from "react";
 import icon from "../../icon.svg";
-import { Button } from "../../parts/Button";
-import { Check, TextField } from "../../parts/Field";
-import { Form } from "../../parts/Dialog";
-import { Notice, Spinner } from "../../parts/elements";
+import { Button } from "../../components/Button";
+import { Check, TextField } from "../../components/Field";
+import { Form } from "../../components/Dialog";
+import { Notice, Spinner } from "../../components/elements";
 import { signInWithKey, useSessions } from "../../session/context";
 import { rememberedKey } from "../../session/remember";
-import { UnstoredSecrets } from "../../parts/UnstoredSecrets";
+import { UnstoredSecrets } from "../../components/UnstoredSecrets";
 import { CreateAccount, useCreateWithKey } from "./CreateAccount";
 import { WalletSignIn } from "./WalletSignIn";
 
@@ -38,7 +38,7 @@ export function SignIn(): ReactNode {
       </section>
       <section className="way-in" aria-label="Sign in">
         <div className="stack">
-          {farewell !== undefined && <Notice kind="warn">{farewell}</Notice>}
+          {farewell !== undefined && <Notice kind="warning">{farewell}</Notice>}
           {resuming ? (
             <Spinner label="Signing you in again" />
           ) : (

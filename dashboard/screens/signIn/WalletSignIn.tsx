@@ -1,11 +1,11 @@
 import { useState, type ComponentProps, type ReactNode } from "react";
 import { ClientError } from "../../../client";
-import { Button } from "../../parts/Button";
-import { Dialog, FormDialog } from "../../parts/Dialog";
-import { TextField } from "../../parts/Field";
-import { Notice, Spinner } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { short } from "../../parts/text";
+import { Button } from "../../components/Button";
+import { Dialog, FormDialog } from "../../components/Dialog";
+import { TextField } from "../../components/Field";
+import { Failure, Notice, Spinner } from "../../components/elements";
+import { wordsOf } from "../../components/failures";
+import { short } from "../../components/text";
 import { SignedRequest } from "../../changes/SignedRequest";
 import { openClient, useSessions } from "../../session/context";
 import type { ChainConfig, Connection, FoundWallet } from "../../session/types";
@@ -86,7 +86,7 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
     <div className="stack">
       <Button onPress={() => start("own")}>Connect wallet</Button>
       {step.at === "busy" && <Waiting {...step} />}
-      {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+      <Failure error={failure} />
       {step.at === "noAccount" && (
         <Notice>
           <div className="stack-s">
@@ -95,7 +95,7 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
           </div>
         </Notice>
       )}
-      <Button look="quiet" size="small" onPress={() => start("safe")}>
+      <Button variant="quiet" size="small" onPress={() => start("safe")}>
         My account belongs to a Safe
       </Button>
       <Dialog open={step.at === "choose"} onClose={() => setStep({ at: "idle" })} title="Choose a wallet">

@@ -1,11 +1,10 @@
 import type { ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Dialog } from "../../parts/Dialog";
-import { Badge, Empty, Notice, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { dollars, duration, quoted, short } from "../../parts/text";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Dialog } from "../../components/Dialog";
+import { Badge, Empty, Failure, Spinner, When } from "../../components/elements";
+import { dollars, duration, quoted, short } from "../../components/text";
 import type { Trigger } from "./stopped";
 
 type Firing = Answer<"listFirings">[number];
@@ -18,7 +17,7 @@ export function Firings({ trigger, onClose }: { readonly trigger: Trigger; reado
   const title = `Firings of ${quoted(trigger.name, short(trigger.id))}`;
   return (
     <Dialog open wide onClose={onClose} title={title} about={trigger.reason}>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       {data?.total === 0 && (
         <Empty title="It has not fired yet">
@@ -47,7 +46,9 @@ const COLUMNS: readonly Column<Firing>[] = [
     width: "minmax(9rem, 1fr)",
     cell: ({ state, outcome, detail }) => (
       <span title={detail}>
-        <Badge kind={outcome === "succeeded" ? "good" : state === "ended" ? "bad" : "plain"}>{outcome ?? state}</Badge>
+        <Badge kind={outcome === "succeeded" ? "success" : state === "ended" ? "error" : "neutral"}>
+          {outcome ?? state}
+        </Badge>
       </span>
     ),
   },

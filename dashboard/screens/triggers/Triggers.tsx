@@ -2,13 +2,12 @@ import { useMemo, useState, type ReactNode } from "react";
 import { useQueryClient } from "@tanstack/react-query";
 import { readAgain, readerOf, useSigned } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
-import { Button } from "../../parts/Button";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { FormDialog } from "../../parts/Dialog";
-import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { RowMenu } from "../../parts/RowMenu";
-import { quoted, short } from "../../parts/text";
+import { Button } from "../../components/Button";
+import { DataTable, type Column } from "../../components/DataTable";
+import { FormDialog } from "../../components/Dialog";
+import { Badge, Empty, Failure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { RowMenu } from "../../components/RowMenu";
+import { quoted, short } from "../../components/text";
 import { attempted } from "../../session/attempts";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
@@ -34,12 +33,12 @@ export function Triggers(): ReactNode {
         about="Actions that run by themselves: on a schedule, on an event of a contract, or when a URL is called."
       >
         {may.all && (
-          <Button look="primary" onPress={() => setOpen("create")}>
+          <Button variant="primary" onPress={() => setOpen("create")}>
             Create trigger
           </Button>
         )}
       </PageHead>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       <Stopped triggers={data?.items} />
       {data?.total === 0 && (
@@ -70,7 +69,7 @@ export function Triggers(): ReactNode {
 /** Those that the service paused, each with the reason. */
 function Stopped({ triggers = [] }: { readonly triggers: readonly Trigger[] | undefined }): ReactNode {
   return stopped(triggers).map(({ id, name, reason }) => (
-    <Notice kind="bad" key={id}>
+    <Notice kind="error" key={id}>
       {`${quoted(name, short(id))} is paused: ${reason ?? ""} Look at its firings, then resume it.`}
     </Notice>
   ));
@@ -133,7 +132,7 @@ const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Col
 ];
 
 function State({ trigger: { state, reason } }: { readonly trigger: Trigger }): ReactNode {
-  const kind = state === "active" ? "good" : reason === undefined ? "warn" : "bad";
+  const kind = state === "active" ? "success" : reason === undefined ? "warning" : "error";
   return (
     <span title={reason}>
       <Badge kind={kind}>{state === "unattached" ? "not attached" : state}</Badge>

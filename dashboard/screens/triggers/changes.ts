@@ -3,7 +3,7 @@ import type { Body } from "../../../client";
 import { attemptName, type Change } from "../../changes/change";
 import { byApi } from "../../changes/operations";
 import { attempted } from "../../session/attempts";
-import { quoted, short } from "../../parts/text";
+import { quoted, short } from "../../components/text";
 import { sentenceOf } from "./sentences";
 import type { Trigger } from "./stopped";
 

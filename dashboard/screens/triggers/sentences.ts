@@ -1,7 +1,7 @@
 /** What fires a trigger, in a plain sentence. */
 import cronstrue from "cronstrue";
 import { nextDue, problemOf } from "../../../protocol/schedule";
-import { plural, short } from "../../parts/text";
+import { plural, short } from "../../components/text";
 import type { Trigger } from "./stopped";
 
 /** `Europe/Berlin` → `Berlin`. */

@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { useAccount, useLimits } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { Badge, CodeBlock, Facts, Id, Notice, PageHead } from "../../parts/elements";
-import { Address } from "../../parts/explorer";
-import { wordsOf } from "../../parts/failures";
+import { Button } from "../../components/Button";
+import { Badge, CodeBlock, Facts, Failure, Id, Notice, PageHead } from "../../components/elements";
+import { Address } from "../../components/explorer";
+import { wordsOf } from "../../components/failures";
 import { openClient, useSession } from "../../session/context";
 import type { Step } from "./verify";
 
@@ -17,7 +17,7 @@ export function Trust(): ReactNode {
         about="You need not trust this service: what it reports about itself can be verified, starting here."
       />
       {info.data !== undefined && <Tee tee={info.data.tee} />}
-      {info.error !== null && <Notice kind="bad">{wordsOf(info.error)}</Notice>}
+      <Failure error={info.error} />
       <ServiceClaims info={info.data} />
       <Checks />
       <Yourself />
@@ -28,7 +28,7 @@ export function Trust(): ReactNode {
 function Tee({ tee }: { readonly tee: "dstack" | "simulated" | "none" }): ReactNode {
   if (tee === "dstack") {
     return (
-      <Notice kind="good">
+      <Notice kind="success">
         <strong>The service says it runs in a TEE.</strong> The steps below say how far that holds.
       </Notice>
     );
@@ -110,9 +110,9 @@ const isolationOf = (sandbox: { readonly level: string; readonly missing: readon
   sandbox === undefined ? "…" : [sandbox.level, ...sandbox.missing.slice(0, 1)].join(": ");
 
 const STATUS = {
-  passed: ["passed", "good"],
-  failed: ["failed", "bad"],
-  not_checked: ["not checked here", "warn"],
+  passed: ["passed", "success"],
+  failed: ["failed", "error"],
+  not_checked: ["not checked here", "warning"],
 } as const;
 
 function Checks(): ReactNode {
@@ -137,7 +137,7 @@ function Checks(): ReactNode {
         A fresh random number is sent; the answer is taken apart here and every hash is computed again. This page came
         from the service, so treat what it finds as a first look.
       </p>
-      {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+      <Failure error={failure} />
       {steps !== undefined && (
         <ol className="checks">
           {steps.map(({ id, title, status, detail }) => (

@@ -2,11 +2,10 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { readAgain, readerOf, useSigned, type UsageKey } from "../../app/queries";
-import { FormDialog } from "../../parts/Dialog";
-import { Notice, Spinner } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { TextField } from "../../parts/Field";
-import { centsIn, dollars, plural, quoted } from "../../parts/text";
+import { FormDialog } from "../../components/Dialog";
+import { Failure, Spinner } from "../../components/elements";
+import { TextField } from "../../components/Field";
+import { centsIn, dollars, plural, quoted } from "../../components/text";
 import { useSession } from "../../session/context";
 
 interface Props {
@@ -35,7 +34,7 @@ export function KeyLimits({ usageKey, onClose }: Props): ReactNode {
     );
   return (
     <FormDialog open onClose={onClose} title="Limits" submit="Save" ready={false} onSubmit={() => Promise.resolve()}>
-      {error === null ? <Spinner /> : <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {error === null ? <Spinner /> : <Failure error={error} />}
     </FormDialog>
   );
 }

@@ -2,16 +2,16 @@ import { useState, type ReactNode } from "react";
 import type { UsageKey } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { revokeAll } from "../../changes/operations";
-import { Button } from "../../parts/Button";
-import { FormDialog } from "../../parts/Dialog";
-import { plural } from "../../parts/text";
+import { Button } from "../../components/Button";
+import { FormDialog } from "../../components/Dialog";
+import { plural } from "../../components/text";
 
 export function RevokeAll({ keys }: { readonly keys: readonly UsageKey[] }): ReactNode {
   const { perform } = useChanges();
   const [asking, setAsking] = useState(false);
   return (
     <>
-      <Button look="danger" onPress={() => setAsking(true)}>
+      <Button variant="danger" onPress={() => setAsking(true)}>
         Revoke all
       </Button>
       {asking && (

@@ -2,8 +2,8 @@ import type { ReactNode } from "react";
 import type { UsageKey } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { revokeKey } from "../../changes/operations";
-import { FormDialog } from "../../parts/Dialog";
-import { quoted } from "../../parts/text";
+import { FormDialog } from "../../components/Dialog";
+import { quoted } from "../../components/text";
 
 interface Props {
   readonly usageKey: UsageKey;

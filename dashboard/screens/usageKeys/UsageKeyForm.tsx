@@ -3,9 +3,9 @@ import { useGroupNames, useGroups, type Group, type UsageKey } from "../../app/q
 import { useChanges } from "../../changes/ChangesProvider";
 import { createUsageKey, updateUsageKey } from "../../changes/operations";
 import { SCOPE_FLAGS, SCOPE_LISTS, scopeSentences } from "../../changes/scopes";
-import { FormDialog } from "../../parts/Dialog";
-import { Notice } from "../../parts/elements";
-import { Check, Picker, Select, StringsFields, TextField, type Option } from "../../parts/Field";
+import { FormDialog } from "../../components/Dialog";
+import { Notice } from "../../components/elements";
+import { Check, Picker, Select, StringsFields, TextField, type Option } from "../../components/Field";
 import { scopesOf, type Scopes } from "./scopesOf";
 import { CAP_HINT, capCents } from "./cap";
 
@@ -49,7 +49,7 @@ export function UsageKeyForm({ onClose, usageKey, groups: firstGroups = [], name
       />
       <ScopeFields scopes={scopes} groups={groups} onChange={setScopes} />
       <Terms scopes={scopes} onChange={setScopes} />
-      <Notice kind="good">
+      <Notice kind="success">
         <strong>What this key will be able to do</strong>
         <ul aria-label="What this key will be able to do">
           {scopeSentences(scopes, names).map((sentence) => (

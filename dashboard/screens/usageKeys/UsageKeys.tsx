@@ -1,13 +1,12 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { useGroupNames, useGroups, useUsageKeys, type UsageKey } from "../../app/queries";
 import { scopeSentences, type GroupNames } from "../../changes/scopes";
-import { Button } from "../../parts/Button";
+import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { RowMenu } from "../../parts/RowMenu";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { day, dollars, short } from "../../parts/text";
+import { RowMenu } from "../../components/RowMenu";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Badge, Empty, Failure, PageHead, Spinner, When } from "../../components/elements";
+import { day, dollars, short } from "../../components/text";
 import { isLive } from "../pkps/uses";
 import { KeyLimits } from "./KeyLimits";
 import { RevokeKey } from "./RevokeKey";
@@ -39,12 +38,12 @@ export function UsageKeys(): ReactNode {
       >
         {may.all && items.length > 0 && <RevokeAll keys={items} />}
         {may.all && (
-          <Button look="primary" onPress={() => setOpen("create")}>
+          <Button variant="primary" onPress={() => setOpen("create")}>
             Create usage key
           </Button>
         )}
       </PageHead>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       {!isLoading && error === null && items.length === 0 && (
         <Empty title="No usage keys yet">
@@ -81,9 +80,9 @@ const SOON_SECONDS = 7 * 86_400;
 export function Expiry({ usageKey }: { readonly usageKey: UsageKey }): ReactNode {
   const at = Number(usageKey.expiration);
   if (at === 0) return <span className="soft">never</span>;
-  if (!isLive(usageKey)) return <Badge kind="bad">expired</Badge>;
+  if (!isLive(usageKey)) return <Badge kind="error">expired</Badge>;
   const text = day(at * 1000);
-  return at < Date.now() / 1000 + SOON_SECONDS ? <Badge kind="warn">{text}</Badge> : text;
+  return at < Date.now() / 1000 + SOON_SECONDS ? <Badge kind="warning">{text}</Badge> : text;
 }
 
 const columnsOf = (names: GroupNames, onOpen: ((open: Open) => void) | undefined): readonly Column<UsageKey>[] => [

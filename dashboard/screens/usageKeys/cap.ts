@@ -1,5 +1,5 @@
 /** Spending caps as people type them. */
-import { centsIn } from "../../parts/text";
+import { centsIn } from "../../components/text";
 
 export const CAP_HINT = "A sum like 25, 2.50 or $1,000; empty for no cap.";
 

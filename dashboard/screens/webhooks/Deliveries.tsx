@@ -2,13 +2,12 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { readAgain, readerOf, useSigned } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { Dialog } from "../../parts/Dialog";
-import { Badge, CodeBlock, Empty, Facts, Id, Notice, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { RowMenu } from "../../parts/RowMenu";
-import { duration, plural } from "../../parts/text";
+import { Button } from "../../components/Button";
+import { DataTable, type Column } from "../../components/DataTable";
+import { Dialog } from "../../components/Dialog";
+import { Badge, CodeBlock, Empty, Facts, Failure, Id, Spinner, When } from "../../components/elements";
+import { RowMenu } from "../../components/RowMenu";
+import { duration, plural } from "../../components/text";
 import { useSession } from "../../session/context";
 import type { Webhook } from "./WebhookForm";
 
@@ -41,12 +40,12 @@ export function Deliveries({ webhook: { id, url } }: { readonly webhook: Webhook
         <span className="row">
           <Button onPress={() => sent(client.testWebhook({ id }))}>Send a test</Button>
           <Button onPress={() => sent(client.replayWebhook({ id }))}>Replay all that failed</Button>
-          <Button look="quiet" onPress={refresh}>
+          <Button variant="quiet" onPress={refresh}>
             Refresh
           </Button>
         </span>
       </div>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       {data?.length === 0 && (
         <Empty title="Nothing sent yet">
@@ -70,7 +69,7 @@ export function Deliveries({ webhook: { id, url } }: { readonly webhook: Webhook
   );
 }
 
-const KINDS = { delivered: "good", pending: "plain", failed: "bad" } as const;
+const KINDS = { delivered: "success", pending: "neutral", failed: "error" } as const;
 
 const answerOf = ({ status, failure, attempts }: Delivery): string =>
   failure ?? (status === undefined ? (attempts === 0 ? "not sent yet" : "–") : String(status));

@@ -1,9 +1,9 @@
 import { useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { readerOf } from "../../app/queries";
-import { FormDialog } from "../../parts/Dialog";
-import { TextField } from "../../parts/Field";
-import { centsIn } from "../../parts/text";
+import { FormDialog } from "../../components/Dialog";
+import { TextField } from "../../components/Field";
+import { centsIn } from "../../components/text";
 import { attempted } from "../../session/attempts";
 import { useSession } from "../../session/context";
 

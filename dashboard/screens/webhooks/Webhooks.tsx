@@ -1,12 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { readAgain, readerOf, useSigned } from "../../app/queries";
-import { Button } from "../../parts/Button";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { FormDialog } from "../../parts/Dialog";
-import { Badge, Empty, Notice, PageHead, Spinner, When } from "../../parts/elements";
-import { wordsOf } from "../../parts/failures";
-import { RowMenu } from "../../parts/RowMenu";
+import { Button } from "../../components/Button";
+import { DataTable, type Column } from "../../components/DataTable";
+import { FormDialog } from "../../components/Dialog";
+import { Badge, Empty, Failure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { RowMenu } from "../../components/RowMenu";
 import { useSession } from "../../session/context";
 import { Deliveries } from "./Deliveries";
 import { WebhookForm, type Webhook } from "./WebhookForm";
@@ -48,11 +47,11 @@ function OwnersWebhooks(): ReactNode {
   return (
     <>
       <PageHead title="Webhooks" about={ABOUT}>
-        <Button look="primary" onPress={() => setAdding(true)}>
+        <Button variant="primary" onPress={() => setAdding(true)}>
           Add webhook
         </Button>
       </PageHead>
-      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      <Failure error={error} />
       {isLoading && <Spinner />}
       {data?.length === 0 && <NoWebhooks />}
       {data !== undefined && data.length > 0 && (
@@ -156,7 +155,7 @@ function State({ webhook: { state, off_reason: reason, failing_since: failing } 
   if (state === "off")
     return (
       <div>
-        <Badge kind="warn">off</Badge>
+        <Badge kind="warning">off</Badge>
         {reason !== undefined && (
           <div className="soft small cut" title={REASONS[reason]}>
             {REASONS[reason]}
@@ -164,10 +163,10 @@ function State({ webhook: { state, off_reason: reason, failing_since: failing } 
         )}
       </div>
     );
-  if (failing === undefined) return <Badge kind="good">on</Badge>;
+  if (failing === undefined) return <Badge kind="success">on</Badge>;
   return (
     <div>
-      <Badge kind="bad">failing</Badge>
+      <Badge kind="error">failing</Badge>
       <div className="soft small">
         since <When at={failing} />
       </div>

@@ -3,7 +3,7 @@ import { useMessages } from "./Messages";
 import { wordsOf } from "./failures";
 
 interface Props extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "onClick"> {
-  readonly look?: "primary" | "danger" | "danger solid" | "quiet" | "plain";
+  readonly variant?: "primary" | "danger" | "danger solid" | "quiet" | "plain";
   readonly size?: "small";
   /** While the promise of an earlier press is pending, further presses do nothing. A failure is shown in a message. */
   readonly onPress?: () => unknown;
@@ -13,7 +13,7 @@ interface Props extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "onClick">
 
 /** A button that ignores presses while busy. It stays focusable, so that the keyboard focus is not lost. */
 export function Button({
-  look = "plain",
+  variant = "plain",
   size,
   onPress,
   busy = false,
@@ -46,7 +46,7 @@ export function Button({
     <button
       type="button"
       {...rest}
-      className={`button ${look} ${size ?? ""} ${className}`}
+      className={`button ${variant} ${size ?? ""} ${className}`}
       aria-disabled={waiting || disabled}
       onClick={(event) => {
         if (submits) return void ((waiting || disabled) && event.preventDefault());

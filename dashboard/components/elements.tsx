@@ -1,26 +1,33 @@
 import { useEffect, useState, type ReactNode } from "react";
+import { wordsOf } from "./failures";
 import { Icon } from "./icons";
 import { exactly, moment, short } from "./text";
 
 export function Notice({
-  kind = "plain",
+  kind = "neutral",
   children,
 }: {
-  readonly kind?: "plain" | "good" | "bad" | "warn";
+  readonly kind?: "neutral" | "success" | "error" | "warning";
   readonly children: ReactNode;
 }): ReactNode {
   return (
-    <div className={`notice ${kind}`} role={kind === "bad" ? "alert" : undefined}>
+    <div className={`notice ${kind}`} role={kind === "error" ? "alert" : undefined}>
       <div className="grow">{children}</div>
     </div>
   );
 }
 
+/** Why something failed, by an error or in words; nothing where it did not. */
+export function Failure({ error }: { readonly error: unknown }): ReactNode {
+  if (error === null || error === undefined) return null;
+  return <Notice kind="error">{typeof error === "string" ? error : wordsOf(error)}</Notice>;
+}
+
 export function Badge({
-  kind = "plain",
+  kind = "neutral",
   children,
 }: {
-  readonly kind?: "plain" | "good" | "bad" | "warn";
+  readonly kind?: "neutral" | "success" | "error" | "warning";
   readonly children: ReactNode;
 }): ReactNode {
   return <span className={`badge ${kind}`}>{children}</span>;

@@ -29,7 +29,7 @@ export function SecretOnce({ secret, what, file, onKept }: Props): ReactNode {
       </div>
       <Check label="I have stored this key" checked={kept} onChange={setKept} />
       <div className="dialog-foot">
-        <Button look="primary" disabled={!kept} onPress={onKept}>
+        <Button variant="primary" disabled={!kept} onPress={onKept}>
           Continue
         </Button>
       </div>

@@ -21,7 +21,7 @@ export function UnstoredSecrets({ account, again }: Props): ReactNode {
     const { kind, label } = attempt.secret;
     const what = kind === "trigger" ? "secret" : "key";
     return (
-      <Notice key={attempt.name} kind="warn">
+      <Notice key={attempt.name} kind="warning">
         <div className="row-between">
           <span>
             You requested the {kind} {quoted(label, "without a name")}, and have not stored its {what}.
@@ -30,7 +30,7 @@ export function UnstoredSecrets({ account, again }: Props): ReactNode {
             <Button size="small" onPress={() => again(attempt)}>
               Show the {what}
             </Button>
-            <Button size="small" look="quiet" onPress={() => endAttempt(attempt.name)}>
+            <Button size="small" variant="quiet" onPress={() => endAttempt(attempt.name)}>
               Forget it
             </Button>
           </span>

@@ -2,7 +2,7 @@ import { Dialog as Radix } from "radix-ui";
 import { useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Button } from "./Button";
 import { Icon } from "./icons";
-import { Notice, Slow } from "./elements";
+import { Failure, Slow } from "./elements";
 import { wordsOf } from "./failures";
 
 interface Props {
@@ -144,7 +144,7 @@ export function Form({
   return (
     <form className="stack" onSubmit={(event) => void send(event)}>
       {children}
-      {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+      <Failure error={failure} />
       {busy && (
         <Slow>
           This takes longer than usual: the service waits for the chain. It goes on, and pressing again does nothing
@@ -153,11 +153,11 @@ export function Form({
       )}
       <div className="dialog-foot">
         {onCancel !== undefined && (
-          <Button look="quiet" disabled={busy} onPress={onCancel}>
+          <Button variant="quiet" disabled={busy} onPress={onCancel}>
             Cancel
           </Button>
         )}
-        <Button type="submit" look={danger ? "danger solid" : "primary"} busy={busy} disabled={!ready}>
+        <Button type="submit" variant={danger ? "danger solid" : "primary"} busy={busy} disabled={!ready}>
           {submit}
         </Button>
       </div>
