@@ -18,7 +18,9 @@ export type Answer<Name extends keyof Wire> = Wire[Name]["answer"];
 /** One item of a list. */
 export type Item<Name extends keyof Wire> = Answer<Name> extends readonly (infer One)[] ? One : never;
 
-type Given<T> = T extends undefined ? unknown : T;
+type OrUnknown<T> = T extends undefined ? unknown : T;
 /** Path parameters, query and body fields of an operation in one object; a body that is not an object is used as is. */
 export type Input<Name extends keyof Wire> =
-  Body<Name> extends string ? Body<Name> : Given<Body<Name>> & Given<Query<Name>> & Given<Wire[Name]["params"]>;
+  Body<Name> extends string
+    ? Body<Name>
+    : OrUnknown<Body<Name>> & OrUnknown<Query<Name>> & OrUnknown<Wire[Name]["params"]>;

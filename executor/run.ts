@@ -55,7 +55,7 @@ interface QueuedRun {
 }
 
 /** Whose run of what. */
-interface Asked {
+interface ParsedRun {
   readonly caller: Pick<Caller, "ids">;
   readonly source: CodeSource;
   /** JSON text of an object. */
@@ -135,7 +135,7 @@ export class Runner {
   async #run(request: RunRequest, context: CallContext, left: AbortSignal): Promise<ExecutorAnswer<"run">> {
     const { signal, log } = context;
     const startedAt = performance.now();
-    const { caller, source, params, pkpId, firing } = await this.#asked(request, context);
+    const { caller, source, params, pkpId, firing } = await this.#parsed(request, context);
     const likely = likelyPkp(this.#parsedParams(params));
     const ahead = likely === pkpId ? undefined : likely;
     const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };
@@ -169,7 +169,7 @@ export class Runner {
   }
 
   /** A trigger's definition says what runs; any other request does so itself. */
-  async #asked(request: RunRequest, { large }: CallContext): Promise<Asked> {
+  async #parsed(request: RunRequest, { large }: CallContext): Promise<ParsedRun> {
     const { credential } = request;
     if (credential.type !== "trigger") {
       const [caller, source] = await Promise.all([

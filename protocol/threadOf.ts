@@ -4,11 +4,11 @@
  */
 import { Worker, parentPort } from "node:worker_threads";
 
-interface Asked<Q> {
+interface Request<Q> {
   readonly id: number;
   readonly question: Q;
 }
-interface Answered<A> {
+interface Reply<A> {
   readonly id: number;
   readonly answer?: A;
   readonly failed?: true;
@@ -42,7 +42,7 @@ export class ThreadOf<Q, A> {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      worker.postMessage({ id, question } satisfies Asked<Q>, transferred);
+      worker.postMessage({ id, question } satisfies Request<Q>, transferred);
     });
   }
 
@@ -53,13 +53,13 @@ export class ThreadOf<Q, A> {
   #start(): Worker {
     const worker = new Worker(this.#file, { env: {}, execArgv: [] });
     worker.unref();
-    worker.on("message", (answered: Answered<A>) => this.#settle(answered));
+    worker.on("message", (reply: Reply<A>) => this.#settle(reply));
     worker.on("error", (error) => this.#fail(error));
     worker.on("exit", () => this.#fail(new Error("the worker thread ended")));
     return worker;
   }
 
-  #settle({ id, answer, failed }: Answered<A>): void {
+  #settle({ id, answer, failed }: Reply<A>): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (failed) waiting?.reject(new Error("the worker thread could not answer"));
@@ -78,10 +78,10 @@ export function answerEach<Q, A>(
   work: (question: Q) => A | Promise<A>,
   transferredIn: (answer: A) => readonly ArrayBuffer[] = () => [],
 ): void {
-  parentPort?.on("message", ({ id, question }: Asked<Q>) => {
+  parentPort?.on("message", ({ id, question }: Request<Q>) => {
     // An answer that is nested too deeply cannot be posted.
     (async () => work(question))()
-      .then((answer) => parentPort?.postMessage({ id, answer } satisfies Answered<A>, transferredIn(answer)))
-      .catch(() => parentPort?.postMessage({ id, failed: true } satisfies Answered<A>));
+      .then((answer) => parentPort?.postMessage({ id, answer } satisfies Reply<A>, transferredIn(answer)))
+      .catch(() => parentPort?.postMessage({ id, failed: true } satisfies Reply<A>));
   });
 }

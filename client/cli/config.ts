@@ -36,7 +36,7 @@ const fileSchema = z.strictObject({ profiles: z.record(z.string(), z.union([keyP
 export type WalletProfile = z.output<typeof walletProfile>;
 export type Profile = z.output<typeof keyProfile> | WalletProfile;
 
-export interface Asked {
+export interface CommonOptions {
   readonly url?: string | undefined;
   readonly profile?: string | undefined;
   readonly insecure?: boolean | undefined;
@@ -60,14 +60,14 @@ export function credentialsFile(env: Environment): string {
 
 export const profileName = (env: Environment, asked?: string): string => asked ?? env["KEYWRIGHT_PROFILE"] ?? "default";
 
-export const isInsecure = (env: Environment, { insecure }: Asked): boolean =>
+export const isInsecure = (env: Environment, { insecure }: CommonOptions): boolean =>
   insecure ?? env["KEYWRIGHT_INSECURE"] === "1";
 
-export function settingsOf(env: Environment, asked: Asked): Settings {
+export function settingsOf(env: Environment, asked: CommonOptions): Settings {
   return { ...credentialOf(env, asked), insecure: isInsecure(env, asked) };
 }
 
-function credentialOf(env: Environment, asked: Asked): Omit<Settings, "insecure"> {
+function credentialOf(env: Environment, asked: CommonOptions): Omit<Settings, "insecure"> {
   const stored = readProfiles(credentialsFile(env))[profileName(env, asked.profile)];
   if (asked.profile !== undefined && stored === undefined)
     throw new WrongUse(`There is no login "${asked.profile}": keywright login --profile ${asked.profile}.`);

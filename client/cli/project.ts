@@ -260,7 +260,7 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
         `The key ${name} exists and its secret is not in ${SECRETS_FILE}. If it is lost: keywright key revoke ` +
           `${hash}, and deploy again, which creates another.\n`,
       );
-    const { pkps, groups } = plan.made;
+    const { pkps, groups } = plan.created;
     if (context.options().json === true)
       context.print({
         done: agreed,
@@ -289,13 +289,13 @@ function readSecrets(folder: string): Record<string, string> {
 }
 
 /** Runs the steps in sequence; a key's secret is written to disk before the next step starts. */
-async function carryOut({ io }: Context, { folder }: Project, { steps, made }: Plan): Promise<void> {
+async function carryOut({ io }: Context, { folder }: Project, { steps, created }: Plan): Promise<void> {
   let kept = 0;
   for (const step of steps) {
-    await step.run(made);
-    if (Object.keys(made.secrets).length === kept) continue;
-    kept = Object.keys(made.secrets).length;
-    writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), ...made.secrets });
+    await step.run(created);
+    if (Object.keys(created.secrets).length === kept) continue;
+    kept = Object.keys(created.secrets).length;
+    writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), ...created.secrets });
   }
   if (kept > 0) io.err(`New keys are in ${SECRETS_FILE}: they are shown nowhere else.\n`);
 }

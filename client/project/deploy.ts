@@ -10,7 +10,7 @@ import { WrongUse } from "../errors";
 import type { Connection, OperationName, Page } from "../operations";
 import type { Built } from "./build";
 import type { Project } from "./project";
-import type { Made, Step } from "./step";
+import type { Created, Step } from "./step";
 import { triggerSteps, type Known } from "./triggers";
 
 interface Named {
@@ -37,7 +37,7 @@ interface State {
 
 export interface Plan {
   readonly steps: readonly Step[];
-  readonly made: Made;
+  readonly created: Created;
   /** The project's keys that the account has already: hashes by name. */
   readonly keys: ReadonlyMap<string, string>;
 }
@@ -45,7 +45,7 @@ export interface Plan {
 /** Reads the account and returns the missing steps in dependency order. */
 export async function planDeployment(connection: Connection, project: Project, built: readonly Built[]): Promise<Plan> {
   const state = await readState(connection, project.config);
-  const made: Made = {
+  const created: Created = {
     pkps: new Map(state.wallets.map((one) => [one.name, one.wallet_address])),
     groups: new Map(state.groups.map((one) => [one.name, one.id])),
     secrets: {},
@@ -57,7 +57,7 @@ export async function planDeployment(connection: Connection, project: Project, b
       .map((one) => [one.name, one.api_key_hash]),
   );
   const own = [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)];
-  return { steps: [...own, ...triggerSteps(connection.call, project, built, state.triggers)], made, keys };
+  return { steps: [...own, ...triggerSteps(connection.call, project, built, state.triggers)], created, keys };
 }
 
 interface Parts {
@@ -131,9 +131,9 @@ function actionSteps({ call, project, built, state }: Parts): Step[] {
 function pkpSteps({ call, project, state }: Parts): Step[] {
   return Object.entries(project.config.pkps).flatMap(([name, { description = "" }]): Step[] => {
     if (state.wallets.some((one) => one.name === name)) return [];
-    const run = async (made: Made): Promise<void> => {
+    const run = async (created: Created): Promise<void> => {
       const { wallet_address } = (await call("createWallet", { name, description })) as Wallet;
-      made.pkps.set(name, wallet_address);
+      created.pkps.set(name, wallet_address);
     };
     return [{ mark: "+", text: `pkp ${name}`, run }];
   });
@@ -148,14 +148,14 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
     const create: Step = {
       mark: "+",
       text: `group ${name}`,
-      run: async (made) =>
-        void made.groups.set(
+      run: async (created) =>
+        void created.groups.set(
           name,
           ((await call("addGroup", { group_name: name, group_description: description })) as { group_id: string })
             .group_id,
         ),
     };
-    const group_id = (made: Made): string => made.groups.get(name) ?? "";
+    const group_id = (created: Created): string => created.groups.get(name) ?? "";
     const wanted = new Set(cids.map((cid) => actionHashOf(cid as Cid) as string));
     const added = cids
       .filter((cid) => !(known?.cid_hashes ?? []).includes(actionHashOf(cid as Cid)))
@@ -164,8 +164,8 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
         return {
           mark: "+",
           text: `group ${name}: action ${label}`,
-          run: async (made) =>
-            void (await call("addActionToGroup", { group_id: group_id(made), action_ipfs_cid: cid })),
+          run: async (created) =>
+            void (await call("addActionToGroup", { group_id: group_id(created), action_ipfs_cid: cid })),
         };
       });
     const dropped = (known?.cid_hashes ?? [])
@@ -174,7 +174,8 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
         return {
           mark: "-",
           text: `group ${name}: action ${hashed_cid}`,
-          run: async (made) => void (await call("removeActionFromGroup", { group_id: group_id(made), hashed_cid })),
+          run: async (created) =>
+            void (await call("removeActionFromGroup", { group_id: group_id(created), hashed_cid })),
         };
       });
     return [
@@ -192,7 +193,7 @@ function memberSteps(parts: {
   name: string;
   pkps: readonly string[];
   known: Group | undefined;
-  group_id: (made: Made) => string;
+  group_id: (created: Created) => string;
 }): Step[] {
   const { call, state, name, pkps, known, group_id } = parts;
   const addressOf = (pkp: string): string | undefined =>
@@ -201,8 +202,11 @@ function memberSteps(parts: {
   const added = pkps
     .filter((pkp) => !(known?.pkps ?? []).some((address) => same(addressOf(pkp), address)))
     .map((pkp): Step => {
-      const run = async (made: Made): Promise<void> =>
-        void (await call("addPkpToGroup", { group_id: group_id(made), pkp_id: addressOf(pkp) ?? made.pkps.get(pkp) }));
+      const run = async (created: Created): Promise<void> =>
+        void (await call("addPkpToGroup", {
+          group_id: group_id(created),
+          pkp_id: addressOf(pkp) ?? created.pkps.get(pkp),
+        }));
       return { mark: "+", text: `group ${name}: pkp ${pkp}`, run };
     });
   const dropped = (known?.pkps ?? [])
@@ -211,7 +215,7 @@ function memberSteps(parts: {
       return {
         mark: "-",
         text: `group ${name}: pkp ${pkp_id}`,
-        run: async (made) => void (await call("removePkpFromGroup", { group_id: group_id(made), pkp_id })),
+        run: async (created) => void (await call("removePkpFromGroup", { group_id: group_id(created), pkp_id })),
       };
     });
   return [...added, ...dropped];
@@ -221,18 +225,18 @@ function keySteps({ call, project, state }: Parts): Step[] {
   return Object.entries(project.config.keys).flatMap(
     ([name, { description = "", execute, balance = 0, expiration = 0 }]): Step[] => {
       const known = state.keys.find((one) => one.name === name);
-      const fields = (made: Made): object => ({
+      const fields = (created: Created): object => ({
         name,
         description,
         ...RUNS_ONLY,
-        execute_in_groups: execute.map((group) => made.groups.get(group) ?? ""),
+        execute_in_groups: execute.map((group) => created.groups.get(group) ?? ""),
         balance,
         expiration,
       });
       if (known === undefined) {
-        const run = async (made: Made): Promise<void> => {
-          const { usage_api_key } = (await call("addUsageApiKey", fields(made))) as { usage_api_key: string };
-          made.secrets[name] = usage_api_key;
+        const run = async (created: Created): Promise<void> => {
+          const { usage_api_key } = (await call("addUsageApiKey", fields(created))) as { usage_api_key: string };
+          created.secrets[name] = usage_api_key;
         };
         return [{ mark: "+", text: `key ${name}`, run }];
       }
@@ -245,8 +249,8 @@ function keySteps({ call, project, state }: Parts): Step[] {
         Number(known.expiration) === expiration
       )
         return [];
-      const run = async (made: Made): Promise<void> =>
-        void (await call("updateUsageApiKey", { usage_api_key: known.api_key_hash, ...fields(made) }));
+      const run = async (created: Created): Promise<void> =>
+        void (await call("updateUsageApiKey", { usage_api_key: known.api_key_hash, ...fields(created) }));
       return [{ mark: "~", text: `key ${name}: what it may do`, run }];
     },
   );

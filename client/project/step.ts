@@ -2,11 +2,11 @@
 export interface Step {
   readonly mark: "+" | "~" | "-";
   readonly text: string;
-  readonly run: (made: Made) => Promise<void>;
+  readonly run: (created: Created) => Promise<void>;
 }
 
 /** Results of earlier steps by name, and the secrets to store. */
-export interface Made {
+export interface Created {
   readonly pkps: Map<string, string>;
   readonly groups: Map<string, string>;
   /** Usage keys by name: shown once. */

@@ -8,7 +8,7 @@ import { WrongUse } from "../errors";
 import type { Answer } from "../wire";
 import type { Built } from "./build";
 import type { Project } from "./project";
-import type { Made, Step } from "./step";
+import type { Created, Step } from "./step";
 
 export type Known = Pick<
   Answer<"listTriggers">[number],
@@ -38,20 +38,20 @@ export function triggerSteps(
         run: async () => void (await call("deleteTrigger", { id })),
       }));
     if (kept !== undefined) return removals;
-    const run = async (made: Made): Promise<void> => {
+    const run = async (created: Created): Promise<void> => {
       // Code with the request: nobody else may have it.
       const what = own === undefined ? { action_ipfs_cid: cid } : { code: own.code };
-      const fields = { ...fieldsOf(name, wanted, made), ...what };
+      const fields = { ...fieldsOf(name, wanted, created), ...what };
       const { hook_secret } = (await call("createTrigger", fields)) as Answer<"createTrigger">;
-      if (hook_secret !== undefined) made.secrets[`${name}-hook`] = hook_secret;
+      if (hook_secret !== undefined) created.secrets[`${name}-hook`] = hook_secret;
     };
     return [{ mark: "+", text: `trigger ${name}`, run }, ...removals];
   });
 }
 
-function fieldsOf(name: string, wanted: Wanted, made: Made): object {
+function fieldsOf(name: string, wanted: Wanted, created: Created): object {
   const { params, schedule, event, hook, execute, balance, expiration } = wanted;
-  const groups = execute.map((group) => made.groups.get(group) ?? "");
+  const groups = execute.map((group) => created.groups.get(group) ?? "");
   return {
     ...{ name, params },
     ...defined({ schedule, event, hook, balance, expiration }),

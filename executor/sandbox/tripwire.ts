@@ -31,7 +31,7 @@ const hexDigit = tableOf((byte) => {
   return Number.isNaN(value) ? 0xff : value;
 });
 
-type InTurn = (search: () => boolean) => Promise<boolean>;
+type RunInTurn = (search: () => boolean) => Promise<boolean>;
 
 export class Tripwire {
   readonly #patterns: Pattern[] = [];
@@ -52,7 +52,7 @@ export class Tripwire {
   }
 
   /** Whether a text or bytes contain a watched key. Linear time; `inTurn` runs the search of each slice. */
-  async isIn(parts: readonly (string | Buffer | undefined)[], inTurn: InTurn): Promise<boolean> {
+  async isIn(parts: readonly (string | Buffer | undefined)[], inTurn: RunInTurn): Promise<boolean> {
     if (!this.isSet) return false;
     for (const part of parts) {
       if (part === undefined) continue;

@@ -82,7 +82,7 @@ export async function limitedKeys(
   return { items, total: Number(total) };
 }
 
-interface Asked {
+interface HoldTerms {
   readonly kind: "write" | "run";
   readonly origin?: string | undefined;
   readonly leastCents: number;
@@ -91,7 +91,7 @@ interface Asked {
 /** The error, if a hold was refused because of the key's limits. */
 export async function limitRefusal(
   db: Db,
-  { accountId, keyId, kind, origin, leastCents }: Spender & Asked,
+  { accountId, keyId, kind, origin, leastCents }: Spender & HoldTerms,
 ): Promise<KeywrightError | undefined> {
   if (keyId === undefined) return undefined;
   const row = await db

@@ -3,14 +3,14 @@ import { MAX_BATCH_WRITES } from "../../protocol/executor";
 import type { Db } from "../store/database";
 import { holdWrites, type WriteHold } from "./holds";
 
-interface Asked {
+interface PendingHold {
   readonly hold: WriteHold;
   readonly resolve: (isHeld: boolean) => void;
   readonly reject: (error: unknown) => void;
 }
 
 export class WriteHolds {
-  #asked: Asked[] = [];
+  #pending: PendingHold[] = [];
   #isDue = false;
   readonly #db: Db;
 
@@ -21,7 +21,7 @@ export class WriteHolds {
   /** Resolves to false when balance or cap do not allow it. */
   hold(hold: WriteHold): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.#asked.push({ hold, resolve, reject });
+      this.#pending.push({ hold, resolve, reject });
       this.#schedule();
     });
   }
@@ -32,25 +32,25 @@ export class WriteHolds {
     setImmediate(() => {
       this.#isDue = false;
       void this.#send(this.#take());
-      if (this.#asked.length > 0) this.#schedule();
+      if (this.#pending.length > 0) this.#schedule();
     });
   }
 
   /** One per account: whether a second hold fits depends on the outcome of the first. */
-  #take(): readonly Asked[] {
+  #take(): readonly PendingHold[] {
     const accounts = new Set<string>();
-    const taken: Asked[] = [];
-    const left: Asked[] = [];
-    for (const asked of this.#asked) {
-      const fits = taken.length < MAX_BATCH_WRITES && !accounts.has(asked.hold.accountId);
-      (fits ? taken : left).push(asked);
-      accounts.add(asked.hold.accountId);
+    const taken: PendingHold[] = [];
+    const left: PendingHold[] = [];
+    for (const one of this.#pending) {
+      const fits = taken.length < MAX_BATCH_WRITES && !accounts.has(one.hold.accountId);
+      (fits ? taken : left).push(one);
+      accounts.add(one.hold.accountId);
     }
-    this.#asked = left;
+    this.#pending = left;
     return taken;
   }
 
-  async #send(taken: readonly Asked[]): Promise<void> {
+  async #send(taken: readonly PendingHold[]): Promise<void> {
     try {
       const held = await holdWrites(
         this.#db,

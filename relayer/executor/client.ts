@@ -9,7 +9,7 @@ import {
   type ExecutorRequest,
 } from "../../protocol/executor";
 import { parseJson } from "../../protocol/json";
-import { RunExchange, type AskedRun } from "./askedRun";
+import { RunExchange, type RequestedRun } from "./runExchange";
 import { refusalIn, unavailable, unreachable } from "./errors";
 import type { RunQuestion } from "./runBody";
 import { defined } from "../../protocol/defined";
@@ -32,7 +32,7 @@ export interface Executor {
    * Asks whether a run is permitted, before credit is reserved for it. Once it is, the question's code may be deleted;
    * it is not stored for other machines then.
    */
-  askRun(question: RunQuestion, context?: CallContext): AskedRun;
+  askRun(question: RunQuestion, context?: CallContext): RequestedRun;
 }
 
 export class ExecutorClient implements Executor {
@@ -71,7 +71,7 @@ export class ExecutorClient implements Executor {
     return parsed.data as ExecutorAnswer<C>;
   }
 
-  askRun(question: RunQuestion, context: CallContext = {}): AskedRun {
+  askRun(question: RunQuestion, context: CallContext = {}): RequestedRun {
     const headers = { ...headersOf(context), ...shareOf(question, context) };
     const { requestId } = context;
     const leave = (): void => {

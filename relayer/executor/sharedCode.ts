@@ -8,7 +8,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../../protocol/executor";
 import { parseCid } from "../../protocol/cid";
 import type { AccountId, Cid } from "../../protocol/ids";
-import type { AskedRun } from "./askedRun";
+import type { RequestedRun } from "./runExchange";
 import type { RunQuestion } from "./runBody";
 import type { CallContext, Executor } from "./client";
 import type { SharedCodeStore } from "../store/sharedCode";
@@ -49,8 +49,8 @@ export class CodeSharingExecutor implements Executor {
     return this.#executor.call(name, input, context);
   }
 
-  askRun(question: RunQuestion, context: CallContext = {}): AskedRun {
-    const ask = (changes: Partial<RunQuestion>): AskedRun =>
+  askRun(question: RunQuestion, context: CallContext = {}): RequestedRun {
+    const ask = (changes: Partial<RunQuestion>): RequestedRun =>
       this.#executor.askRun({ ...question, ...changes }, context);
     const isByCid = question.code === undefined;
     const first = ask(isByCid ? { keptOnly: true } : {});
@@ -121,7 +121,7 @@ export class CodeSharingExecutor implements Executor {
 }
 
 /** Credit is reserved for the account of the first permission: the second must name the same account. */
-async function requireSameAccount(first: AskedRun, second: AskedRun): Promise<void> {
+async function requireSameAccount(first: RequestedRun, second: RequestedRun): Promise<void> {
   try {
     const [paying, now] = await Promise.all([first.permission, second.permission]);
     if (paying.accountId === now.accountId) return;

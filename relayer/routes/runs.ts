@@ -9,7 +9,7 @@ import type { ExecutorAnswer } from "../../protocol/executor";
 import { RECEIPT_HEADER } from "../../protocol/receipt";
 import type { PkpReference } from "../../protocol/http";
 import type { IdempotentOperation } from "../idempotentOperation";
-import { DeniedRun, type AskedRun } from "../executor/askedRun";
+import { DeniedRun, type RequestedRun } from "../executor/runExchange";
 import type { RunQuestion } from "../executor/runBody";
 import type { Answer, Call, Deciding, HandlersOf } from "../middleware/call";
 import { alreadyRan } from "../middleware/idempotency";
@@ -106,7 +106,7 @@ async function requireNotRun({ credits }: RouteDeps, operation: IdempotentOperat
 /**
  * The reservation belongs to the run, not to the response: once the guest was started, it is always settled.
  */
-async function paidRun(deps: RouteDeps, call: Run, asked: AskedRun): Promise<Answer<"runAction">> {
+async function paidRun(deps: RouteDeps, call: Run, asked: RequestedRun): Promise<Answer<"runAction">> {
   if (call.operation?.isRepeated === true) await requireNotRun(deps, call.operation);
   const { accountId, actorId, keyId, capCents } = call.caller;
   const wanted = { limitMs: await wantedMs(deps, call), runId: call.operation?.id, origin: call.header("origin") };

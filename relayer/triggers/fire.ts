@@ -10,7 +10,7 @@ import { TRIGGER_LIMITS } from "../../protocol/limits";
 import type { Cause } from "../../protocol/trigger";
 import type { Credits } from "../credits";
 import type { RunRequest } from "../credits/types";
-import type { AskedRun } from "../executor/askedRun";
+import type { RequestedRun } from "../executor/runExchange";
 import type { Executor } from "../executor/client";
 import { messageOf, settleRan } from "../ran";
 import { runIdOf, type Firings } from "./firings";
@@ -74,7 +74,7 @@ async function questionOf({ firings, lastWrite }: FireParts, claimed: Claimed, b
   return { credential, ...(code === undefined ? { cid } : { code }), params: "{}", notBefore: await lastWrite() };
 }
 
-async function run(parts: FireParts, claimed: Claimed, asked: AskedRun, by: ByHand | undefined): Promise<Fired> {
+async function run(parts: FireParts, claimed: Claimed, asked: RequestedRun, by: ByHand | undefined): Promise<Fired> {
   const { credits } = parts;
   const key = await asked.permission.finally(parts.onSent);
   const runId = runIdOf(claimed);
@@ -106,7 +106,7 @@ async function run(parts: FireParts, claimed: Claimed, asked: AskedRun, by: ByHa
 async function begin(
   { firings, onBegun, nowMs }: FireParts,
   claimed: Claimed,
-  asked: AskedRun,
+  asked: RequestedRun,
   { limitMs, signal }: { readonly limitMs: number } & Pick<ByHand, "signal">,
 ): Promise<ExecutorAnswer<"run">> {
   if (!(await firings.begin(claimed))) throw new Lost();
@@ -125,7 +125,12 @@ const spenderOf = ({ accountId, keyId, isAccountKey, capCents }: KeyState) => ({
 });
 
 /** A refusal ends the firing; what may pass by itself is tried again, as long as nothing ran. */
-async function endOf(parts: FireParts, claimed: Claimed, asked: AskedRun, error: unknown): Promise<Fired | undefined> {
+async function endOf(
+  parts: FireParts,
+  claimed: Claimed,
+  asked: RequestedRun,
+  error: unknown,
+): Promise<Fired | undefined> {
   if (error instanceof Lost) {
     parts.firings.lose(claimed);
     return undefined;

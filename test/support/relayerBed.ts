@@ -24,7 +24,7 @@ import { PeriodicTask } from "../../relayer/periodicTask";
 import { openChain } from "../../relayer/chain";
 import type { Chain, ExecutorWriteCall } from "../../relayer/chain/types";
 import { Credits, type PaymentKeys } from "../../relayer/credits/index";
-import { DeniedRun, type AskedRun } from "../../relayer/executor/askedRun";
+import { DeniedRun, type RequestedRun } from "../../relayer/executor/runExchange";
 import type { RunQuestion } from "../../relayer/executor/runBody";
 import type { Executor } from "../../relayer/executor/client";
 import { Authentication } from "../../relayer/middleware/credentials";
@@ -72,7 +72,7 @@ class CountingExecutor implements Executor {
     )) as ExecutorAnswer<C>;
   }
 
-  askRun(question: RunQuestion): AskedRun {
+  askRun(question: RunQuestion): RequestedRun {
     let mayHaveRun = false;
     const permission = this.#decide(question);
     permission.catch(() => undefined);

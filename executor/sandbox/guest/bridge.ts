@@ -41,14 +41,14 @@ export interface Bridge {
 
 /** A class whose constructor returns its argument: a subclass then adds its fields to that. */
 // eslint-disable-next-line @typescript-eslint/no-extraneous-class -- only a base class can return another object.
-class Given {
+class ReturnsArgument {
   constructor(error: object) {
     return error;
   }
 }
 
 /** Adds the code to an error as a private field: whatever built-ins a guest patches, it can neither set nor see it. */
-class HostError extends Given {
+class HostError extends ReturnsArgument {
   readonly #code: string;
 
   constructor(error: Error, code: string) {

@@ -32,14 +32,14 @@ export interface Waiting {
 }
 
 /** No write of its account or signer is in progress on any instance. */
-interface InTurn {
+interface TurnHeld {
   readonly waiting: Waiting;
   readonly turn: number;
   /** Of the signer of a forward request. */
   readonly signersTurn: number | null;
 }
 
-interface Encoded extends InTurn, Call {
+interface Encoded extends TurnHeld, Call {
   /** What the executor is asked; undefined for a forward request, which is authorized by its signature. */
   readonly asked?: ExecutorRequest<"authorizeWrites">["writes"][number];
 }
@@ -100,7 +100,7 @@ export class Batch {
   async #make(): Promise<readonly Encoded[]> {
     const { queue, waiting: all, again } = this.#options;
     const turns = new Map(await queue.turnsOf(all.flatMap(({ request }) => turnKeysOf(request))));
-    const inTurn: InTurn[] = [];
+    const turnsHeld: TurnHeld[] = [];
     for (const waiting of all) {
       const signer = signerOf(waiting.request);
       const turn = turns.get(waiting.request.accountId);
@@ -112,9 +112,9 @@ export class Batch {
       }
       // One request per signer and batch: the signer's next request needs the following nonce.
       if (signer !== null) turns.delete(signer);
-      inTurn.push({ waiting, turn, signersTurn });
+      turnsHeld.push({ waiting, turn, signersTurn });
     }
-    const made = await this.#each(inTurn, async (item): Promise<Encoded> => ({
+    const made = await this.#each(turnsHeld, async (item): Promise<Encoded> => ({
       ...item,
       ...(await callOf(item.waiting.request)),
     }));
@@ -235,12 +235,12 @@ export class Batch {
     }
   }
 
-  #later({ waiting }: InTurn): undefined {
+  #later({ waiting }: TurnHeld): undefined {
     this.#left.delete(waiting);
     this.#options.again(waiting);
   }
 
-  #sendAlone(item: InTurn): undefined {
+  #sendAlone(item: TurnHeld): undefined {
     item.waiting.alone = true;
     return this.#later(item);
   }
@@ -312,7 +312,7 @@ function callIn(
   throw new KeywrightError(code, detail, facts ?? {}, defined({ retryAfterSeconds }));
 }
 
-function newWriteOf({ waiting, turn, signersTurn }: InTurn, call: Pick<NewWrite, "calldata" | "tag">): NewWrite {
+function newWriteOf({ waiting, turn, signersTurn }: TurnHeld, call: Pick<NewWrite, "calldata" | "tag">): NewWrite {
   const { accountId, kind, idempotencyKey, reserve, requestId } = waiting.request;
   return {
     ...call,

@@ -9,7 +9,7 @@ import type { ExecutorAnswer } from "../../../protocol/executor";
 import { MIB } from "../../../protocol/limits";
 import type { AccountId, Cid } from "../../../protocol/ids";
 import type { KeyState } from "../../../protocol/keyState";
-import type { AskedRun } from "../../../relayer/executor/askedRun";
+import type { RequestedRun } from "../../../relayer/executor/runExchange";
 import type { RunQuestion } from "../../../relayer/executor/runBody";
 import type { Executor } from "../../../relayer/executor/client";
 import { CodeSharingExecutor } from "../../../relayer/executor/sharedCode";
@@ -35,7 +35,7 @@ class ExecutorDouble implements Executor {
     return Promise.reject(new Error("not asked"));
   }
 
-  askRun(asked: RunQuestion): AskedRun {
+  askRun(asked: RunQuestion): RequestedRun {
     this.asked.push(asked);
     return {
       permission: PERMISSION,

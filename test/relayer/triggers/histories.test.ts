@@ -18,7 +18,7 @@ import type { KeyState } from "../../../protocol/keyState";
 import { TRIGGER_LIMITS } from "../../../protocol/limits";
 import { lastDue } from "../../../protocol/schedule";
 import type { Settings } from "../../../protocol/trigger";
-import type { AskedRun } from "../../../relayer/executor/askedRun";
+import type { RequestedRun } from "../../../relayer/executor/runExchange";
 import type { RunQuestion } from "../../../relayer/executor/runBody";
 import { Credits } from "../../../relayer/credits";
 import type { Database } from "../../../relayer/store/database";
@@ -231,7 +231,7 @@ describe("histories of triggers", function () {
       }
     }
 
-    #asked(question: RunQuestion): AskedRun {
+    #asked(question: RunQuestion): RequestedRun {
       const state = { mayHaveRun: false };
       const credential = question.credential as TriggerCredential;
       const admitted = this.mood === "down" ? Promise.reject(unavailable()) : this.keyholder.admit(credential);

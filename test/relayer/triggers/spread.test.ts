@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { sql, type RawBuilder } from "kysely";
 import { silent } from "../../support/sandbox";
 import { unavailable } from "../../../relayer/executor/errors";
-import type { AskedRun } from "../../../relayer/executor/askedRun";
+import type { RequestedRun } from "../../../relayer/executor/runExchange";
 import { openStore, type Store } from "../../../relayer/store";
 import type { KeyState } from "../../../protocol/keyState";
 import { KeywrightError } from "../../../protocol/errors";
@@ -116,7 +116,7 @@ describe("a minute with ten thousand due triggers", function () {
       ...{ onRan: () => undefined, onBegun: () => undefined },
     });
   /** A run that the contract refuses in the end. */
-  const refusedRun = (permission: Promise<never>): AskedRun => {
+  const refusedRun = (permission: Promise<never>): RequestedRun => {
     permission.catch(() => undefined);
     const none = { abandon: () => undefined, leave: () => undefined };
     return { permission, ...none, mayHaveRun: false, start: () => Promise.reject(new Error("no")) };
@@ -131,7 +131,7 @@ describe("a minute with ten thousand due triggers", function () {
     await sql`update trigger_firings set state = 'ended' where account_id = ${nameOf(1)}`.execute(store.db);
     let isOpen = false;
     const asked = new Set<string>();
-    const askRun = (_: unknown, { account }: { readonly account: string }): AskedRun => {
+    const askRun = (_: unknown, { account }: { readonly account: string }): RequestedRun => {
       asked.add(account);
       const permission = (async () => {
         while (!isOpen) await sleep(5);
@@ -159,7 +159,7 @@ describe("a minute with ten thousand due triggers", function () {
   /** Runs that the contract refuses once the gate is open. */
   function gatedRuns(isLong: (account: string) => boolean) {
     const gate = { isOpen: false, asked: [] as string[] };
-    const askRun = (_: unknown, { account }: { readonly account: string }): AskedRun => {
+    const askRun = (_: unknown, { account }: { readonly account: string }): RequestedRun => {
       gate.asked.push(account);
       const permission = (async () => {
         while (isLong(account) && !gate.isOpen) await sleep(5);
@@ -244,7 +244,7 @@ describe("a minute with ten thousand due triggers", function () {
     await add([[nameOf(1), 1]]);
     const calls: string[] = [];
     const startOf = Promise.withResolvers<never>();
-    const askRun = (): AskedRun => ({
+    const askRun = (): RequestedRun => ({
       permission: Promise.resolve({ accountId: nameOf(1), isAccountKey: true, capCents: 0n } as unknown as KeyState),
       start: () => (calls.push("start"), startOf.promise),
       leave: () => {
@@ -283,7 +283,7 @@ describe("a minute with ten thousand due triggers", function () {
     const asked: string[] = [];
     const begun = { now: 0, most: 0 };
     /** An executor whose runs end when the gate is open; the contract then refuses them. */
-    const askRun = (question: { readonly credential: object }): AskedRun => {
+    const askRun = (question: { readonly credential: object }): RequestedRun => {
       const cause = (question.credential as { readonly cause: { readonly type: string } }).cause;
       asked.push(cause.type);
       begun.most = Math.max(begun.most, (begun.now += 1));

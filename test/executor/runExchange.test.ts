@@ -11,7 +11,7 @@ import { Agent, request } from "undici";
 import { cidOfCode } from "../../protocol/cid";
 import { EXECUTOR_CALLS } from "../../protocol/executor";
 import type { KeyState } from "../../protocol/keyState";
-import { DeniedRun } from "../../relayer/executor/askedRun";
+import { DeniedRun } from "../../relayer/executor/runExchange";
 import { ExecutorClient } from "../../relayer/executor/client";
 import { TestAccount, TestChain, TestExecutor } from "../support/executor";
 import { refusal } from "../support/refusal";

@@ -19,7 +19,7 @@ import { refusalIn, unavailable, unreachable } from "./errors";
 import { RunBody, type RunQuestion } from "./runBody";
 
 /** A run submitted to the executor. Unless started it must be abandoned, whether permitted or not. */
-export interface AskedRun {
+export interface RequestedRun {
   /**
    * The state of the permitted key, as of the block of the decision.
    * @throws KeywrightError the executor's refusal, a `DeniedRun` where the contract knows the key;
@@ -56,7 +56,7 @@ const OUTCOME_TIMEOUT_MS = MAX_WALL_MS + 120_000;
 const LINE_END = 0x0a;
 
 /** Streams the request in parts, each sent after the matching part of the response. */
-export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
+export class RunExchange implements RequestedRun, Dispatcher.DispatchHandler {
   readonly #body: RunBody;
   readonly #permission = Promise.withResolvers<KeyState>();
   readonly #outcome = Promise.withResolvers<ExecutorAnswer<"run">>();
