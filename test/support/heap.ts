@@ -2,7 +2,7 @@
  * Heap snapshots of a running Node process, counted by class. The process was started with `heapOptions` in
  * NODE_OPTIONS.
  */
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -14,6 +14,9 @@ interface Snapshot {
   strings: string[];
 }
 
+/** Of the last of its strings, and within none. */
+const SNAPSHOT_END = /[^\\]"\]\}$/;
+const END_BYTES = 4;
 const snapshotsIn = (folder: string): string[] => readdirSync(folder).filter((name) => name.endsWith(".heapsnapshot"));
 
 /**
@@ -21,9 +24,9 @@ const snapshotsIn = (folder: string): string[] => readdirSync(folder).filter((na
  * are gone by the second.
  */
 export async function heapByClass(pid: number, folder: string): Promise<Map<string, number>> {
-  await snapshotOf(pid, folder);
+  rmSync(await snapshotOf(pid, folder));
   await sleep(500);
-  return snapshotOf(pid, folder);
+  return countsIn(await snapshotOf(pid, folder));
 }
 
 /** Plain objects and arrays: filling caches and late compilation make dozens of them, independent of repetitions. */
@@ -61,24 +64,30 @@ export async function leakedClasses(
   return suspects ?? [];
 }
 
-async function snapshotOf(pid: number, folder: string): Promise<Map<string, number>> {
+/** Its file, once it is complete. */
+async function snapshotOf(pid: number, folder: string): Promise<string> {
   process.kill(pid, "SIGUSR2");
   for (let waits = 0; waits < 300; waits++) {
     await sleep(100);
-    const counts = snapshotsIn(folder).map((name) => countsIn(join(folder, name)))[0];
-    if (counts) return counts;
+    const [file] = snapshotsIn(folder).map((name) => join(folder, name));
+    if (file !== undefined && isComplete(file)) return file;
   }
   throw new Error(`process ${pid} wrote no heap snapshot`);
 }
 
-/** Undefined while the file is still being written. */
-function countsIn(file: string): Map<string, number> | undefined {
-  let parsed: Snapshot;
-  try {
-    parsed = JSON.parse(readFileSync(file, "utf8")) as Snapshot;
-  } catch {
-    return undefined;
-  }
+/** A snapshot ends with its strings; to parse it again and again while it is written takes seconds. */
+function isComplete(file: string): boolean {
+  const { size } = statSync(file);
+  if (size < END_BYTES) return false;
+  const end = Buffer.alloc(END_BYTES);
+  const opened = openSync(file, "r");
+  readSync(opened, end, 0, END_BYTES, size - END_BYTES);
+  closeSync(opened);
+  return SNAPSHOT_END.test(end.toString("latin1"));
+}
+
+function countsIn(file: string): Map<string, number> {
+  const parsed = JSON.parse(readFileSync(file, "utf8")) as Snapshot;
   rmSync(file);
   const { node_fields: fields, node_types: types } = parsed.snapshot.meta;
   const [typeAt, nameAt] = [fields.indexOf("type"), fields.indexOf("name")];
