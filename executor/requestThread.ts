@@ -1,4 +1,5 @@
 /** Worker thread that parses large requests, and takes their code out of them as the bytes that a child gets. */
+import { free } from "../protocol/free";
 import { answerEach } from "../protocol/threadOf";
 import type { ParsedRequest } from "./requests";
 
@@ -13,5 +14,7 @@ function parse(bytes: Uint8Array<ArrayBuffer>): ParsedRequest {
     return { value, code: new TextEncoder().encode(text) };
   } catch {
     return undefined;
+  } finally {
+    free(bytes);
   }
 }

@@ -28,6 +28,7 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]{1,256})$/;
 /** A run may take fifteen minutes, and wait in the queue before. */
 const ANSWER_TIMEOUT_MS = 20 * 60_000;
 const HEADERS_TIMEOUT_MS = 10_000;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 export function createTlsEndpoint(
   upstream: URL,
@@ -37,6 +38,7 @@ export function createTlsEndpoint(
   const options = {
     ...credentials,
     minVersion: "TLSv1.2" as const,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 60_000,
   };

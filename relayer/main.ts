@@ -1,6 +1,7 @@
 /** Starts the relayer: store, credits, chain, executor client, HTTP API, metrics; drains on SIGTERM. */
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
+import { shareConnections } from "../protocol/connections";
 import { TYPED_DATA_VERSION, domainName } from "../protocol/typedData";
 import { Secret } from "../protocol/secret";
 import type { Address } from "../protocol/ids";
@@ -46,6 +47,8 @@ const API_VERSION = "1.0.0";
 const DRAIN_MS = 35_000;
 const DRAIN_SWEEP_MS = 50;
 const UNREAD_MS = 60_000;
+/** Above what the ingress lets in; an idle one takes some ten kilobytes. */
+const MAX_CONNECTIONS = 8_192;
 const CATCH_UP_MS = 500;
 const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
@@ -369,6 +372,7 @@ function apiServer(callback: Parameters<typeof createServer>[1]): Server {
     callback,
   );
   endUnreadAnswers(server, UNREAD_MS);
+  shareConnections([server], { total: MAX_CONNECTIONS });
   return server;
 }
 

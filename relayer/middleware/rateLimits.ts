@@ -2,7 +2,9 @@
  * Rate limits. Budgets and per-key limits apply to the whole service, however many relayers it has; per-address limits
  * apply to each relayer, since capacity grows with their number.
  */
+import { createHmac } from "node:crypto";
 import { RateLimiterRes, type RateLimiterAbstract } from "rate-limiter-flexible";
+import { clientGroup } from "../../protocol/clientGroup";
 import { KeywrightError } from "../../protocol/errors";
 import type { RateLimits } from "../../protocol/limits";
 import { memoryLimiter, type LimiterFactory } from "../store/rateLimits";
@@ -28,6 +30,13 @@ export interface Shared {
 }
 
 const ALONE: Shared = { budgets: memoryLimiter, rates: memoryLimiter, instances: () => 1 };
+
+/**
+ * Stands for the address in the store, which keeps no addresses. There are so few IPv4 addresses that only a hash with
+ * a key, which is not in the store, hides them.
+ */
+export const hashedAddress = (key: string, address: string): string =>
+  createHmac("sha256", key).update(clientGroup(address)).digest("hex");
 
 export class RequestLimits {
   readonly #mintsByAddress: RateLimiterAbstract;

@@ -3,21 +3,22 @@
  * fields, rate by key, idempotency, permission; then the handler.
  */
 import { isDeepStrictEqual } from "node:util";
+import { clientGroup } from "../../protocol/clientGroup";
 import { routeOf, type Alias, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { inScope, type Scope } from "../../protocol/fairShare";
+import { free } from "../../protocol/free";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { IdempotentOperation } from "../idempotentOperation";
 import { parseBody, readBody, requireAcceptableBody } from "./body";
 import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer, StreamedAnswer } from "./call";
-import { clientGroup, hashedAddress } from "./clientAddress";
 import type { RelayerContext, RelayerMiddleware } from "./context";
 import { presentedCredentials, type Authentication, type Identity } from "./credentials";
 import { guardAnswer, guardRequest, type GuardedRequest } from "./guard";
 import { bodyHashOf, idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
 import { permit } from "./permit";
 import type { AccountId } from "../../protocol/ids";
-import type { RequestLimits } from "./rateLimits";
+import { hashedAddress, type RequestLimits } from "./rateLimits";
 import { within } from "../../protocol/within";
 
 export interface ServeDeps {
@@ -179,15 +180,16 @@ async function readRest(
 ): Promise<Pick<ParsedRequest, "rawBody" | "bodyHash" | "lendBody" | "input">> {
   note(ctx, caller);
   const { bytes, lend } = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
-  const input = guardRequest(route, {
-    params: ctx["params"],
-    query: ctx.query,
-    body: route.body === "raw" ? undefined : read(await parseBody(bytes)),
-  });
-  if (caller !== undefined) await limits.requestBy(caller.actorId);
-  if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
-  const rawBody = route.body === "raw" ? bytes : Buffer.alloc(0);
-  return { rawBody, bodyHash: bodyHashOf(ctx, bytes), lendBody: lend, input };
+  const isRaw = route.body === "raw";
+  try {
+    const body = isRaw ? undefined : read(await parseBody(bytes));
+    const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body });
+    if (caller !== undefined) await limits.requestBy(caller.actorId);
+    if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
+    return { rawBody: isRaw ? bytes : Buffer.alloc(0), bodyHash: bodyHashOf(ctx, bytes), lendBody: lend, input };
+  } finally {
+    if (!isRaw) free(bytes);
+  }
 }
 
 function note(ctx: RelayerContext, caller: Caller | undefined): void {
