@@ -83,6 +83,16 @@ const unshared = (bytes: Buffer): Body => ({ bytes, lend: () => undefined });
 
 /** A body is read when there is room for it. One that arrives slowly gives way to others. */
 export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Body> {
+  try {
+    return await readWhole(ctx, kind, room);
+  } catch (error) {
+    // The rest is discarded: else no further request on its connection would be read.
+    ctx.req.unpipe().resume();
+    throw error;
+  }
+}
+
+async function readWhole(ctx: RelayerContext, kind: BodyKind, room: BodyMemory | undefined): Promise<Body> {
   if (kind === "none" || !hasBody(ctx)) return unshared(Buffer.alloc(0));
   const limit = LIMITS[kind];
   const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;

@@ -62,10 +62,27 @@ describe("large bodies under way", function () {
       return read(quick.ctx, address);
     });
     for (const other of await Promise.all(others)) expect(other).to.deep.equal({ bytes: large });
+    // What else comes of a refused one is discarded: its connection serves further requests.
+    const [refused] = [...over].map((i) => slow[i]?.body);
+    refused?.write(Buffer.alloc(MIB));
+    await sleep(50);
+    expect(refused?.readableLength).to.equal(0);
     for (const { body } of slow) body.destroy();
     const codes = (await Promise.all(ends)).map((end) => ("code" in end ? end.code : "read"));
     expect(codes).to.include("queue_full");
     expect(new Set(codes)).to.deep.equal(new Set(["queue_full", "malformed_json"]));
+  });
+
+  it("leave their connections to further requests where they are too large and do not say so", async () => {
+    const { ctx, body } = request(0, "chunked");
+    const ended = read(ctx, "203.0.113.10");
+    const pieces = 18;
+    for (let piece = 0; piece < pieces; piece++) body.write(Buffer.alloc(MIB));
+    expect(await ended).to.deep.equal({ code: "payload_too_large" });
+    body.write(Buffer.alloc(MIB));
+    await sleep(50);
+    expect(body.readableLength).to.equal(0);
+    body.destroy();
   });
 
   it("are worked on one after the other, and give way at once when they are only of use", async () => {
@@ -111,10 +128,11 @@ describe("large bodies under way", function () {
   it("are bounded also below the size from which they count till the answer, and give way to others", async () => {
     const length = 63 * 1_024;
     const slow = Array.from({ length: 4_000 }, () => request(length));
-    const ends = slow.map(({ ctx }, i) => read(ctx, `198.51.100.${i % 2}`));
+    const over = new Set<number>();
+    const ends = slow.map(({ ctx }, i) => read(ctx, `198.51.100.${i % 2}`).finally(() => over.add(i)));
     for (const { body } of slow) body.write(Buffer.alloc(60 * 1_024));
     await new Promise((resolve) => setTimeout(resolve, 500));
-    const underWay = slow.filter(({ body }) => body.readableLength === 0);
+    const underWay = slow.filter(({ body }, i) => body.readableLength === 0 && !over.has(i));
     expect(underWay.length).to.be.within(1, SHARED_LIMITS.arrivingBodyBytes / length);
 
     const quick = request(length);
