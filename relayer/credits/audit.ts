@@ -57,7 +57,7 @@ export class Audit {
   readonly #onWrong: (found: Discrepancy) => void;
   readonly #entriesAtATime: number;
 
-  constructor({ db, onWrong, entriesAtATime = 10_000 }: AuditOptions) {
+  constructor({ db, onWrong, entriesAtATime = 5_000 }: AuditOptions) {
     this.#db = db;
     this.#onWrong = onWrong;
     this.#entriesAtATime = entriesAtATime;

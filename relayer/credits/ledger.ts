@@ -73,17 +73,23 @@ export async function readHistory(db: Db, accountId: AccountId, page: Page, befo
   const total = account?.entries ?? 0;
   const offset = offsetOf(page, total, "before");
   if (offset === undefined) return { entries: [], total };
+  // Of the rows before the page only the index is visited.
+  const onPage = db
+    .selectFrom("ledger_entries")
+    .select("id")
+    .where("account_id", "=", accountId)
+    .where("id", "<", before ?? Number.MAX_SAFE_INTEGER)
+    .orderBy("id", "desc")
+    .limit(page.size)
+    .offset(offset);
   const rows = await db
     .selectFrom("ledger_entries as entry")
     .leftJoin("payments", (join) =>
       join.onRef("payments.intent_id", "=", "entry.reference").on("entry.contra", "=", "payments"),
     )
-    .where("entry.account_id", "=", accountId)
-    .where("id", "<", before ?? Number.MAX_SAFE_INTEGER)
+    .where("id", "in", onPage)
     .select(["id", "kind", "amount_cents", "reference", "key_id", "receipt_url", "entry.created_at"])
     .orderBy("id", "desc")
-    .limit(page.size)
-    .offset(offset)
     .execute();
   const entries = rows.map((row) => ({
     id: row.id,

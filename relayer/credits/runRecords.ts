@@ -138,12 +138,19 @@ export class RunRecords {
     const total = count?.runs ?? 0;
     const offset = offsetOf(page, total, "until");
     if (offset === undefined) return { runs: [], total };
-    const rows = await matching
-      .select(SHOWN)
+    // Of the rows before the page only the index is visited.
+    const onPage = matching
+      .select("run_id")
       .orderBy("started_at", "desc")
       .orderBy("run_id")
       .limit(page.size)
-      .offset(offset)
+      .offset(offset);
+    const rows = await this.#db
+      .selectFrom("run_records")
+      .select(SHOWN)
+      .where("run_id", "in", onPage)
+      .orderBy("started_at", "desc")
+      .orderBy("run_id")
       .execute();
     return { runs: rows.map(viewOf), total };
   }

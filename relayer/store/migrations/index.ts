@@ -14,6 +14,7 @@ import * as chainsOfTriggers from "./0030_chains_of_triggers";
 import * as eventsOfOwners from "./0031_events_of_owners";
 import * as changesOfOwner from "./0032_changes_of_owner";
 import * as lowLevels from "./0033_low_levels";
+import * as sumsOfEntries from "./0034_sums_of_entries";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -30,4 +31,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0031_events_of_owners": eventsOfOwners,
   "0032_changes_of_owner": changesOfOwner,
   "0033_low_levels": lowLevels,
+  "0034_sums_of_entries": sumsOfEntries,
 };
