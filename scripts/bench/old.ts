@@ -14,11 +14,12 @@ import type { AccountId } from "../../protocol/ids";
 import { newSubmissionId } from "../../relayer/chain/submissions/rows";
 import { Transactions } from "../../relayer/chain/submissions/transactions";
 import { Credits } from "../../relayer/credits";
+import { MAX_PAGE_OFFSET } from "../../relayer/credits/page";
 import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
 import { startPostgres, type TestPostgres } from "../dev/postgres";
-import { makeOld, type Age } from "./oldStore";
+import { LARGEST_ACCOUNT, makeOld, type Age } from "./oldStore";
 import { rounded, summary, timed, type Summary } from "./statistics";
 import { reopenOrphans, undoAbove } from "../../relayer/chain/events/reorg";
 import { Audit } from "../../relayer/credits/audit";
@@ -35,6 +36,9 @@ interface Ages {
   readonly runMs: Summary;
   readonly historyPageMs: Summary;
   readonly runsPageMs: Summary;
+  /** Of the largest account, as far from the start as a page may be. */
+  readonly farHistoryPageMs: Summary;
+  readonly farRunsPageMs: Summary;
   readonly sweepMs: Summary;
 }
 
@@ -132,6 +136,8 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
   await credits.accounts.balance(account);
   const turn = { number: 0 };
   const page = { number: 0, size: 50 };
+  const far = { number: MAX_PAGE_OFFSET / page.size, size: page.size };
+  const largest = LARGEST_ACCOUNT as AccountId;
   return {
     writeMs: await repeated(() => write(transactions, credits, account, turn)),
     runMs: await repeated(async () => {
@@ -140,6 +146,8 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
     }),
     historyPageMs: await repeated(() => credits.accounts.history(account, page)),
     runsPageMs: await repeated(() => credits.runs.list(account, {}, page)),
+    farHistoryPageMs: await repeated(() => credits.accounts.history(largest, far)),
+    farRunsPageMs: await repeated(() => credits.runs.list(largest, {}, far)),
     sweepMs: await repeated(() => transactions.takeOver([])),
   };
 }
@@ -198,7 +206,7 @@ function keep(kind: Store["kind"], report: object): void {
 function print(young: Ages, old: Ages): void {
   for (const name of Object.keys(young) as (keyof Ages)[]) {
     console.log(
-      `${name.padEnd(14)} young ${young[name].median} ms [${young[name].p10}..${young[name].p90}], old ` +
+      `${name.padEnd(17)} young ${young[name].median} ms [${young[name].p10}..${young[name].p90}], old ` +
         `${old[name].median} ms [${old[name].p10}..${old[name].p90}]`,
     );
   }
