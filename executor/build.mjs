@@ -30,7 +30,7 @@ export default async function buildExecutor({ root, outdir }) {
   await Promise.all([
     program(join(sandbox, "child.ts"), join(out, "child.js")),
     program(join(root, "executor", "fetcher", "main.ts"), join(outdir, "fetcher", "main.js")),
-    bundle({
+    builtInPlace({
       ...GUEST,
       entryPoints: [join(sandbox, "guest", "prelude.ts")],
       outfile: join(out, "guest", "prelude.js"),
@@ -98,11 +98,11 @@ function program(from, to) {
     sourcemap: "linked",
     logLevel: "warning",
   };
-  return bundle({ ...options, entryPoints: [from], outfile: to });
+  return builtInPlace({ ...options, entryPoints: [from], outfile: to });
 }
 
 /** Replaces a file atomically and only if it differs: a running service may be starting a child from it. */
-async function bundle(options) {
+export async function builtInPlace(options) {
   const { outputFiles } = await build({ ...options, absWorkingDir: ROOT, write: false });
   for (const { path, contents } of outputFiles) {
     if (existsSync(path) && readFileSync(path).equals(contents)) continue;
@@ -115,7 +115,7 @@ async function bundle(options) {
 
 /** A library as a script that evaluates to the library; the host defines it as a global. */
 function library(root, from, name, out) {
-  return bundle({
+  return builtInPlace({
     ...GUEST,
     stdin: { contents: `export { ethers } from ${JSON.stringify(from)};`, resolveDir: root },
     outfile: join(out, "guest", `${name}.js`),

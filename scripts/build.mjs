@@ -1,9 +1,9 @@
 // Compiles every TypeScript file of the top-level folders to CommonJS under dist/, one file each, in about a second.
 // Types are checked elsewhere (`npm run types`); services, child processes and scripts run from dist/.
-import { build } from "esbuild";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { builtInPlace } from "../executor/build.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folders = ["protocol", "relayer", "executor", "ingress", "client", "scripts", "typechain-types"];
@@ -15,8 +15,7 @@ const sources = folders
   // Bundled by executor/build.mjs only: a running service starts children from these files during a build.
   .filter((file) => !/^executor\/(sandbox\/(child\.ts$|guest\/)|fetcher\/main\.ts$)/.test(file));
 
-await build({
-  absWorkingDir: root,
+await builtInPlace({
   entryPoints: sources,
   outdir: "dist",
   outbase: ".",

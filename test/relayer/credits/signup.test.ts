@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { sql } from "kysely";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, openCredits, type CreditsBench } from "../../support/credits";
 import { grantSignupCredit } from "../../../relayer/credits/signup";
@@ -42,6 +43,7 @@ describe("the signup credit", () => {
       .selectFrom("ledger_entries")
       .select(({ fn }) => fn.sum<string>("amount_cents").as("cents"))
       .where("kind", "=", "signup_credit")
+      .where(sql<boolean>`created_at >= date_trunc('day', now() at time zone 'UTC') at time zone 'UTC'`)
       .executeTakeFirst();
     const dailyCapCents = Number(today?.cents ?? 0) + 350;
     const grants = await Promise.all(
