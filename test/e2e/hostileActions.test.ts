@@ -8,7 +8,7 @@ import type { Client } from "../../client";
 import { MIB } from "../../protocol/limits";
 import { callExecutor } from "../../scripts/dev/payers";
 import { count } from "../support/counts";
-import { expectInTime } from "../support/inTime";
+import { expectInTime, TooLate } from "../support/inTime";
 import { makeAccount } from "../support/journey";
 import { useStack } from "../support/stack";
 
@@ -53,7 +53,7 @@ const HOSTILE: Record<string, { code: string; ends: string[] }> = {
 };
 
 describe("hostile actions over HTTP", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const stack = useStack();
 
   async function runner(): Promise<Client> {
@@ -94,6 +94,8 @@ describe("hostile actions over HTTP", function () {
       for (const [name, { code, ends }] of Object.entries(HOSTILE)) {
         const answer = await attacker.runAction({ code, timeout_ms: TIMEOUT_MS });
         expect(answer.has_error, name).to.equal(true);
+        // On a busy machine a child may get no time of a core as long as the run may last.
+        if (answer.error?.code === "timed_out" && answer.logs === "") throw new TooLate(`${name} had no time`);
         expect(ends, `${name}: ${JSON.stringify(answer.error)}`).to.include(answer.error?.code);
         expect(answer.response).to.equal(null);
         expect(answer.logs.startsWith("before\n"), name).to.equal(true);
@@ -111,15 +113,11 @@ describe("hostile actions over HTTP", function () {
     const attackers = await Promise.all(Array.from({ length: SLEEPING }, runner));
     const honest = await runner();
     const quietMs = await runLarge(honest, LARGE);
-    const attack = attackers.map((client, i) =>
-      client.runAction({
-        code: `async function main() { await new Promise((end) => setTimeout(end, 20_000)); } // ${i}`.padEnd(
-          LARGE,
-          " ",
-        ),
-        timeout_ms: 25_000,
-      }),
-    );
+    const attack = attackers.map((client, i) => {
+      const code = `async function main() { await new Promise((end) => setTimeout(end, 20_000)); } // ${i}`;
+      // A busy machine takes its time until the last one sleeps.
+      return client.runAction({ code: code.padEnd(LARGE, " "), timeout_ms: 25_000 }, { timeoutMs: 240_000 });
+    });
     while ((await busyChildren()) < SLEEPING) await sleep(50);
     for (const bytes of [100 * 1_024, LARGE])
       expectInTime(await runLarge(honest, bytes), 2 * quietMs + 3_000, `${bytes} bytes of code`);
