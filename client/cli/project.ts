@@ -204,7 +204,8 @@ async function test(context: Context, args: readonly string[]): Promise<void> {
         logLevel: "silent",
       })
       .catch((error: unknown) => Promise.reject(new WrongUse(error instanceof Error ? error.message : String(error))));
-    const code = await mocha(context, folder, [`${outdir}/**/*.mjs`, "--timeout", "30000", ...args]);
+    // A test, or a hook that was late, may leave a sandbox open: without `--exit` mocha would wait for it forever.
+    const code = await mocha(context, folder, [`${outdir}/**/*.mjs`, "--timeout", "60000", "--exit", ...args]);
     if (code !== 0) throw new Ended(EXIT.refused);
   } finally {
     rmSync(outdir, { recursive: true, force: true });
