@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { KeywrightError } from "../protocol/errors";
 import { EXECUTOR_CALLS, type ExecutorCall, type ExecutorRequest } from "../protocol/executor";
 import type { Grant } from "../protocol/fairShare";
+import { free } from "../protocol/free";
 import { MIB } from "../protocol/limits";
 import { ThreadOf } from "../protocol/threadOf";
 import { built } from "./built";
@@ -56,6 +57,8 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
   const fail = (error: Error): void => (first.reject(error), rest.reject(error));
   const take = (last: Buffer[] = []): Buffer<ArrayBuffer> => {
     const bytes = Buffer.concat([...chunks, ...last]);
+    // As garbage, those of a large request would have all of the heap collected at once.
+    for (const chunk of chunks) free(chunk);
     chunks = [];
     return bytes;
   };

@@ -2,6 +2,7 @@
  * A worker thread that processes questions one by one, for work that would block the event loop that all requests
  * share.
  */
+import { constants, getPriority, setPriority } from "node:os";
 import { Worker, parentPort } from "node:worker_threads";
 
 interface Request<Q> {
@@ -73,11 +74,16 @@ export class ThreadOf<Q, A> {
   }
 }
 
+/** Where the cores are busy, the event loop that everybody waits for goes first. */
+const NICENESS = 5;
+
 /** Runs in the thread: answers each question, and transfers what `transferredIn` names. */
 export function answerEach<Q, A>(
   work: (question: Q) => A | Promise<A>,
   transferredIn: (answer: A) => readonly ArrayBuffer[] = () => [],
 ): void {
+  // On Linux this is the priority of the calling thread alone.
+  setPriority(Math.min(getPriority() + NICENESS, constants.priority.PRIORITY_LOW));
   parentPort?.on("message", ({ id, question }: Request<Q>) => {
     // An answer that is nested too deeply cannot be posted.
     (async () => work(question))()

@@ -9,7 +9,7 @@ import { eventChainsSchema, type EventChains } from "../protocol/eventChains";
 import { deploymentSettings, type DeploymentSettings } from "../protocol/deployment";
 import type { ChainTuning } from "./chain";
 import { parseAddress } from "../protocol/ids";
-import { PRICES, RATE_LIMITS, type Prices, type RateLimits } from "../protocol/limits";
+import { MIB, PRICES, RATE_LIMITS, type Prices, type RateLimits } from "../protocol/limits";
 import type { SharedCodeBounds } from "./store/sharedCode";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
 import { defined } from "../protocol/defined";
@@ -129,9 +129,10 @@ const environment = z.object({
     ),
   SHARED_CODE_MIB: whole(0, 1_000_000)
     .refine((mib) => mib === 0 || mib >= 1_024, "must be 0 or at least 1024")
-    .default(4_096)
+    .optional()
     .describe(
-      "how much code by CID the store keeps for all machines, in MiB; an account's share is a 64th; 0 keeps none",
+      "how much code by CID the store keeps for all machines, in MiB; an account's share is a 64th; 0 keeps none; " +
+        "4096, and 0 with the embedded database, which serves one machine",
     ),
   SHARED_CODE_DAYS: whole(1, 3_650)
     .default(90)
@@ -255,10 +256,14 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
     runRecordsDays: values.RUN_RECORDS_DAYS,
     detailDays: values.DETAIL_DAYS,
-    sharedCode: { totalBytes: values.SHARED_CODE_MIB * 2 ** 20, days: values.SHARED_CODE_DAYS },
+    sharedCode: { totalBytes: sharedCodeMib(values) * MIB, days: values.SHARED_CODE_DAYS },
     drainNoticeSeconds: values.DRAIN_NOTICE_SECONDS ?? (production ? 5 : 0),
   };
 }
+
+/** The embedded database works in the relayer's own event loop: to store 16 MiB there takes a second of everybody's. */
+const sharedCodeMib = ({ SHARED_CODE_MIB, DATABASE_URL }: Environment): number =>
+  SHARED_CODE_MIB ?? (DATABASE_URL === undefined ? 0 : 4_096);
 
 function rateLimitsOf(values: Environment, production: boolean): RateLimits {
   const rates = RATE_LIMITS[production ? "production" : "development"];

@@ -88,9 +88,9 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   running.add("instance", () => instance.stop());
   const client = openClient(config, running);
   const sharedCode = new SharedCodeStore(store.db, config.sharedCode);
-  const executor = new CodeSharingExecutor(client, sharedCode, (error) =>
-    log.warn({ err: error }, "code by CID could not be shared"),
-  );
+  const onError = (error: unknown): void => log.warn({ err: error }, "code by CID could not be shared");
+  const isShared = config.sharedCode.totalBytes > 0;
+  const executor = isShared ? new CodeSharingExecutor(client, sharedCode, onError) : client;
   const metrics = new Metrics();
   const credits = startCredits(config, log, store, instance.id);
   running.add("credits", () => credits.stop());

@@ -102,7 +102,7 @@ export class Code {
   async use<T>({ cid, code, keptOnly = false }: CodeSource, user: CodeUser, work: Work<T>): Promise<T> {
     const { account, signal } = user;
     if (code !== undefined) {
-      this.#keep(cid, code.bytes, account);
+      code.freeAfter(this.#keep(cid, code.bytes, account));
       return work(code);
     }
     return inScope(account, signal, async (scope) => {
@@ -148,12 +148,12 @@ export class Code {
     const code = kept ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account));
     this.#requireSize(code.length);
     if (!isUtf8(code)) throw new KeywrightError("code_not_found", "The content of this CID is not UTF-8 text.");
-    this.#keep(cid, code, account);
+    void this.#keep(cid, code, account);
     return code;
   }
 
-  #keep(cid: Cid, code: Buffer, account: string): void {
-    this.#store.keep(cid, code, account).catch(() => undefined);
+  #keep(cid: Cid, code: Buffer, account: string): Promise<void> {
+    return this.#store.keep(cid, code, account).catch(() => undefined);
   }
 
   #keptOnce(cid: Cid, account: string): Promise<Buffer | undefined> {

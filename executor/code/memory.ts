@@ -1,5 +1,6 @@
 /** The keyholder's memory for large code, which accounts share fairly: code in requests, and code that runs by CID. */
 import { FairShare, type Grant, type Scope } from "../../protocol/fairShare";
+import { free } from "../../protocol/free";
 import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../../protocol/limits";
 
 /** Runs with larger code, or a larger request, wait for their share of memory before it is read. */
@@ -31,6 +32,7 @@ export class RunCode {
   /** Aborted with Preempted when others need the memory: the run has to leave the queue. Never once it was dropped. */
   readonly over: AbortSignal | undefined;
   readonly #letGo: () => void;
+  #lastUse: Promise<unknown> | undefined;
 
   constructor(bytes: Buffer, over?: AbortSignal, letGo: () => void = () => undefined) {
     this.#bytes = bytes;
@@ -44,10 +46,21 @@ export class RunCode {
     return this.#bytes;
   }
 
+  /**
+   * Nobody else has the bytes: they are freed once they are dropped and `lastUse` has ended. As garbage, a few of many
+   * megabytes would have all of the heap collected.
+   */
+  freeAfter(lastUse: Promise<unknown>): void {
+    this.#lastUse = lastUse;
+  }
+
+  /** Only when no write to the child is under way any more. */
   drop(): void {
-    if (this.#bytes === undefined) return;
+    const bytes = this.#bytes;
+    if (bytes === undefined) return;
     this.#bytes = undefined;
     this.#letGo();
+    void this.#lastUse?.finally(() => free(bytes));
   }
 }
 

@@ -61,10 +61,12 @@ export class CodeStore {
     if (kept !== undefined) this.#touch(cid, kept.bytes, account);
   }
 
-  /** The bytes kept under this CID, unverified; undefined when there are none. */
+  /** The bytes kept under this CID, unverified; undefined when there are none. Nobody else has them. */
   async read(cid: Cid, account: string): Promise<Buffer | undefined> {
     const pending = this.#pending.get(cid);
-    if (pending !== undefined || !this.#kept.has(cid)) return pending;
+    // Its owner frees it when it is written.
+    if (pending !== undefined) return Buffer.from(pending);
+    if (!this.#kept.has(cid)) return undefined;
     try {
       const bytes = await readFile(this.#file(cid));
       this.#touch(cid, bytes.length, account);

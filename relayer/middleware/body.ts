@@ -61,6 +61,8 @@ const large = sharedBy(SHARED_LIMITS.bodyMemoryBytes, MEMORY_PER_BYTE * WIRE_LIM
  */
 const turns = new FairShare({ total: 1, unit: 0 });
 const MAX_TURN_MS = 1_000;
+/** What passes between two while others wait, as a multiple of what the first took. */
+const PAUSE = 3;
 /** The longest that a body waits to be read. */
 const MAX_WAIT_MS = 30_000;
 
@@ -106,7 +108,7 @@ async function readWhole(ctx: RelayerContext, kind: BodyKind, room: BodyMemory |
   });
 }
 
-/** While others wait for theirs, as long passes as it took: small requests are served meanwhile. */
+/** While others wait for theirs, some time passes: small requests are served meanwhile. */
 async function inTurn(body: Body, room: BodyMemory): Promise<Body> {
   // Its length was not known before.
   if (body.bytes.length <= MEDIUM_BYTES) return body;
@@ -114,7 +116,7 @@ async function inTurn(body: Body, room: BodyMemory): Promise<Body> {
   const since = performance.now();
   // Its run may wait for memory in the keyholder: nobody else has to wait for that.
   setTimeout(turn.rest, MAX_TURN_MS).unref();
-  const end = (): void => void setTimeout(turn.rest, turns.waiting > 0 ? performance.now() - since : 0);
+  const end = (): void => void setTimeout(turn.rest, turns.waiting > 0 ? PAUSE * (performance.now() - since) : 0);
   return { ...body, lend: (letGo) => (end(), body.lend(letGo)) };
 }
 

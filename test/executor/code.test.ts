@@ -14,6 +14,7 @@ import { CodeStore } from "../../executor/code/store";
 import { FetchFailed } from "../../executor/fetcher/types";
 import { cidOfCode } from "../../protocol/cid";
 import { KeywrightError } from "../../protocol/errors";
+import { eventually } from "../support/chainBed";
 import type { Cid } from "../../protocol/ids";
 
 const MAX_BYTES = 1_000;
@@ -73,6 +74,22 @@ describe("code by CID", () => {
     await load(code, { cid, code: new RunCode(bytes) }, ACCOUNT);
     expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(fetches).to.equal(0);
+  });
+
+  it("is freed once the child has it and it is on disk, not what another run by its CID got meanwhile", async () => {
+    const bytes = Buffer.from(new Uint8Array(text("large", 900)).buffer);
+    const cid = await cidOfCode(bytes);
+    const { code, store } = await open();
+    const sent = new RunCode(bytes);
+    const another = await code.use({ cid, code: sent }, { account: ACCOUNT }, async (own) => {
+      const read = await store.read(cid, ACCOUNT);
+      expect(own.bytes.length).to.equal(900);
+      own.drop();
+      return read;
+    });
+    await eventually("it is freed", () => bytes.length === 0);
+    expect(await cidOfCode(another ?? "")).to.equal(cid);
+    expect(await cidOfCode(await load(code, { cid }, ACCOUNT))).to.equal(cid);
   });
 
   it("is not fetched from outside when the relayers may have it", async () => {

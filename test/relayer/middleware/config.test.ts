@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { RATE_LIMITS } from "../../../protocol/limits";
+import { MIB, RATE_LIMITS } from "../../../protocol/limits";
 import { ConfigError, loadConfig } from "../../../relayer/config";
 
 const CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
@@ -46,8 +46,14 @@ describe("the relayer's configuration", () => {
     expect(config.rateLimits.mintsPerMinutePerAddress).to.equal(120);
   });
 
-  it("shares no code where the operator disables it", () =>
-    expect(loadConfig({ ...GOOD, SHARED_CODE_MIB: "0" }).sharedCode.totalBytes).to.equal(0));
+  it("shares no code where the operator disables it, or where one machine is all there is", () => {
+    const sharedBytes = (environment: Record<string, string | undefined>): number =>
+      loadConfig(environment).sharedCode.totalBytes;
+    expect(sharedBytes({ ...PRODUCTION, SHARED_CODE_MIB: "0" })).to.equal(0);
+    expect(sharedBytes(PRODUCTION)).to.equal(4_096 * MIB);
+    expect(sharedBytes(GOOD)).to.equal(0);
+    expect(sharedBytes({ ...GOOD, SHARED_CODE_MIB: "1024" })).to.equal(1_024 * MIB);
+  });
 
   it("accepts production with every required setting", () => {
     const config = loadConfig(PRODUCTION);
