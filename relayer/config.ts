@@ -261,7 +261,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
   };
 }
 
-/** The embedded database works in the relayer's own event loop: to store 16 MiB there takes a second of everybody's. */
+/** The embedded database works in the relayer's own event loop: to store 16 MiB there holds it for six seconds. */
 const sharedCodeMib = ({ SHARED_CODE_MIB, DATABASE_URL }: Environment): number =>
   SHARED_CODE_MIB ?? (DATABASE_URL === undefined ? 0 : 4_096);
 

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
+import type { SandboxPool } from "../../../executor/sandbox/types";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { childrenOf } from "../../support/children";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
@@ -8,11 +9,15 @@ import { expectInTime, itInTime } from "../../support/inTime";
 const children = () => childrenOf(process.pid, "sandbox/child.js");
 
 describe("attack: kill -9 of a child in the middle of a run", function () {
-  this.timeout(20_000);
+  // For all of its tries.
+  this.timeout(60_000);
+  let pool: SandboxPool | undefined;
+  afterEach(() => pool?.close(0));
 
   itInTime("is a service fault; keeps the logs, replaces the child, leaves no zombie", async () => {
+    await pool?.close(0);
     const others = new Set(children().map(({ pid }) => pid));
-    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher });
+    pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher });
     const own = () => children().filter(({ pid }) => !others.has(pid));
     const [victim] = own();
     expect(own(), "a pool of one slot starts one child").to.have.lengthOf(1);
