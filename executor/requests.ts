@@ -57,8 +57,8 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
   const fail = (error: Error): void => (first.reject(error), rest.reject(error));
   const take = (last: Buffer[] = []): Buffer<ArrayBuffer> => {
     const bytes = Buffer.concat([...chunks, ...last]);
-    // As garbage, those of a large request would have all of the heap collected at once.
-    for (const chunk of chunks) free(chunk);
+    // As garbage, these would have all of the heap collected at once.
+    if (large !== undefined) chunks.forEach(free);
     chunks = [];
     return bytes;
   };

@@ -60,6 +60,7 @@ const large = sharedBy(SHARED_LIMITS.bodyMemoryBytes, MEMORY_PER_BYTE * WIRE_LIM
  * of the services for tenths of a second, in which others' small requests wait.
  */
 const turns = new FairShare({ total: 1, unit: 0 });
+/** The pause after it included. */
 const MAX_TURN_MS = 1_000;
 /** What passes between two while others wait, as a multiple of what the first took. */
 const PAUSE = 3;

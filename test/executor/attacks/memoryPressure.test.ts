@@ -31,7 +31,11 @@ describe("attack: runs that together use more memory than available", function (
       expect(modest.response, JSON.stringify(modest)).to.equal('"modest"');
       expect([error?.code, fault]).to.deep.equal(["out_of_memory", undefined]);
       stop.abort();
-      await Promise.allSettled(greedy);
+      const ends = await Promise.allSettled(greedy);
+      const others = ends.map((end) =>
+        end.status === "fulfilled" ? end.value.error?.code : (end.reason as Error).name,
+      );
+      expect(others.filter((end) => end !== "out_of_memory" && end !== "RunCancelled")).to.deep.equal([]);
     } finally {
       await pool.close(0);
     }

@@ -90,20 +90,32 @@ describe("large bodies under way", function () {
     const stop = Promise.withResolvers<undefined>();
     const dropped: number[] = [];
     let underWay = 0;
+    const bodies: PassThrough[] = [];
+    const haveArrived = (): boolean => bodies.filter(({ readableEnded }) => readableEnded).length > 1;
+    const turns: { readonly from: number; readonly to: number }[] = [];
     const sleeping = Array.from({ length: 12 }, (_, i) =>
       inScope(`sleeps ${i}`, undefined, async (scope) => {
         const { ctx, body } = request(large);
         body.end(Buffer.alloc(large));
+        bodies.push(body);
         const { lend } = await readBody(ctx, "code", { scope, account: `sleeps ${i}` });
         expect(++underWay).to.equal(1);
-        await sleep(5);
+        const from = performance.now();
+        // Another one waits for its turn.
+        do await sleep(turns.length === 0 ? 100 : 5);
+        while (turns.length === 0 && !haveArrived());
         underWay--;
+        turns.push({ from, to: performance.now() });
         lend(() => dropped.push(i));
         await stop.promise;
       }),
     );
     // Four have room, two of them while others want some.
     while (dropped.length < 8) await sleep(20);
+    const [first, second] = turns;
+    if (first === undefined || second === undefined) throw new Error("eight had a turn");
+    // Small requests are served in between.
+    expect(second.from - first.to).to.be.greaterThan(Math.min(2 * (first.to - first.from), 500));
     await expectReadIn(1_000, large);
     stop.resolve(undefined);
     await Promise.all(sleeping);
