@@ -12,6 +12,10 @@ import type { SendingParts } from "./transactionMonitor";
 
 const GATHER_MS = 8;
 const BETWEEN_LOOKS_MS = 25;
+/** Of the event loop's time, what batches leave to everything else that it serves: runs foremost. */
+const LEFT_TO_OTHERS = 1 / 3;
+/** No batch waits longer for it: the loop may be busy with something else than writes. */
+const MAX_PAUSE_MS = 250;
 /** Gas a lane must be able to pay for before a write's actual gas is known. */
 const USUAL_WRITE_GAS = 200_000n;
 
@@ -21,6 +25,8 @@ export class Batcher {
   /** Transactions being prepared, and when the last one ended. */
   #preparing = 0;
   #lastEnd = 0;
+  /** What the event loop had done when the last batch began. */
+  #loop = performance.eventLoopUtilization();
   #wakeUp: () => void = () => undefined;
   readonly #parts: SendingParts;
 
@@ -46,6 +52,7 @@ export class Batcher {
     this.#isPumping = true;
     while (this.#waiting.length > 0) {
       await this.#gather();
+      await this.#leaveTime();
       await this.#next();
     }
     this.#isPumping = false;
@@ -65,6 +72,14 @@ export class Batcher {
         resolve();
       };
     });
+  }
+
+  /** Waits until the loop has been idle for a part of the time since the last batch. */
+  async #leaveTime(): Promise<void> {
+    const { active, idle } = performance.eventLoopUtilization(this.#loop);
+    const pauseMs = Math.min((active * LEFT_TO_OTHERS) / (1 - LEFT_TO_OTHERS) - idle, MAX_PAUSE_MS);
+    if (pauseMs >= 1) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    this.#loop = performance.eventLoopUtilization();
   }
 
   /** Takes a lane and the writes waiting at that time. */

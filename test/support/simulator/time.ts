@@ -11,7 +11,11 @@ interface Timer {
   readonly fire: () => void;
 }
 
-const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, Date, now: performance.now.bind(performance) };
+const REAL = {
+  ...{ setTimeout, clearTimeout, setInterval, clearInterval, Date },
+  now: performance.now.bind(performance),
+  eventLoopUtilization: performance.eventLoopUtilization.bind(performance),
+};
 /** In the past: an embedded database outside the simulation that sets a timer by this clock finds it due afterwards. */
 const START = Date.UTC(2024, 0, 1);
 const MAX_TURNS = 20_000;
@@ -71,12 +75,14 @@ export class SimulatedTime {
     const replaced = { setTimeout: set, clearTimeout: clear, setInterval: repeat, clearInterval: clear };
     Object.assign(globalThis, replaced, { Date: SimulatedDate });
     performance.now = now;
+    // Whatever is done takes no simulated time.
+    performance.eventLoopUtilization = () => ({ idle: 0, active: 0, utilization: 0 });
     try {
       return await work();
     } finally {
-      const { now: realNow, ...globals } = REAL;
+      const { now: realNow, eventLoopUtilization, ...globals } = REAL;
       Object.assign(globalThis, globals);
-      performance.now = realNow;
+      Object.assign(performance, { now: realNow, eventLoopUtilization });
     }
   }
 

@@ -15,6 +15,13 @@ import { refusal } from "../../../support/refusal";
 import { refuseWith } from "../../../support/rpcProxy";
 
 const COUNT = 12;
+const TIMER_EARLY_MS = 2;
+
+async function msOf(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
 
 describe("batches of writes", function () {
   this.timeout(60_000);
@@ -51,6 +58,21 @@ describe("batches of writes", function () {
     for (const id of accounts) expect(await bed.groupCount(id)).to.equal(1);
     for (const { submissionId } of answers)
       expect(bed.outcomes.find((outcome) => outcome.submissionId === submissionId)?.charged).to.equal(true);
+  });
+
+  it("leave a busy event loop time for something else, but never wait long for it", async () => {
+    const [first, second] = accounts as [AccountId, AccountId];
+    const real = performance.eventLoopUtilization;
+    try {
+      performance.eventLoopUtilization = () => ({ active: 400, idle: 20, utilization: 0.95 });
+      const took = [await msOf(() => chain.submit(addGroup(first, "after a pause", { reserve })))];
+      performance.eventLoopUtilization = () => ({ active: 1e9, idle: 0, utilization: 1 });
+      took.push(await msOf(() => chain.submit(addGroup(second, "after the longest pause", { reserve }))));
+      expect(took[0]).to.be.at.least(400 / 2 - 20 - TIMER_EARLY_MS);
+      expect(took[1]).to.be.at.least(250 - TIMER_EARLY_MS);
+    } finally {
+      performance.eventLoopUtilization = real;
+    }
   });
 
   it("a write is reported as far as the transaction it shares", async () => {
