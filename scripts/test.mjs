@@ -1,6 +1,5 @@
 // `npm test` and `npm run test:deep`: every test that needs only the packages; `npm run test:system`: those with a
-// browser, PostgreSQL and images. Runs as many suites at once as there are cores, and one more, since they often wait;
-// prints their output suite by suite.
+// browser, PostgreSQL and images. Runs as many suites at once as there are cores; prints their output suite by suite.
 // The deep run (also of the system tests, by `-- --system`) uses the large counts, one suite at a time, and writes its
 // figures to bench/deep.json; without `--system` it also proves what it can of the contract's libraries
 // (scripts/proofs.ts) and tests the contract's tests with a sample of mutants (scripts/mutation.ts). Suites named after
@@ -63,12 +62,12 @@ const ISOLATED = [
   ...needing,
 ];
 const system = {
-  images: ["mocha", [...mocha, "test/system/image.test.ts"]],
-  dashboard: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts"]],
   relayers: ["mocha", [...mocha, `test/system/!(image|${PACKAGES}).test.ts`]],
-  packages: ["mocha", [...mocha, `test/system/@(${PACKAGES}).test.ts`]],
+  dashboard: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts"]],
   // Run by `npm test` too, where bubblewrap and curl may be missing.
   isolation: ["mocha", [...mocha, ...ISOLATED]],
+  packages: ["mocha", [...mocha, `test/system/@(${PACKAGES}).test.ts`]],
+  images: ["mocha", [...mocha, "test/system/image.test.ts"]],
 };
 const isSystem = process.argv.includes("--system");
 const suites = isSystem ? system : deep ? { ...plain, proofs, mutation } : plain;
@@ -89,7 +88,7 @@ let failed = false;
 const failures = [];
 const seconds = {};
 
-const atOnce = deep ? 1 : availableParallelism() + (isSystem ? 1 : 0);
+const atOnce = deep ? 1 : availableParallelism();
 await Promise.all([...Array.from({ length: atOnce }, () => work()), ...(deep ? [] : [work(true)])]);
 await tryAlone();
 summarise();
