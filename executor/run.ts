@@ -133,9 +133,22 @@ export class Runner {
   }
 
   async #run(request: RunRequest, context: CallContext, left: AbortSignal): Promise<ExecutorAnswer<"run">> {
-    const { signal, log } = context;
     const startedAt = performance.now();
-    const { caller, source, params, pkpId, firing } = await this.#parsed(request, context);
+    const parsed = await this.#parsed(request, context);
+    try {
+      return await this.#decided(parsed, request, context, { left, startedAt });
+    } finally {
+      parsed.source.code?.leave();
+    }
+  }
+
+  async #decided(
+    { caller, source, params, pkpId, firing }: ParsedRun,
+    request: RunRequest,
+    context: CallContext,
+    { left, startedAt }: { readonly left: AbortSignal; readonly startedAt: number },
+  ): Promise<ExecutorAnswer<"run">> {
+    const { signal, log } = context;
     const likely = likelyPkp(this.#parsedParams(params));
     const ahead = likely === pkpId ? undefined : likely;
     const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };

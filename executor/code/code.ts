@@ -90,7 +90,9 @@ export class Code {
     if (named !== undefined && named !== own)
       throw otherBytes("The bytes in the shared store are not those of the CID.");
     large?.memory.shrink(bytes.length);
-    return { cid: own, code: new RunCode(bytes, large?.over, () => large?.memory.rest()) };
+    const code = new RunCode(bytes, large?.over, () => large?.memory.rest());
+    code.freeAfter(Promise.resolve());
+    return { cid: own, code };
   }
 
   /**

@@ -33,6 +33,7 @@ export class RunCode {
   readonly over: AbortSignal | undefined;
   readonly #letGo: () => void;
   #lastUse: Promise<unknown> | undefined;
+  #isBeingSent = false;
 
   constructor(bytes: Buffer, over?: AbortSignal, letGo: () => void = () => undefined) {
     this.#bytes = bytes;
@@ -52,6 +53,17 @@ export class RunCode {
    */
   freeAfter(lastUse: Promise<unknown>): void {
     this.#lastUse = lastUse;
+  }
+
+  /** For a child: the bytes stay as they are until `drop`. */
+  send(): Buffer {
+    this.#isBeingSent = true;
+    return this.bytes;
+  }
+
+  /** Whatever has become of the run: it is not needed any more, unless a write to a child is under way. */
+  leave(): void {
+    if (!this.#isBeingSent) this.drop();
   }
 
   /** Only when no write to the child is under way any more. */

@@ -116,7 +116,7 @@ export class RunSession {
     const { rpcUrls } = this.#parts;
     worker.send(
       { type: "run", run: this.#run, params: job.params, limits: job.limits, ...defined({ rpcUrls }) },
-      job.code.bytes,
+      job.code.send(),
       () => job.code.drop(),
     );
   }

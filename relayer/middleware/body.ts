@@ -1,5 +1,6 @@
 /** Reads request bodies: type, size, UTF-8, JSON, depth. */
 import { PassThrough, addAbortSignal, type Readable } from "node:stream";
+import { setTimeout } from "node:timers/promises";
 import rawBody from "raw-body";
 import { KeywrightError } from "../../protocol/errors";
 import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
@@ -109,17 +110,30 @@ async function readWhole(ctx: RelayerContext, kind: BodyKind, room: BodyMemory |
   });
 }
 
-/** While others wait for theirs, some time passes: small requests are served meanwhile. */
-async function inTurn(body: Body, room: BodyMemory): Promise<Body> {
+/** While others wait for theirs, some time passes after it: small requests are served meanwhile. */
+async function inTurn(body: Body, { scope, account }: BodyMemory): Promise<Body> {
   // Its length was not known before.
   if (body.bytes.length <= MEDIUM_BYTES) return body;
-  const turn = await takeRoom(turns, 1, room);
-  const since = performance.now();
-  // Its run may wait for memory in the keyholder: nobody else has to wait for that.
-  setTimeout(turn.rest, MAX_TURN_MS).unref();
-  const end = (): void => void setTimeout(turn.rest, turns.waiting > 0 ? PAUSE * (performance.now() - since) : 0);
-  return { ...body, lend: (letGo) => (end(), body.lend(letGo)) };
+  const done = Promise.withResolvers<undefined>();
+  scope.over.addEventListener("abort", () => done.resolve(undefined), { once: true });
+  await new Promise<void>((begin, refuse) => {
+    // In a scope of its own, which is not left when the request is answered.
+    const turn = inScope(account, scope.over, async (own) => {
+      await takeRoom(turns, 1, { scope: own, account });
+      begin();
+      const since = performance.now();
+      // Its run may wait for memory in the keyholder: nobody else has to wait for that.
+      await Promise.race([done.promise, pause(MAX_TURN_MS)]);
+      const tookMs = performance.now() - since;
+      const pauseMs = Math.min(PAUSE * tookMs, MAX_TURN_MS - tookMs);
+      if (turns.waiting > 0 && pauseMs > 0) await pause(pauseMs);
+    });
+    turn.catch(refuse);
+  });
+  return { ...body, lend: (letGo) => (done.resolve(undefined), body.lend(letGo)) };
 }
+
+const pause = (ms: number): Promise<void> => setTimeout(ms, undefined, { ref: false });
 
 async function readInto(
   share: FairShare,

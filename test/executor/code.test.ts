@@ -92,6 +92,32 @@ describe("code by CID", () => {
     expect(await cidOfCode(await load(code, { cid }, ACCOUNT))).to.equal(cid);
   });
 
+  it("is freed where its run was refused, and not while a child is sent it", async () => {
+    const { code } = await open();
+    const given = async (name: string): Promise<{ own: RunCode; bytes: Buffer; rested: () => number }> => {
+      const bytes = Buffer.from(new Uint8Array(text(name, 900)).buffer);
+      let rests = 0;
+      const memory = { shrink: () => undefined, rest: () => void rests++ };
+      const { code: own } = await code.identify({}, { memory, over: new AbortController().signal, code: bytes });
+      if (own === undefined) throw new Error("the request has code");
+      return { own, bytes, rested: () => rests };
+    };
+    const refused = await given("refused");
+    refused.own.leave();
+    refused.own.leave();
+    await eventually("it is freed", () => refused.bytes.length === 0);
+    expect(refused.rested()).to.equal(1);
+
+    const sent = await given("sent");
+    expect(sent.own.send().length).to.equal(900);
+    sent.own.leave();
+    await sleep(20);
+    expect(sent.bytes.length).to.equal(900);
+    sent.own.drop();
+    await eventually("it is freed", () => sent.bytes.length === 0);
+    expect(sent.rested()).to.equal(1);
+  });
+
   it("is not fetched from outside when the relayers may have it", async () => {
     const bytes = text("elsewhere");
     gateway = () => Promise.resolve(bytes);

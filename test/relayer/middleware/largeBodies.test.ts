@@ -121,6 +121,30 @@ describe("large bodies under way", function () {
     await Promise.all(sleeping);
   });
 
+  it("leave time after their turn also where their request is answered at once", async () => {
+    const size = 2 * MIB;
+    const bodies: PassThrough[] = [];
+    const haveArrived = (): boolean => bodies.every(({ readableEnded }) => readableEnded);
+    const turns: { readonly from: number; readonly to: number }[] = [];
+    const refused = Array.from({ length: 3 }, (_, i) =>
+      inScope(`refused ${i}`, undefined, async (scope) => {
+        const { ctx, body } = request(size);
+        bodies.push(body);
+        body.end(Buffer.alloc(size));
+        await readBody(ctx, "code", { scope, account: `refused ${i}` });
+        const from = performance.now();
+        do await sleep(100);
+        while (!haveArrived());
+        turns.push({ from, to: performance.now() });
+      }),
+    );
+    await Promise.all(refused);
+    for (const [i, { from }] of turns.slice(1).entries()) {
+      const before = turns[i] ?? { from: NaN, to: NaN };
+      expect(from - before.to).to.be.greaterThan(Math.min(2 * (before.to - before.from), 500));
+    }
+  });
+
   it("keep others waiting for a second, if what is made of one takes long", async () => {
     const stop = Promise.withResolvers<undefined>();
     const size = 2 * MIB;
