@@ -54,7 +54,7 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
   let chunks: Buffer[] = [];
   let length = 0;
   let isFirst = true;
-  const fail = (error: Error): void => (first.reject(error), rest.reject(error));
+  let hasFailed = false;
   const take = (last: Buffer[] = []): Buffer<ArrayBuffer> => {
     const bytes = Buffer.concat([...chunks, ...last]);
     // As garbage, these would have all of the heap collected at once.
@@ -62,12 +62,20 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
     chunks = [];
     return bytes;
   };
+  const fail = (error: Error): void => {
+    hasFailed = true;
+    if (large !== undefined) chunks.forEach(free);
+    chunks = [];
+    first.reject(error);
+    rest.reject(error);
+  };
   const parseFirst = (last?: Buffer): void => {
     isFirst = false;
     const parsing = parsed(take(last && [last]), name === "run" ? large : undefined);
     first.resolve(parsing.then((value) => requestOf(name, value)));
   };
   request.on("data", (chunk: Buffer) => {
+    if (hasFailed) return;
     length += chunk.length;
     if (length > maxBytes)
       return fail(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
@@ -77,6 +85,7 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
     chunks.push(chunk.subarray(end + 1));
   });
   request.once("end", () => {
+    if (hasFailed) return;
     if (isFirst) parseFirst();
     rest.resolve(take().toString("utf8"));
   });

@@ -3,5 +3,6 @@
  * They are empty afterwards; a part of a larger buffer stays as it is.
  */
 export function free({ buffer, byteLength }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
+  const isWhole = buffer instanceof ArrayBuffer && !buffer.detached && buffer.byteLength === byteLength;
+  if (isWhole) buffer.transfer(0);
 }

@@ -77,13 +77,21 @@ export class ThreadOf<Q, A> {
 /** Where the cores are busy, the event loop that everybody waits for goes first. */
 const NICENESS = 5;
 
+function yieldToOthers(): void {
+  try {
+    // On Linux this is the priority of the calling thread alone.
+    setPriority(Math.min(getPriority() + NICENESS, constants.priority.PRIORITY_LOW));
+  } catch {
+    // Forbidden here: it works all the same.
+  }
+}
+
 /** Runs in the thread: answers each question, and transfers what `transferredIn` names. */
 export function answerEach<Q, A>(
   work: (question: Q) => A | Promise<A>,
   transferredIn: (answer: A) => readonly ArrayBuffer[] = () => [],
 ): void {
-  // On Linux this is the priority of the calling thread alone.
-  setPriority(Math.min(getPriority() + NICENESS, constants.priority.PRIORITY_LOW));
+  yieldToOthers();
   parentPort?.on("message", ({ id, question }: Request<Q>) => {
     // An answer that is nested too deeply cannot be posted.
     (async () => work(question))()

@@ -1,0 +1,28 @@
+/** What a call's body may be: a caller cannot end the keyholder by it. */
+import { expect } from "chai";
+import type { IncomingMessage } from "node:http";
+import { PassThrough } from "node:stream";
+import { readParts } from "../../executor/requests";
+import { refusal } from "../support/refusal";
+
+describe("the body of a call to the keyholder", () => {
+  it("is refused once where its last piece makes it too large, and nothing of it is parsed", async () => {
+    const body = new PassThrough({ highWaterMark: 16 * 2 ** 20 });
+    const unhandled: unknown[] = [];
+    const note = (error: unknown): void => void unhandled.push(error);
+    const others = process.rawListeners("unhandledRejection") as NodeJS.UnhandledRejectionListener[];
+    process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
+    try {
+      const { first, rest } = readParts(body as unknown as IncomingMessage, "payers");
+      const refused = Promise.all([refusal(first), refusal(rest())]);
+      body.write("no JSON");
+      body.end(Buffer.alloc(4 * 2 ** 20, " "));
+      expect((await refused).map(({ code }) => code)).to.deep.equal(["payload_too_large", "payload_too_large"]);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      expect(unhandled).to.deep.equal([]);
+    } finally {
+      process.removeAllListeners("unhandledRejection");
+      for (const listener of others) process.on("unhandledRejection", listener);
+    }
+  });
+});
