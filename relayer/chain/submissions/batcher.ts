@@ -16,6 +16,8 @@ const BETWEEN_LOOKS_MS = 25;
 const LEFT_TO_OTHERS = 1 / 3;
 /** No batch waits longer for it: the loop may be busy with something else than writes. */
 const MAX_PAUSE_MS = 250;
+/** A batch does not wait for what the loop did longer ago. */
+const RECENTLY_MS = 1_000;
 /** Gas a lane must be able to pay for before a write's actual gas is known. */
 const USUAL_WRITE_GAS = 200_000n;
 
@@ -74,11 +76,11 @@ export class Batcher {
     });
   }
 
-  /** Waits until the loop has been idle for a part of the time since the last batch. */
+  /** Waits until the loop has been idle for a part of the time since the last batch, if that was a moment ago. */
   async #leaveTime(): Promise<void> {
     const { active, idle } = performance.eventLoopUtilization(this.#loop);
     const pauseMs = Math.min((active * LEFT_TO_OTHERS) / (1 - LEFT_TO_OTHERS) - idle, MAX_PAUSE_MS);
-    if (pauseMs >= 1) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    if (pauseMs >= 1 && active + idle < RECENTLY_MS) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     this.#loop = performance.eventLoopUtilization();
   }
 
