@@ -24,6 +24,8 @@ const HOP_BY_HOP = [
   "transfer-encoding",
   "upgrade",
 ];
+/** Whatever a Connection header names: without them a request's body would be taken for the next request. */
+const END_TO_END = ["content-length", "host"];
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]{1,256})$/;
 /** A run may take fifteen minutes, and wait in the queue before. */
 const ANSWER_TIMEOUT_MS = 20 * 60_000;
@@ -89,6 +91,8 @@ function headersOf(incoming: IncomingMessage, client: string): Record<string, st
   const before = incoming.headers["x-forwarded-for"];
   return {
     ...withoutHops(incoming.headers),
+    // Of its own accord Node sends the body of a GET without any framing.
+    ...(incoming.headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }),
     "x-forwarded-for": before === undefined ? client : `${String(before)}, ${client}`,
     "x-forwarded-proto": "https",
   };
@@ -96,9 +100,8 @@ function headersOf(incoming: IncomingMessage, client: string): Record<string, st
 
 function withoutHops(headers: IncomingMessage["headers"]): Record<string, string | string[] | undefined> {
   const named = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name) && !named.includes(name)),
-  );
+  const hops = new Set([...HOP_BY_HOP, ...named.filter((name) => !END_TO_END.includes(name))]);
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !hops.has(name)));
 }
 
 function refuse(answer: ServerResponse): void {

@@ -3,6 +3,7 @@
  * requests, renewal without interruption.
  */
 import { expect } from "chai";
+import fc from "fast-check";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
@@ -83,6 +84,15 @@ describe("the TLS ingress", function () {
       secure.setEncoding("utf8").on("data", (text: string) => (answer += text));
       secure.once("end", () => resolve(answer));
       secure.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`);
+    });
+  }
+
+  /** Resolves with the first answer's beginning. */
+  function sendRaw(text: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const options = { port: ingress.httpsPort, host: "127.0.0.1", servername: "localhost", ca: acme.rootPem };
+      const secure = connectTls(options, () => secure.write(text)).on("error", reject);
+      secure.setEncoding("utf8").once("data", (answer: string) => (secure.destroy(), resolve(answer)));
     });
   }
 
@@ -175,6 +185,39 @@ describe("the TLS ingress", function () {
     expect(got["x-forwarded-for"]).to.match(/^203\.0\.113\.9, (::ffff:)?127\.0\.0\.1$/);
     expect(got).to.include({ "x-api-key": "k", "x-forwarded-proto": "https" });
     expect(got).not.to.have.any.keys("x-secret-hop", "te");
+  });
+
+  it("forwards the body of any request as a body: none is a request of its own", async () => {
+    await ingress.stop();
+    const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+    ingress = await startIngress(configOf({ UPSTREAM_URL: upstreamUrl }), SILENT);
+    const hidden = "GET /hidden HTTP/1.1\r\nhost: localhost\r\nx-hidden: 1\r\n\r\n";
+    const chunked = `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`;
+    const headers = fc.constantFrom(
+      "",
+      "content-length",
+      "transfer-encoding",
+      "host",
+      "x-forwarded-for, content-length",
+    );
+    const methods = fc.constantFrom("GET", "HEAD", "DELETE", "OPTIONS", "POST", "PUT", "PATCH");
+    await fc.assert(
+      fc.asyncProperty(methods, headers, fc.boolean(), async (method, hops, isChunked) => {
+        seen.length = 0;
+        const framing = isChunked ? "transfer-encoding: chunked" : `content-length: ${hidden.length}`;
+        const connection = hops === "" ? "" : `connection: ${hops}\r\n`;
+        const body = isChunked ? chunked : hidden;
+        await sendRaw(`${method} /shown HTTP/1.1\r\nhost: localhost\r\n${framing}\r\n${connection}\r\n${body}`);
+        // On the same connection to the relayer, if any is kept.
+        expect((await ask(ingress.httpsPort, "/another")).body).to.equal("/another");
+        expect(seen.map((got) => [got["x-hidden"], got.host])).to.deep.equal([
+          [undefined, "localhost"],
+          [undefined, `127.0.0.1:${ingress.httpsPort}`],
+        ]);
+        expect(seen[0]?.["x-forwarded-for"]).to.match(/127\.0\.0\.1$/);
+      }),
+      { numRuns: 60 },
+    );
   });
 
   it("trusts a balancer's PROXY line where configured, and refuses connections without it", async () => {
