@@ -120,10 +120,14 @@ export class ExecutorServer {
   }
 
   #listen(): Promise<void> {
-    const { socketPath, group } = this.#options;
+    const { socketPath, group, logger } = this.#options;
     const mask = process.umask(0o177);
     return new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
+      // Later, a connection that cannot be accepted ends nothing else.
+      this.#server.on("error", (error) => {
+        if (this.#server.listening) logger.error({ err: error }, "a connection could not be accepted");
+        else reject(error);
+      });
       this.#server.listen(socketPath, () => {
         if (group !== undefined) {
           chownSync(socketPath, process.getuid?.() ?? -1, group);

@@ -28,7 +28,7 @@ export interface Ingress {
 export async function startIngress(config: Config, log: Logger): Promise<Ingress> {
   const challenges: Challenges = new Map();
   const http = createHttpEndpoint(config.DOMAIN, challenges);
-  const httpPort = await listen(http, config.HTTP_PORT);
+  const httpPort = await listen(http, config.HTTP_PORT, log);
   const certify = async (): Promise<Certificate> => {
     const options = {
       domain: config.DOMAIN,
@@ -51,7 +51,7 @@ export async function startIngress(config: Config, log: Logger): Promise<Ingress
     );
     shareConnections([http, https], { total: MAX_CONNECTIONS, addressOf: (socket) => addresses.of(socket) });
     const front = config.PROXY_PROTOCOL ? createProxyEndpoint(https, addresses) : https;
-    const httpsPort = await listen(front, config.HTTPS_PORT);
+    const httpsPort = await listen(front, config.HTTPS_PORT, log);
     const renewal = renewing(
       first,
       certify,
@@ -117,9 +117,10 @@ async function evidenceQuote(socketPath: string, sha256: string): Promise<object
   }
 }
 
-async function listen(server: NetServer, port: number): Promise<number> {
+async function listen(server: NetServer, port: number, log: Logger): Promise<number> {
   server.listen(port);
   await once(server, "listening");
+  server.on("error", (error) => log.error({ err: error }, "a connection could not be accepted"));
   return (server.address() as AddressInfo).port;
 }
 

@@ -55,8 +55,15 @@ export class ThreadOf<Q, A> {
     const worker = new Worker(this.#file, { env: {}, execArgv: [] });
     worker.unref();
     worker.on("message", (reply: Reply<A>) => this.#settle(reply));
-    worker.on("error", (error) => this.#fail(error));
-    worker.on("exit", () => this.#fail(new Error("the worker thread ended")));
+    const fail = (error: Error): void => {
+      // A later one may have been started meanwhile.
+      if (this.#worker === worker) this.#fail(error);
+      void worker.terminate();
+    };
+    worker.on("error", fail);
+    // Its answer could be posted and not be read: nobody knows which it was.
+    worker.on("messageerror", fail);
+    worker.on("exit", () => fail(new Error("the worker thread ended")));
     return worker;
   }
 

@@ -129,8 +129,8 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     cardDouble: config.stripe.apiBase === undefined ? undefined : cardDouble(config.stripe.apiBase),
     onAnswered: (facts) => metrics.countRequest(facts),
   });
-  running.add("metrics server", await listen(metrics.server(), config.host, config.metricsPort));
-  running.add("API server", await listen(apiServer(app.callback()), config.host, config.port));
+  running.add("metrics server", await listen(metrics.server(), config.host, config.metricsPort, log));
+  running.add("API server", await listen(apiServer(app.callback()), config.host, config.port, log));
   log.info(
     {
       host: config.host,
@@ -377,9 +377,11 @@ function apiServer(callback: Parameters<typeof createServer>[1]): Server {
 }
 
 /** Listens, or fails with a readable error; returns the function that drains the server. */
-function listen(server: Server, host: string, port: number): Promise<() => Promise<void>> {
+function listen(server: Server, host: string, port: number, log: Logger): Promise<() => Promise<void>> {
   return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
+    server.on("error", (error: NodeJS.ErrnoException) => {
+      // A connection that cannot be accepted ends nothing else.
+      if (server.listening) return log.error({ err: error }, "a connection could not be accepted");
       reject(
         error.code === "EADDRINUSE"
           ? new Error(`Port ${port} on ${host} is used by another process: choose another PORT or METRICS_PORT.`)

@@ -124,7 +124,7 @@ export class Starter {
       starter.on("message", (message: FromStarter) =>
         message.type === "ready" ? resolve() : this.#onMessage(message),
       );
-      starter.once("error", reject);
+      starter.once("error", (error) => (reject(error), this.#onExit()));
       starter.once("exit", () => (reject(new Error("it ended before it was ready")), this.#onExit()));
     });
   }

@@ -15,7 +15,7 @@ type Controller = Dispatcher.DispatchController;
 export type TakeTurn = (work: () => void) => Promise<void>;
 
 interface Decorating {
-  onResponseStart(controller: Controller, ...rest: unknown[]): void;
+  onResponseStart(controller: Controller, status: number, ...rest: unknown[]): void;
   onResponseData(controller: Controller, piece: Buffer): void;
 }
 /** The library's types leave its methods out. */
@@ -34,9 +34,11 @@ export class PieceCounter extends Decorator {
     this.#takeTurn = takeTurn;
   }
 
-  override onResponseStart(controller: Controller, ...rest: unknown[]): void {
+  override onResponseStart(controller: Controller, status: number, ...rest: unknown[]): void {
+    // What precedes an answer, like early hints, is not one.
+    if (status < 200) return;
     this.#reading = new Reading(controller);
-    super.onResponseStart(this.#reading, ...rest);
+    super.onResponseStart(this.#reading, status, ...rest);
   }
 
   override onResponseData(controller: Controller, piece: Buffer): void {

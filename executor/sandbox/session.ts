@@ -2,6 +2,7 @@
  * One run on the keyholder's side: serves its ops, counts them, collects its logs, decides its outcome. Does not trust
  * the child's messages.
  */
+import { StringDecoder } from "node:string_decoder";
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import { FetchFailed } from "../fetcher/types";
@@ -174,7 +175,7 @@ export class RunSession {
     const remaining = this.#job.limits.logsBytes - this.#logsBytes;
     const isTooLong = text.length > remaining;
     // A character cut in half is dropped.
-    this.#logs.push(isTooLong ? text.toString("utf8", 0, remaining).replace(/\ufffd+$/, "") : text.toString());
+    this.#logs.push(isTooLong ? new StringDecoder().write(text.subarray(0, remaining)) : text.toString());
     this.#logsBytes += text.length;
     if (isTooLong)
       this.#endByForce({

@@ -88,6 +88,7 @@ export function fetchBed(opened: (bed: FetchBed) => void): void {
       if (kind === "gzip")
         return response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync("a".repeat(Number(rest))));
       if (kind === "size") return response.end("a".repeat(Number(rest)));
+      if (kind === "hints") response.writeEarlyHints({ link: "</style.css>; rel=preload" });
       if (kind === "hang") return;
       if (kind === "drip") return void setInterval(() => response.write("a"), 50).unref();
       response.writeHead(201, "Made", { "x-answer": "yes", "set-cookie": ["a=1", "b=2"] }).end("body é");

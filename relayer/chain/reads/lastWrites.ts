@@ -17,17 +17,26 @@ export class LastWrites {
   }
 
   block(): Promise<number> {
-    return this.#isAlone ? (this.#known ??= this.#ask()) : this.#askShared();
+    return this.#isAlone ? (this.#known ?? this.#remember(this.#ask())) : this.#askShared();
   }
 
   /** A write of this relayer was mined in this block. */
   note(block: number): void {
-    if (this.#isAlone) this.#known = this.block().then((known) => Math.max(known, block));
+    if (this.#isAlone) void this.#remember(this.block().then((known) => Math.max(known, block)));
   }
 
   /** Forgets the block: a reorg may have removed it. */
   forget(): void {
     this.#known = undefined;
+  }
+
+  /** A failure is not remembered: the store has every write, and is asked again. */
+  #remember(known: Promise<number>): Promise<number> {
+    this.#known = known;
+    known.catch(() => {
+      if (this.#known === known) this.forget();
+    });
+    return known;
   }
 
   #askShared(): Promise<number> {

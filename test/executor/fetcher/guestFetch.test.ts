@@ -19,6 +19,11 @@ describe("a guest's fetch, through the fetcher process", () => {
     expect(body.toString()).to.equal("body é");
   });
 
+  it("skips what a server says before its answer", async () => {
+    const { response, body } = await fetcher.fetchGuest(request(`${here}/hints`), nothing);
+    expect([response.status, body.toString()]).to.deep.equal([201, "body é"]);
+  });
+
   it("sends method, own headers and body, and sets the headers reserved for the service", async () => {
     const headers: [string, string][] = [
       ["X-Own", "1"],

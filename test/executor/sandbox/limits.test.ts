@@ -6,6 +6,7 @@ import { createSandboxPool } from "../../../executor/sandbox/pool";
 import type { RunLimits, RunOutcome, SandboxPool } from "../../../executor/sandbox/types";
 import { MIB, RUN_LIMITS } from "../../../protocol/limits";
 import { expectInTime, itInTime } from "../../support/inTime";
+import { longestHold } from "../../support/ops";
 import { jobOf, noFetcher, run, silent, TEST_LIMITS, type RunOptions } from "../../support/sandbox";
 
 const MODULE = Buffer.from("export default 1;");
@@ -79,6 +80,14 @@ describe("limits of a run", function () {
     const over = await here(`${log(RUN_LIMITS.logsBytes)} console.log("");`);
     fails(over, "logs_too_large", "102400 bytes");
     expect(over.logs).to.equal(whole.logs);
+  });
+
+  itInTime("logsBytes: what is cut off takes no time, whatever characters it has", async () => {
+    const log = `console.log("\\ufffd".repeat(33_000) + "x".repeat(10_000));`;
+    let over: RunOutcome | undefined;
+    const held = await longestHold(async () => void (over = await here(log)));
+    expect(over?.logs).to.equal("\ufffd".repeat(33_000) + "x".repeat(RUN_LIMITS.logsBytes - 3 * 33_000));
+    expectInTime(held, 300);
   });
 
   it("fetches", async () => {

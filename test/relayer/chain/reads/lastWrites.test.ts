@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import { LastWrites } from "../../../../relayer/chain/reads/lastWrites";
 import type { Db } from "../../../../relayer/store/database";
+import { failureOf } from "../../../support/refusal";
 import { sharedStore } from "../../../support/store";
 
 describe("the block of the last write", () => {
@@ -42,6 +43,21 @@ describe("the block of the last write", () => {
     const shared = new LastWrites({ selectFrom } as unknown as Db, false);
     const answers = await Promise.all(Array.from({ length: 50 }, () => shared.block()));
     expect([new Set(answers).size, asked]).to.deep.equal([1, 1]);
+  });
+
+  it("is asked for again after the store failed, also where nobody waited for it", async () => {
+    let isFailing = true;
+    const selectFrom = (): unknown => {
+      if (isFailing) throw new Error("the store is too busy");
+      return db.selectFrom("account_turns");
+    };
+    const alone = new LastWrites({ selectFrom } as unknown as Db, true);
+    expect(await failureOf(alone.block())).to.be.instanceOf(Error);
+    // Mocha fails a test whose rejections nobody handles.
+    alone.note(1);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    isFailing = false;
+    expect(await alone.block()).to.equal(newest);
   });
 
   it("is known to a single relayer without another query, until a reorg may have reverted it", async () => {
