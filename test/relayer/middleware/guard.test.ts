@@ -1,8 +1,10 @@
 /** What is wrong with a request is named within a bound: the answer is never larger than the request. */
 import { expect } from "chai";
 import { KeywrightError } from "../../../protocol/errors";
-import { routeOf } from "../../../protocol/http";
+import { ROUTES, routeOf, type RouteName } from "../../../protocol/http";
 import { guardRequest } from "../../../relayer/middleware/guard";
+import { expectInTime, itInTime } from "../../support/inTime";
+import { withLongText } from "../../support/longText";
 
 describe("a request with many wrong fields", () => {
   const refusalOf = (body: unknown): { detail: string; errors: readonly { field: string; message: string }[] } => {
@@ -35,4 +37,27 @@ describe("a request with many wrong fields", () => {
     expect(errors.map(({ field }) => field)).to.deep.equal([`${"k".repeat(128)}…`]);
     expect(detail.length).to.be.below(300);
   });
+});
+
+describe("a request with a long text", function () {
+  this.timeout(120_000);
+
+  for (const name of Object.keys(ROUTES) as RouteName[])
+    itInTime(`holds up no other where it is of ${name}`, async () => {
+      const { request } = routeOf(name);
+      for (const part of ["params", "query", "body"] as const) {
+        const schema = request[part];
+        if (schema === undefined) continue;
+        for (const value of withLongText(schema)) {
+          const before = process.cpuUsage();
+          try {
+            guardRequest(routeOf(name), { params: {}, query: {}, body: {}, [part]: value });
+          } catch (error) {
+            expect(error).to.be.instanceOf(KeywrightError);
+          }
+          const { user } = process.cpuUsage(before);
+          expectInTime(user / 1_000, 100, `${part} ${JSON.stringify(value).slice(0, 200)}`);
+        }
+      }
+    });
 });
