@@ -4,6 +4,7 @@ import type { Server } from "node:http";
 import type { AddressInfo, Server as NetServer } from "node:net";
 import { shareConnections } from "../protocol/connections";
 import type { Logger } from "../protocol/log";
+import { endUnreadAnswers } from "../protocol/unreadAnswers";
 import { Agent, request } from "undici";
 import { EXECUTOR_CALLS } from "../protocol/executor";
 import { currentCertificate, renewalTime, type Certificate, type Challenges } from "./certificates";
@@ -14,6 +15,8 @@ import { ClientAddresses, createProxyEndpoint } from "./proxyProtocol";
 
 /** With TLS an idle one takes some eighty kilobytes; the compose file gives the ingress 512 MiB. */
 const MAX_CONNECTIONS = 3_072;
+/** The longest that a client takes nothing of an answer. */
+const UNREAD_MS = 60_000;
 const RETRY_MS = 60_000;
 /** Node's timers are limited to 24 days. */
 const MAX_WAIT_MS = 24 * 3_600_000;
@@ -25,7 +28,7 @@ export interface Ingress {
 }
 
 /** Resolves when TLS is served and the evidence is written. @throws Error when there is no certificate or no quote. */
-export async function startIngress(config: Config, log: Logger): Promise<Ingress> {
+export async function startIngress(config: Config, log: Logger, { unreadMs = UNREAD_MS } = {}): Promise<Ingress> {
   const challenges: Challenges = new Map();
   const http = createHttpEndpoint(config.DOMAIN, challenges);
   const httpPort = await listen(http, config.HTTP_PORT, log);
@@ -49,6 +52,7 @@ export async function startIngress(config: Config, log: Logger): Promise<Ingress
       { key: first.privateKey, cert: first.chain },
       addresses,
     );
+    for (const server of [http, https]) endUnreadAnswers(server, unreadMs);
     shareConnections([http, https], { total: MAX_CONNECTIONS, addressOf: (socket) => addresses.of(socket) });
     const front = config.PROXY_PROTOCOL ? createProxyEndpoint(https, addresses) : https;
     const httpsPort = await listen(front, config.HTTPS_PORT, log);

@@ -9,6 +9,7 @@ import {
   type Server,
   type ServerResponse,
 } from "node:http";
+import type { Socket } from "node:net";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Challenges } from "./certificates";
 import type { ClientAddresses } from "./proxyProtocol";
@@ -31,6 +32,8 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]{1,256})$/;
 const ANSWER_TIMEOUT_MS = 20 * 60_000;
 const HEADERS_TIMEOUT_MS = 10_000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** Requests that a connection may send before the one before them is answered. */
+const MAX_PIPELINED = 8;
 
 export function createTlsEndpoint(
   upstream: URL,
@@ -44,9 +47,36 @@ export function createTlsEndpoint(
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 60_000,
   };
+  const inOrder = oneAtATime();
   return createHttpsServer(options, (incoming, answer) =>
-    forwardRequest(upstream, incoming, answer, addresses.of(incoming.socket)),
+    inOrder(incoming.socket, answer, () => forwardRequest(upstream, incoming, answer, addresses.of(incoming.socket))),
   );
+}
+
+/**
+ * Forwards a connection's next request when the one before is answered: else one client could open any number of
+ * connections to the relayer. Too many that wait end their connection.
+ */
+function oneAtATime(): (socket: Socket, answer: ServerResponse, forward: () => void) => void {
+  const waiting = new WeakMap<Socket, (() => void)[]>();
+  return (socket, answer, forward) => {
+    if (socket.destroyed) return;
+    const begin = (): void => {
+      answer.once("close", () => {
+        const next = waiting.get(socket)?.shift();
+        if (next === undefined || socket.destroyed) waiting.delete(socket);
+        else next();
+      });
+      forward();
+    };
+    const others = waiting.get(socket);
+    if (others !== undefined && others.length >= MAX_PIPELINED) socket.destroy();
+    else if (others !== undefined) others.push(begin);
+    else {
+      waiting.set(socket, []);
+      begin();
+    }
+  };
 }
 
 /** Serves challenges of the certificate authority; redirects everything else to https. */

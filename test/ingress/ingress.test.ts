@@ -6,7 +6,13 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { request } from "node:https";
 import { connect, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -218,6 +224,70 @@ describe("the TLS ingress", function () {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it("forwards one request of a connection at a time, and ends a connection that sends many at once", async () => {
+    await ingress.stop();
+    const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+    ingress = await startIngress(configOf({ UPSTREAM_URL: upstreamUrl }), SILENT);
+    let [underWay, most] = [0, 0];
+    const slow = (_: unknown, answer: ServerResponse): void => {
+      most = Math.max(most, ++underWay);
+      const { end } = answer;
+      answer.end = ((...args: unknown[]) =>
+        setTimeout(() => (underWay--, Reflect.apply(end, answer, args)), 20)) as never;
+    };
+    upstream.prependListener("request", slow);
+    const all = (count: number): Promise<string> =>
+      new Promise((resolve) => {
+        const options = { port: ingress.httpsPort, host: "127.0.0.1", servername: "localhost", ca: acme.rootPem };
+        const ask = (i: number, last: boolean): string =>
+          `GET /${i}. HTTP/1.1\r\nhost: x\r\n${last ? "connection: close\r\n" : ""}\r\n`;
+        const requests = Array.from({ length: count }, (_, i) => ask(i, i === count - 1)).join("");
+        const secure = connectTls(options, () => secure.write(requests)).on("error", () => undefined);
+        let text = "";
+        secure.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+        secure.once("close", () => resolve(text));
+      });
+    try {
+      expect((await all(6)).match(/^\/\d\./gm) ?? []).to.deep.equal(["/0.", "/1.", "/2.", "/3.", "/4.", "/5."]);
+      seen.length = 0;
+      expect(await all(3_000)).not.to.contain("/10.");
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      expect([most, seen.length <= 9]).to.deep.equal([1, true]);
+    } finally {
+      upstream.off("request", slow);
+    }
+    expect((await ask(ingress.httpsPort, "/still")).body).to.equal("/still");
+  });
+
+  it("ends a connection whose client reads nothing of its answer", async () => {
+    await ingress.stop();
+    const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+    ingress = await startIngress(configOf({ UPSTREAM_URL: upstreamUrl }), SILENT, { unreadMs: 300 });
+    const large = ({ url }: IncomingMessage, answer: ServerResponse): void => {
+      if (url === "/large") answer.write(Buffer.alloc(64 * 2 ** 20, "a"));
+    };
+    upstream.prependListener("request", large);
+    try {
+      const ended = once(upstream, "request").then(([incoming]) => {
+        const { socket } = incoming as IncomingMessage;
+        return new Promise((resolve) => socket.on("error", () => undefined).once("close", resolve));
+      });
+      const options = { port: ingress.httpsPort, host: "127.0.0.1", servername: "localhost", ca: acme.rootPem };
+      const secure = connectTls(options, () => secure.pause().write("GET /large HTTP/1.1\r\nhost: x\r\n\r\n"));
+      secure.on("error", () => undefined);
+      await ended;
+      secure.destroy();
+    } finally {
+      upstream.off("request", large);
+    }
+  });
+
+  it("refuses more headers than it would forward", async () => {
+    const many = Array.from({ length: 1_001 }, (_, i) => `h${i}: 1\r\n`).join("");
+    const answer = await sendRaw(`GET /many HTTP/1.1\r\nhost: localhost\r\n${many}content-length: 4\r\n\r\nbody`);
+    expect(answer).to.match(/^HTTP\/1.1 431 /);
   });
 
   it("trusts a balancer's PROXY line where configured, and refuses connections without it", async () => {

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { endUnreadAnswers } from "../../relayer/unreadAnswers";
+import { endUnreadAnswers } from "../../protocol/unreadAnswers";
 
 const WITHIN_MS = 300;
 /** More than the system keeps of one connection. */
