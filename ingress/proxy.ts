@@ -110,7 +110,11 @@ function forwardRequest(upstream: URL, incoming: IncomingMessage, answer: Server
   });
   outgoing.once("timeout", () => outgoing.destroy());
   outgoing.once("error", () => (answer.headersSent ? answer.destroy() : refuse(answer)));
-  answer.once("close", () => outgoing.destroy());
+  answer.once("close", () => {
+    outgoing.destroy();
+    // Of what was answered before it was read: the connection's next request comes after it.
+    incoming.resume();
+  });
   incoming.pipe(outgoing);
 }
 

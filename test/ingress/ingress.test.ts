@@ -319,6 +319,19 @@ describe("the TLS ingress", function () {
     const answer = await ask(ingress.httpsPort, "/health");
     expect([answer.status, answer.headers["retry-after"]]).to.deep.equal([503, "5"]);
     expect(JSON.parse(answer.body)).to.include({ code: "not_ready" });
+    // The body of a refused request does not keep back the next one on its connection.
+    const both = await new Promise<string>((resolve, reject) => {
+      const options = { port: ingress.httpsPort, host: "127.0.0.1", servername: "localhost", ca: acme.rootPem };
+      const secure = connectTls(options, () => {
+        secure.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${2 ** 22}\r\n\r\n`);
+        secure.write(Buffer.alloc(2 ** 22, "a"));
+        secure.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+      }).on("error", reject);
+      let text = "";
+      secure.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      secure.once("close", () => resolve(text));
+    });
+    expect(both.match(/^HTTP\/1.1 503 /gm)).to.have.length(2);
   });
 
   it("renews in the last third of a certificate's lifetime, without interruption", async () => {
