@@ -124,8 +124,13 @@ export class Starter {
       starter.on("message", (message: FromStarter) =>
         message.type === "ready" ? resolve() : this.#onMessage(message),
       );
-      starter.once("error", (error) => (reject(error), this.#onExit()));
-      starter.once("exit", () => (reject(new Error("it ended before it was ready")), this.#onExit()));
+      const end = (error: Error): void => {
+        reject(error);
+        // Another one may have been started meanwhile.
+        if (this.#process === starter) this.#onExit();
+      };
+      starter.once("error", end);
+      starter.once("exit", () => end(new Error("it ended before it was ready")));
     });
   }
 
