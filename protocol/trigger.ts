@@ -161,10 +161,13 @@ export const causeSchema = z.discriminatedUnion("type", [
 ]);
 export type Cause = z.infer<typeof causeSchema>;
 
-/** Names what fires, once for each trigger: the same in the relayers' rows and in the keyholder's memory. */
+/**
+ * Names what fires, once for each trigger: the same in the relayers' rows and in the keyholder's memory, and whichever
+ * case a hash is written in.
+ */
 export function causeKeyOf(cause: Exclude<Cause, { type: "hook" }>): string {
   if (cause.type === "schedule") return `due:${cause.dueAtSeconds}`;
-  if (cause.type === "event") return `log:${cause.transactionHash}:${cause.place}`;
+  if (cause.type === "event") return `log:${cause.transactionHash.toLowerCase()}:${cause.place}`;
   return `run:${cause.id}`;
 }
 

@@ -73,19 +73,25 @@ export class BudgetLeases {
   }
 
   async #send(lease: Lease): Promise<void> {
-    const { executor, budgets, log } = this.#parts;
-    const note = budgets.note({
+    const { chain, executor } = this.#parts;
+    const failed = await chain.submit(this.#requestOf(lease)).then(() => undefined, refusalOf);
+    await executor.call("leaseOutcome", { id: lease.id, ...defined({ failed }) });
+    // What is not paid for would fill the list, too.
+    if (failed === undefined) await this.#note(lease);
+  }
+
+  async #note(lease: Lease): Promise<void> {
+    const budget = {
       account: lease.accountId as AccountId,
       action: lease.actionHash as ActionHash,
       cid: lease.cid as Cid,
       name: lease.name,
       window: lease.window,
       lastLimit: BigInt(lease.limit),
-    });
-    // Caught at once: while the lease is sent nobody waits for it, and a rejection nobody waits for ends the process.
-    const noted = note.catch((error: unknown) => log.warn({ err: error }, "a budget could not be noted for its list"));
-    const failed = await this.#parts.chain.submit(this.#requestOf(lease)).then(() => undefined, refusalOf);
-    await Promise.all([noted, executor.call("leaseOutcome", { id: lease.id, ...defined({ failed }) })]);
+    };
+    await this.#parts.budgets
+      .note(budget)
+      .catch((error: unknown) => this.#parts.log.warn({ err: error }, "a budget could not be noted for its list"));
   }
 
   /** Sent once, however often it is asked for: its name is its idempotency key. */

@@ -10,6 +10,7 @@ import type { AccountId, Cid, KeyId, PkpId } from "../../protocol/ids";
 import type { KeyState } from "../../protocol/keyState";
 import type { Caller } from "./callers";
 import type { Chain } from "../chain/chain";
+import { sharedRead } from "../chain/sharedReads";
 
 /** The permission of a run; `keyId` is the key id that the contract knows (see `Caller.ids`). */
 export interface Authorization {
@@ -137,8 +138,14 @@ export async function authorizeRun(
  * valid until the run ends.
  * @throws KeywrightError 403, `chain_unavailable`.
  */
-export async function authorizePkp(chain: Chain, run: Authorization, pkpId: PkpId): Promise<Decision> {
-  const decision = decidedAhead(run, pkpId) ?? (await chain.explain(run.keyId, actionHashOf(run.cid), pkpId));
+export async function authorizePkp(
+  chain: Chain,
+  run: Authorization,
+  pkpId: PkpId,
+  over?: AbortSignal,
+): Promise<Decision> {
+  const ask = (): Promise<Decision> => chain.explain(run.keyId, actionHashOf(run.cid), pkpId);
+  const decision = decidedAhead(run, pkpId) ?? (await sharedRead(run.decision.accountId, over, ask));
   if (!decision.allowed || decision.accountId !== run.decision.accountId) throw denial(decision, run.keyId);
   return decision;
 }

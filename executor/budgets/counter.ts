@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
 import { WINDOW_SECONDS } from "../../protocol/budgetTerms";
-import { counterOf, type Budget, type LeaseTerms, type UsedNow } from "../../protocol/budgets";
+import type { Budget, LeaseTerms, UsedNow } from "../../protocol/budgets";
 import type { AccountId, Cid, Hash32, KeyId } from "../../protocol/ids";
 import { OpRefusal } from "../ops/refusal";
 import { Slices, sliceOf, type Landed } from "./slices";
@@ -38,10 +38,10 @@ export interface BudgetChain {
   time(): Promise<bigint>;
   used(budget: Budget): Promise<UsedNow>;
   /**
-   * The leases of these names on the counter of this window that are as deep in the chain as the network asks for.
+   * The leases of these names on the budget's counter of the window `index` that are as deep in the chain as the network asks for.
    * @param since the head when they were last looked for: they are searched from there, however long ago that was.
    */
-  leases(counter: Hash32, ids: readonly Hash32[], since: bigint | undefined): Promise<Found>;
+  leases(budget: Budget, index: bigint, ids: readonly Hash32[], since: bigint | undefined): Promise<Found>;
 }
 
 /** Has a lease sent. What it says is advice: only the chain shows whether a lease exists. */
@@ -213,7 +213,7 @@ export class Counter {
     const index = this.#index;
     const before = ids.flatMap((id) => this.#leases.get(id)?.looked?.head ?? []);
     const since = before.length === 0 ? undefined : before.reduce(min);
-    const { head, leases } = await this.#chain.leases(counterOf(this.#budget, index), ids, since);
+    const { head, leases } = await this.#chain.leases(this.#budget, index, ids, since);
     if (index !== this.#index) return;
     const now = this.#clock.now();
     for (const id of ids) {

@@ -53,6 +53,8 @@ export class LeaseRequests implements Carrier {
     if (request === undefined) return {};
     const error =
       failed && new KeywrightError(isErrorCode(failed.code) ? failed.code : "internal_error", failed.detail);
+    // One that was not paid for is not kept, nor signed.
+    if (error !== undefined) this.#requests.delete(id as Hash32);
     for (const { resolve, reject } of request.settle.splice(0)) {
       if (error === undefined) resolve();
       else reject(error);

@@ -1,11 +1,13 @@
 /** The keyholder's reads of the contract `Budgets`: counters, and its leases among the contract's events. */
-import { LEASED_TOPIC, BUDGETS, decodeUsedNow, encodeUsedNow, type Budget, type UsedNow } from "../../protocol/budgets";
+import { LEASED_TOPIC, BUDGETS, counterOf, decodeUsedNow, encodeUsedNow } from "../../protocol/budgets";
+import type { Budget, UsedNow } from "../../protocol/budgets";
 import type { Address, Hash32 } from "../../protocol/ids";
 import type { BudgetChain, Found } from "../budgets/counter";
 import type { LeaseDepth } from "../budgets/depth";
 import type { Landed } from "../budgets/slices";
 import type { Chain, Decided } from "./chain";
 import type { Log } from "./rpc";
+import { sharedRead } from "./sharedReads";
 
 /** How old the chain's time may be: as long as a permission counts. */
 const TIME_WITHIN_MS = 1_000;
@@ -34,10 +36,15 @@ export class BudgetReads implements BudgetChain {
       const now = decodeUsedNow(data);
       return { ...now, decision: { blockNumber: now.blockNumber, blockTimestamp: now.timestamp } };
     };
-    return this.#chain.ask({ to: this.#address, data: encodeUsedNow(budget), read });
+    const question = { to: this.#address, data: encodeUsedNow(budget), read };
+    return sharedRead(budget.account, undefined, () => this.#chain.ask(question));
   }
 
-  async leases(counter: Hash32, ids: readonly Hash32[], since?: bigint): Promise<Found> {
+  leases(budget: Budget, index: bigint, ids: readonly Hash32[], since?: bigint): Promise<Found> {
+    return sharedRead(budget.account, undefined, () => this.#leases(counterOf(budget, index), ids, since));
+  }
+
+  async #leases(counter: Hash32, ids: readonly Hash32[], since?: bigint): Promise<Found> {
     const { confirmations, final } = this.#depth;
     const { blockNumber: head, leases } = await this.#chain.agreed(async (endpoint, block) => {
       const newest = await endpoint.blockNumber(block);

@@ -73,6 +73,12 @@ const MAX_FIELDS = 32;
 /** The use of a PKP; reading its public key cannot be denied. */
 type PkpUse = PkpOp | "getPublicKey";
 
+/** `over`: aborted when the run is. */
+interface Wanted<O extends PkpUse = PkpUse> {
+  readonly op: O;
+  readonly pkpId: PkpId;
+  readonly over: AbortSignal | undefined;
+}
 interface Granted {
   readonly account: AccountId;
   readonly path: DerivationPath;
@@ -103,25 +109,41 @@ class RunOps {
     this.#onUsed = onUsed;
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
-      signMessage: (args) =>
-        this.#withPkp("signMessage", "secp256k1", args.pkpId, (secret) => signMessage(secret, args)),
-      signTypedData: (args) =>
-        this.#withPkp("signTypedData", "secp256k1", args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
-      signTransaction: (args) =>
-        this.#withPkp("signTransaction", "secp256k1", args.pkpId, (secret) => signTransaction(secret, args)),
-      signDigest: (args) => this.#withPkp("signDigest", "secp256k1", args.pkpId, (secret) => signDigest(secret, args)),
-      signEd25519: (args) =>
-        this.#withPkp("signEd25519", "ed25519", args.pkpId, (secret) => ed25519Signature(secret, args)),
-      signSchnorr: (args) =>
-        this.#withPkp("signSchnorr", "bip340", args.pkpId, (secret) => schnorrSignature(secret, args)),
-      signP256: (args) => this.#withPkp("signP256", "p256", args.pkpId, (secret) => p256Signature(secret, args)),
-      getPublicKey: ({ pkpId: id, curve }) =>
-        this.#withPkp("getPublicKey", curve, id, (secret) => publicKeyOn(curve, secret)),
-      Encrypt: ({ pkpId: id, message }) =>
-        this.#withEncryption("Encrypt", id, (key, scope) => encrypt(key, scope, message)),
-      Decrypt: ({ pkpId: id, ciphertext }) =>
-        this.#withEncryption("Decrypt", id, (key, scope) => decrypt(key, scope, ciphertext)),
-      getPrivateKey: (args) => this.#privateKey(args.pkpId),
+      signMessage: (args, over) =>
+        this.#withPkp({ op: "signMessage", curve: "secp256k1", pkpId: args.pkpId, over }, (secret) =>
+          signMessage(secret, args),
+        ),
+      signTypedData: (args, over) =>
+        this.#withPkp({ op: "signTypedData", curve: "secp256k1", pkpId: args.pkpId, over }, (secret) =>
+          signTypedData(secret, args, parts.limits),
+        ),
+      signTransaction: (args, over) =>
+        this.#withPkp({ op: "signTransaction", curve: "secp256k1", pkpId: args.pkpId, over }, (secret) =>
+          signTransaction(secret, args),
+        ),
+      signDigest: (args, over) =>
+        this.#withPkp({ op: "signDigest", curve: "secp256k1", pkpId: args.pkpId, over }, (secret) =>
+          signDigest(secret, args),
+        ),
+      signEd25519: (args, over) =>
+        this.#withPkp({ op: "signEd25519", curve: "ed25519", pkpId: args.pkpId, over }, (secret) =>
+          ed25519Signature(secret, args),
+        ),
+      signSchnorr: (args, over) =>
+        this.#withPkp({ op: "signSchnorr", curve: "bip340", pkpId: args.pkpId, over }, (secret) =>
+          schnorrSignature(secret, args),
+        ),
+      signP256: (args, over) =>
+        this.#withPkp({ op: "signP256", curve: "p256", pkpId: args.pkpId, over }, (secret) =>
+          p256Signature(secret, args),
+        ),
+      getPublicKey: ({ pkpId: id, curve }, over) =>
+        this.#withPkp({ op: "getPublicKey", curve, pkpId: id, over }, (secret) => publicKeyOn(curve, secret)),
+      Encrypt: ({ pkpId: id, message }, over) =>
+        this.#withEncryption({ op: "Encrypt", pkpId: id, over }, (key, scope) => encrypt(key, scope, message)),
+      Decrypt: ({ pkpId: id, ciphertext }, over) =>
+        this.#withEncryption({ op: "Decrypt", pkpId: id, over }, (key, scope) => decrypt(key, scope, ciphertext)),
+      getPrivateKey: ({ pkpId: id }, over) => this.#privateKey({ op: "getPrivateKey", pkpId: id, over }),
       getActionPrivateKey: () => () => this.#parts.keyring.withAction(this.#run.cid, exposedKey),
       signEd25519AsAction: (args) =>
         this.#withAction("ed25519", this.#run.cid, (secret) => ed25519Signature(secret, args)),
@@ -174,8 +196,9 @@ class RunOps {
     throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes${advice}`);
   }
 
-  async #withPkp(op: PkpUse, curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
-    const { account, path } = await this.#granted(op, pkpId);
+  async #withPkp(wanted: Wanted & { readonly curve: Curve }, use: (secret: Buffer) => string): Promise<Work> {
+    const { curve, pkpId } = wanted;
+    const { account, path } = await this.#granted(wanted);
     this.#onUsed(pkpId);
     return () => ({ value: this.#parts.keyring.withPkpOn(curve, account, path, pkpId, use) });
   }
@@ -185,11 +208,11 @@ class RunOps {
   }
 
   async #withEncryption(
-    op: PkpOp,
-    pkpId: PkpId,
+    wanted: Wanted<PkpOp>,
     use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string,
   ): Promise<Work> {
-    const { account, path } = await this.#granted(op, pkpId);
+    const { pkpId } = wanted;
+    const { account, path } = await this.#granted(wanted);
     this.#onUsed(pkpId);
     return () => {
       this.#parts.keyring.requirePkp(account, path, pkpId);
@@ -198,15 +221,15 @@ class RunOps {
   }
 
   /** Requires that the deployment allows it, and that a group lists this very action by name. */
-  async #privateKey(pkpId: PkpId): Promise<Work> {
+  async #privateKey(wanted: Wanted<"getPrivateKey">): Promise<Work> {
     if (!this.#parts.privateKeysAllowed)
       throw denied(
         "getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest",
       );
-    const { account, path, actionByName } = await this.#granted("getPrivateKey", pkpId);
+    const { account, path, actionByName } = await this.#granted(wanted);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
-    this.#onUsed(pkpId);
-    return () => this.#parts.keyring.withPkp(account, path, pkpId, exposedKey);
+    this.#onUsed(wanted.pkpId);
+    return () => this.#parts.keyring.withPkp(account, path, wanted.pkpId, exposedKey);
   }
 
   /** Counted under the CID of the code that runs, which the keyholder has computed: no argument can name another. */
@@ -220,8 +243,8 @@ class RunOps {
   }
 
   /** Asks once per PKP of a run and applies the decision to each op. A failed request is repeated. */
-  async #granted(op: PkpUse, pkpId: PkpId): Promise<Granted> {
-    const asked = this.#decisions.get(pkpId) ?? authorizePkp(this.#parts.chain, this.#run, pkpId);
+  async #granted({ op, pkpId, over }: Wanted): Promise<Granted> {
+    const asked = this.#decisions.get(pkpId) ?? authorizePkp(this.#parts.chain, this.#run, pkpId, over);
     this.#decisions.set(pkpId, asked);
     try {
       const { accountId, derivationPath, actionByName, deniedOps } = await asked;

@@ -59,7 +59,7 @@ function unsignedTransaction(given: TransactionFields, pkpId: PkpId): { unsigned
     ...(accessList === undefined ? {} : { accessList: accessListify(accessList) }),
     ...(authorizationList === undefined ? {} : { authorizationList: authorizationList.map(authorizationify) }),
   });
-  requireFieldsOfType(unsigned.type ?? 0, given);
+  requireFieldsOfType(unsigned.inferType(), given);
   return { unsigned, digest: getBytes(unsigned.unsignedHash) };
 }
 

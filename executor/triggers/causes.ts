@@ -108,8 +108,8 @@ async function logged(parts: CauseParts, question: Question<"event">): Promise<C
     topics: log.topics,
     data: log.data,
     block_number: cause.blockNumber,
-    block_hash: cause.blockHash,
-    transaction_hash: cause.transactionHash,
+    block_hash: cause.blockHash.toLowerCase(),
+    transaction_hash: cause.transactionHash.toLowerCase(),
     log_index: log.logIndex,
   };
   return { causeKey: causeKeyOf(cause), atMs, given: { event }, body: {} };

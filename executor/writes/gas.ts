@@ -66,16 +66,12 @@ export class GasGuard {
 
   /**
    * Counts a transaction before it is signed. @throws KeywrightError `invalid_value`, or `no_payer_available` when the
-   * hour's budget is used up.
+   * hour's budget is used up or the fee too high: fees that rise, or are misread for a moment, fall again.
    */
   admit(offer: GasOffer): void {
     const { maxFeePerGas, maxPriorityFeePerGas, gasLimit } = offer;
     const cap = this.#cap();
-    if (maxFeePerGas > cap)
-      throw invalid(
-        `maxFeePerGas is at most ${cap} wei: ten base fees and MAX_TIP_PER_GAS_WEI, never more than ` +
-          "MAX_FEE_PER_GAS_WEI.",
-      );
+    if (maxFeePerGas > cap) throw overCap(cap);
     if (maxPriorityFeePerGas > maxFeePerGas) throw invalid("maxPriorityFeePerGas is above maxFeePerGas.");
     if (gasLimit > MAX_GAS) throw invalid(`gasLimit is at most ${MAX_GAS}.`);
     this.#spend(offer.payer, offer.nonce, gasLimit * maxFeePerGas);
@@ -112,6 +108,12 @@ export class GasGuard {
 
 function invalid(detail: string): KeywrightError {
   return new KeywrightError("invalid_value", detail);
+}
+
+function overCap(wei: bigint): KeywrightError {
+  const why = "ten base fees and MAX_TIP_PER_GAS_WEI, never more than MAX_FEE_PER_GAS_WEI";
+  const detail = `maxFeePerGas is at most ${wei} wei: ${why}.`;
+  return new KeywrightError("no_payer_available", detail, {}, { retryAfterSeconds: 5 });
 }
 
 function overBudget(maxWeiPerHour: bigint): KeywrightError {

@@ -29,6 +29,9 @@ export interface EndpointOptions {
   readonly onExchange?: (seconds: number, failure: RpcFailure | undefined) => void;
 }
 
+/** To one endpoint. What does not find one free waits, and its time runs. */
+export const MAX_CONNECTIONS = 16;
+
 export class Endpoint {
   readonly #pool: Pool;
   readonly #path: string;
@@ -48,7 +51,7 @@ export class Endpoint {
     };
     this.#path = pathname + search;
     this.#pool = new Pool(origin, {
-      connections: 16,
+      connections: MAX_CONNECTIONS,
       maxResponseSize: maxAnswerBytes,
       connectTimeout: timeoutMs,
       keepAliveTimeout: 30_000,

@@ -112,12 +112,15 @@ export const isAboutTheCall = (failure: RpcFailure): boolean =>
 export const mayAnswerElsewhere = (failure: RpcFailure): boolean =>
   countsAgainstEndpoint(failure) || failure === "stale";
 
+/** What says the reason stands at the front; the spellings take the square of a message's length. */
+const MAX_MESSAGE_CHARS = 500;
+
 function shapeOf(error: unknown): { code: number | undefined; message: string } {
   if (typeof error !== "object" || error === null) return { code: undefined, message: String(error) };
   const { code, message } = error as { code?: unknown; message?: unknown };
   return {
     code: typeof code === "number" ? code : undefined,
-    message: typeof message === "string" ? message : "no message",
+    message: typeof message === "string" ? message.slice(0, MAX_MESSAGE_CHARS) : "no message",
   };
 }
 

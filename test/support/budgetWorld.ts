@@ -179,8 +179,9 @@ export class SimulatedKeyholder implements BudgetChain, Carrier {
     return { used: this.#world.used(timestamp / HOUR, this.#head()), timestamp, blockNumber: BigInt(this.#head()) };
   }
 
-  async leases(counter: Hash32, ids: readonly Hash32[], since?: bigint): Promise<Found> {
+  async leases(budget: Budget, index: bigint, ids: readonly Hash32[], since?: bigint): Promise<Found> {
     const head = this.#head();
+    const counter = counterOf(budget, index);
     const leases = this.#world.leasesAt(counter, head, Number(since ?? head)).filter(({ id }) => ids.includes(id));
     return { head: BigInt(head), leases };
   }

@@ -24,6 +24,18 @@ export interface Receipt {
   readonly logs: readonly ReceiptLog[];
 }
 
+/**
+ * An endpoint's answer, if it is the receipt of this transaction in a block up to `highest`. A block number that is
+ * none would be stored as the oldest that reads may be answered from.
+ */
+export function receiptOf(hash: string, highest: number, answer: unknown): Receipt | undefined {
+  if (typeof answer !== "object" || answer === null) return undefined;
+  const receipt = answer as Receipt;
+  const isOurs = typeof receipt.transactionHash === "string" && receipt.transactionHash.toLowerCase() === hash;
+  const isMined = typeof receipt.blockHash === "string" && typeof receipt.blockNumber === "string";
+  return isOurs && isMined && Number(receipt.blockNumber) <= highest ? receipt : undefined;
+}
+
 /** The contract's events in a receipt, in order. */
 export function eventsOf(receipt: Receipt, contract: Address): readonly DecodedLog[] {
   return receipt.logs

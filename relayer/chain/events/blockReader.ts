@@ -6,6 +6,7 @@
 import type { Address } from "../../../protocol/ids";
 import { eventTopics } from "../abi/logs";
 import type { RpcClient } from "../rpc/client";
+import { quantityOf } from "../rpc/quantities";
 import { BloomQuestion, unionOf } from "./bloom";
 import type { ChainLog } from "./eventRows";
 
@@ -63,9 +64,10 @@ export class BlockReader {
 
   /** The canonical block of a number; undefined when no endpoint has it (yet). */
   async block(number: number): Promise<Header | undefined> {
-    const isThere = (answer: RpcHeader | null): boolean => answer !== null;
+    const isThere = (answer: RpcHeader | null): boolean => Number(answer?.number) === number;
     return headerOf(
-      (await this.#rpc.firstAccepted<RpcHeader | null>("eth_getBlockByNumber", [hex(number), false], isThere)) ?? null,
+      (await this.#rpc.firstAccepted<RpcHeader | null>("eth_getBlockByNumber", [quantityOf(number), false], isThere)) ??
+        null,
     );
   }
 
@@ -96,7 +98,7 @@ export class BlockReader {
   /** Logs of final blocks; undefined when the range must be split. */
   async logsOfRange(from: number, to: number): Promise<readonly ChainLog[] | undefined> {
     try {
-      const filter = { address: this.#contract, fromBlock: hex(from), toBlock: hex(to) };
+      const filter = { address: this.#contract, fromBlock: quantityOf(from), toBlock: quantityOf(to) };
       const [logs] = await this.#rpc.callBelow(to, [{ method: "eth_getLogs", params: [filter] }]);
       this.#span = Math.min(MAX_BLOCKS_AT_ONCE, this.#span * 2);
       return logs as readonly ChainLog[];
@@ -139,5 +141,3 @@ function headerOf(answer: RpcHeader | null): Header | undefined {
   const { number, hash, parentHash, logsBloom } = answer;
   return { number: Number(number), hash, parentHash, logsBloom };
 }
-
-const hex = (number: number): string => `0x${number.toString(16)}`;

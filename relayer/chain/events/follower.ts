@@ -10,7 +10,17 @@ import type { Db, Trx } from "../../store/database";
 import type { KnownBlock, RpcClient } from "../rpc/client";
 import { BlockReader, type Block, type Header } from "./blockReader";
 import { eventRow, type ChainLog } from "./eventRows";
-import { confirm, lockEvents, passedBlocks, reopenExecuted, reopenIn, reopenOrphans, undoAbove } from "./reorg";
+import {
+  confirm,
+  lockEvents,
+  newestClaimed,
+  passedBlocks,
+  reopenExecuted,
+  reopenIn,
+  reopenOrphans,
+  undoAbove,
+  undoClaims,
+} from "./reorg";
 
 export interface FollowerOptions {
   readonly db: Db;
@@ -28,6 +38,7 @@ export interface FollowerOptions {
 const NEAR_AT_ONCE = 64;
 /** Old blocks are compared with the chain in batches of this size at most. */
 const COMPARED_AT_ONCE = 64;
+const HEADS_WITHIN_MS = 2_000;
 /** Most reorgs take back a block or two. */
 const COMPARED_FIRST = 2;
 
@@ -38,6 +49,8 @@ class Overtaken extends Error {
 
 export class Follower {
   readonly #reader: BlockReader;
+  /** As last read. */
+  #head = Infinity;
   readonly #options: FollowerOptions;
 
   constructor(options: FollowerOptions) {
@@ -51,6 +64,7 @@ export class Follower {
       while (await this.#advance());
       await reopenOrphans(this.#options.db);
       await this.#checkPassed();
+      await this.#checkClaimed();
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
     }
@@ -80,6 +94,7 @@ export class Follower {
     const at = await this.#position();
     const head = await this.#reader.head();
     if (head === undefined) return false;
+    this.#head = head.number;
     const isOnChain = at === undefined || (await this.#isOnChain(at, head));
     if (isOnChain === undefined) return false;
     if (at !== undefined && !isOnChain) return this.#goBack(at, head);
@@ -140,13 +155,23 @@ export class Follower {
     const logs = await Promise.all(blocks.map((block) => this.#reader.logsOf(block)));
     const missing = logs.findIndex((ofBlock) => ofBlock === undefined);
     const readable: readonly Header[] = missing === -1 ? blocks : blocks.slice(0, missing);
-    if (readable.length === 0) return false;
-    await this.#keep(
-      at,
-      readable,
-      logs.slice(0, readable.length).flatMap((ofBlock) => ofBlock ?? []),
-    );
+    const newest = readable.at(-1)?.number;
+    if (newest === undefined) return false;
+    const { finalityDepth } = this.#options;
+    const final = await this.#logsOnceFinal(from - finalityDepth, newest - finalityDepth);
+    const near = logs.slice(0, readable.length).flatMap((ofBlock) => ofBlock ?? []);
+    await this.#keep(at, readable, [...final, ...near]);
     return from + readable.length <= to && missing === -1;
+  }
+
+  /** Read once more: near the head, nodes that do not have a block's logs yet may have said that it has none. */
+  async #logsOnceFinal(from: number, to: number): Promise<readonly ChainLog[]> {
+    const first = Math.max(from, this.#options.deploymentBlock);
+    if (to < first) return [];
+    for (;;) {
+      const logs = await this.#reader.logsOfRange(first, to);
+      if (logs !== undefined) return logs;
+    }
   }
 
   async #keep(at: Block | undefined, blocks: readonly Block[], logs: readonly ChainLog[]): Promise<void> {
@@ -201,6 +226,22 @@ export class Follower {
       if (now?.hash === block.hash) await confirm(db, block.number, block);
       else if (now !== undefined) await reopenIn(db, block);
     }
+  }
+
+  /** A receipt with a wrong block number would have all reads wait for that block. */
+  async #checkClaimed(): Promise<void> {
+    const { db, rpc, finalityDepth, log, onReorg } = this.#options;
+    const newest = await newestClaimed(db);
+    if (newest <= this.#head + finalityDepth) return;
+    const heads = await rpc.heads(HEADS_WITHIN_MS);
+    const highest = Math.max(...heads.map((each) => (each.isOfOtherChain ? 0 : (each.head ?? 0)))) + finalityDepth;
+    if (highest === finalityDepth || newest <= highest) return;
+    log.warn(
+      { newest, highest },
+      "transactions are said to be in blocks that no endpoint has; they are looked up again",
+    );
+    await db.transaction().execute((trx) => undoClaims(trx, highest));
+    onReorg();
   }
 
   async #goBack(at: Block, head: Block): Promise<boolean> {

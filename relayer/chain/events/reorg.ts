@@ -25,14 +25,18 @@ export const lockEvents = (trx: Trx): Promise<unknown> =>
 export async function undoAbove(trx: Trx, fork: Block): Promise<void> {
   await retractEvents(trx, fork.number);
   await reopenAbove(trx, fork.number);
-  // In the order in which transactions lock them.
-  await sql`
-    with locked as (select account_id from account_turns where last_block > ${sql.lit(fork.number)}
-      order by account_id for update)
-    update account_turns set last_block = ${fork.number} from locked
-      where account_turns.account_id = locked.account_id`.execute(trx);
+  await limitLastBlocks(trx, fork.number);
   await trx.deleteFrom("followed_blocks").where("number", ">=", fork.number).execute();
   await trx.insertInto("followed_blocks").values({ number: fork.number, hash: fork.hash }).execute();
+}
+
+/** In the order in which transactions lock them. */
+async function limitLastBlocks(trx: Trx, highest: number): Promise<void> {
+  await sql`
+    with locked as (select account_id from account_turns where last_block > ${sql.lit(highest)}
+      order by account_id for update)
+    update account_turns set last_block = ${highest} from locked
+      where account_turns.account_id = locked.account_id`.execute(trx);
 }
 
 async function retractEvents(trx: Trx, fork: number): Promise<void> {
@@ -123,6 +127,20 @@ export async function confirm(db: Db | Trx, final: number, block?: Block): Promi
       : sql`block_hash = ${block.hash}`;
   await sql`update transactions set state = 'confirmed', updated_at = now()
     where state = 'mined' and block_number <= ${final}::int8 and ${isOnChain}`.execute(db);
+}
+
+/** The newest block that a transaction is said to be in, or that reads wait for. */
+export async function newestClaimed(db: Db): Promise<number> {
+  const { rows } = await sql<{ newest: number | null }>`select greatest(
+    (select max(block_number) from transactions where state = 'mined'),
+    (select max(last_block) from account_turns)) as newest`.execute(db);
+  return rows[0]?.newest ?? 0;
+}
+
+/** No endpoint has blocks above `highest`: what is said to be in one has its receipt looked up again. */
+export async function undoClaims(trx: Trx, highest: number): Promise<void> {
+  await reopen(trx, sql<boolean>`state = 'mined' and block_number > ${highest}`);
+  await limitLastBlocks(trx, highest);
 }
 
 /** Final blocks that the follower did not keep, and that transactions are said to be in. */

@@ -2,6 +2,7 @@
  * Gas fees: twice the base fee plus the usual tip; a replacement raises both fields by an eighth, rounded up; never
  * above the cap.
  */
+import { KeywrightError } from "../../../protocol/errors";
 import type { RpcClient } from "../rpc/client";
 
 export interface Fees {
@@ -59,12 +60,15 @@ export class FeeOracle {
   async #ask(): Promise<Fees> {
     const { rpc, capWei } = this.#options;
     const [block, tip] = await Promise.all([
-      rpc.call<{ baseFeePerGas?: string }>("eth_getBlockByNumber", ["latest", false]),
+      rpc.call<{ baseFeePerGas?: string } | null>("eth_getBlockByNumber", ["latest", false]),
       this.#tip(),
     ]);
-    const base = BigInt(block.baseFeePerGas ?? "0x0");
+    const baseFee = block === null ? undefined : (block.baseFeePerGas ?? "0x0");
+    if (!isQuantity(baseFee)) throw noFees();
+    const base = BigInt(baseFee);
     const maxPriorityFeePerGas = smaller(tip ?? (await this.#tipInGasPrice(base)), capWei);
-    return { maxFeePerGas: smaller(2n * base + maxPriorityFeePerGas, capWei), maxPriorityFeePerGas };
+    const maxFeePerGas = larger(smaller(2n * base + maxPriorityFeePerGas, capWei), 1n);
+    return { maxFeePerGas, maxPriorityFeePerGas };
   }
 
   /** Undefined where nodes lack the method. */
@@ -80,7 +84,16 @@ export class FeeOracle {
   }
 }
 
-const isQuantity = (answer: unknown): boolean => typeof answer === "string" && /^0x[0-9a-fA-F]{1,64}$/.test(answer);
+const isQuantity = (answer: unknown): answer is string =>
+  typeof answer === "string" && /^0x[0-9a-fA-F]{1,64}$/.test(answer);
+
+const noFees = (): KeywrightError =>
+  new KeywrightError(
+    "chain_unavailable",
+    "The chain's fees cannot be read at the moment.",
+    {},
+    { retryAfterSeconds: 2 },
+  );
 
 /** 12.5 % more, rounded up: nodes require 10 % or slightly more. */
 export const raised = (fee: bigint): bigint => (fee * 9n + 7n) / 8n + (fee === 0n ? 1n : 0n);

@@ -9,8 +9,10 @@ import type { Db } from "../../store/database";
 import type { TransactionMonitor } from "../submissions/transactionMonitor";
 import { wantedBalance, wantedPayers } from "./wanted";
 import type { FeeOracle } from "./fees";
+import { UseOfNonce } from "../submissions/evidence";
 import type { Transactions } from "../submissions/transactions";
 import type { RpcClient } from "../rpc/client";
+import { countIn } from "../rpc/quantities";
 import type { ChainTuning } from "../settings";
 import { TRANSACTION_IS_OPEN } from "../submissions/states";
 import type { ExecutorPort } from "../types";
@@ -29,6 +31,7 @@ export interface PayerMaintenanceOptions {
 
 interface Observed {
   readonly payer: number;
+  readonly address: string;
   readonly nextNonce: number;
   /** The payer's transaction count on chain. */
   readonly chainNonce: number;
@@ -40,6 +43,15 @@ interface TopUpFigures {
   readonly belowWei: bigint;
   readonly toWei: bigint;
 }
+
+/** What a lane's nonces lack: a counter at `next`, and transactions with the gaps. */
+interface Drift {
+  readonly next: number;
+  readonly gaps: readonly number[];
+}
+
+/** How far above the chain's count gaps are looked for. */
+const NONCES_SEEN = 1_000;
 
 export class PayerMaintenance {
   /** Nonce anomalies per lane at the last check: repaired only when the next check finds the same. */
@@ -53,11 +65,8 @@ export class PayerMaintenance {
   async run(): Promise<void> {
     await this.#matchPool();
     const lanes = await this.#observe();
-    const figures = await this.#figures();
-    for (const lane of lanes) {
-      await this.#repairNonces(lane);
-      await this.#topUp(lane, figures);
-    }
+    for (const lane of lanes) await this.#repairNonces(lane);
+    await this.#topUp(lanes);
   }
 
   /** Adds missing lanes, drains those beyond the wanted number. */
@@ -82,7 +91,11 @@ export class PayerMaintenance {
   ): Promise<void> {
     for (const [payer, address] of [adminPayer, ...payers].entries()) {
       if (known.has(payer)) continue;
-      const next_nonce = Number(await this.#options.rpc.call<string>("eth_getTransactionCount", [address, "latest"]));
+      const next_nonce = await this.#agreedCount(address);
+      // A wrong count would be hard to mend once transactions have nonces from it.
+      const isCredible = next_nonce === 0 || this.#suspected.get(payer) === String(next_nonce);
+      this.#suspected.set(payer, String(next_nonce));
+      if (next_nonce === undefined || !isCredible) continue;
       await this.#options.db
         .insertInto("lanes")
         .values({ payer, address, next_nonce })
@@ -111,7 +124,7 @@ export class PayerMaintenance {
           })
           .where("payer", "=", payer)
           .execute();
-        return { payer, nextNonce, chainNonce: Number(count), balanceWei, draining };
+        return { payer, address, nextNonce, chainNonce: countIn(count), balanceWei, draining };
       }),
     );
   }
@@ -119,49 +132,68 @@ export class PayerMaintenance {
   /**
    * Counter behind the chain: the payer was used elsewhere, or the store is an older copy; the counter is raised.
    * Counter ahead, with nonces of no transaction: it is lowered past those at the top, others are filled with no-ops.
-   * Only when seen twice, since a node may lag.
+   * Only when seen twice, since a node may lag, and when more than one endpoint's word says so.
    */
   async #repairNonces(lane: Observed): Promise<void> {
-    const held = await this.#heldNonces(lane);
-    const gaps: number[] = [];
-    for (let nonce = lane.chainNonce; nonce < lane.nextNonce; nonce++) if (!held.has(nonce)) gaps.push(nonce);
-    const suspicion = lane.chainNonce > lane.nextNonce ? `behind ${lane.chainNonce}` : gaps.join();
-    if (suspicion === "" || this.#suspected.get(lane.payer) !== suspicion) {
-      this.#suspected.set(lane.payer, suspicion);
-      return;
-    }
+    const drift = await this.#driftOf(lane);
+    const suspicion = drift === undefined ? "" : `${drift.next} ${drift.gaps.join()}`;
+    const isSeenTwice = this.#suspected.get(lane.payer) === suspicion;
+    this.#suspected.set(lane.payer, suspicion);
+    if (drift === undefined || !isSeenTwice || !(await this.#isWitnessed(lane))) return;
     this.#suspected.delete(lane.payer);
     this.#options.log.warn(
-      { payer: lane.payer, nextNonce: lane.nextNonce, chainNonce: lane.chainNonce, gaps: gaps.length },
+      { payer: lane.payer, nextNonce: lane.nextNonce, chainNonce: lane.chainNonce, gaps: drift.gaps.length },
       "a lane's nonces are mended",
     );
-    if (lane.chainNonce > lane.nextNonce) await this.#moveCounter(lane, lane.chainNonce);
-    else await this.#closeGaps(lane, gaps);
+    if (drift.next !== lane.nextNonce) await this.#moveCounter(lane, drift.next);
+    for (const nonce of drift.gaps) await this.#fill(lane.payer, nonce);
   }
 
-  async #heldNonces({ payer, chainNonce }: Observed): Promise<ReadonlySet<number | null>> {
-    const rows = await this.#options.db
+  /** The lowest gaps: what is above them cannot be mined earlier. */
+  async #driftOf({ payer, chainNonce, nextNonce }: Observed): Promise<Drift | undefined> {
+    const { db, tuning } = this.#options;
+    const ofPayer = db.selectFrom("transactions").select("nonce").where("payer", "=", payer);
+    const above = ofPayer.where("nonce", ">=", chainNonce);
+    const highest = await above.orderBy("nonce", "desc").limit(1).executeTakeFirst();
+    const next = Math.max(chainNonce, (highest?.nonce ?? -1) + 1);
+    const end = Math.min(next, chainNonce + NONCES_SEEN);
+    const held = new Set((await above.where("nonce", "<", end).execute()).map(({ nonce }) => nonce));
+    const gaps: number[] = [];
+    for (let nonce = chainNonce; nonce < end && gaps.length < tuning.maxInFlightPerLane; nonce++)
+      if (!held.has(nonce)) gaps.push(nonce);
+    return next === nextNonce && gaps.length === 0 ? undefined : { next, gaps };
+  }
+
+  /**
+   * Most endpoints report the count; the store has no final transaction above it; and if it is far above the counter,
+   * the chain shows the transaction that used its last nonce: gaps up to a wrong one would never all be filled.
+   */
+  async #isWitnessed({ payer, address, chainNonce, nextNonce }: Observed): Promise<boolean> {
+    const { rpc, db } = this.#options;
+    if ((await this.#agreedCount(address)) !== chainNonce) return false;
+    if (chainNonce > nextNonce + NONCES_SEEN)
+      return (await new UseOfNonce(rpc).find(address, chainNonce - 1)) !== undefined;
+    const final = await db
       .selectFrom("transactions")
       .select("nonce")
       .where("payer", "=", payer)
       .where("nonce", ">=", chainNonce)
-      .execute();
-    return new Set(rows.map(({ nonce }) => nonce));
+      .where("state", "in", ["confirmed", "displaced"])
+      .limit(1)
+      .executeTakeFirst();
+    return final === undefined;
   }
 
-  async #closeGaps(lane: Observed, gaps: readonly number[]): Promise<void> {
-    const { transactions, monitor } = this.#options;
-    let top = lane.nextNonce;
-    const inside = [...gaps];
-    while (inside.at(-1) === top - 1) {
-      inside.pop();
-      top -= 1;
-    }
-    if (top < lane.nextNonce) await this.#moveCounter(lane, top);
-    for (const nonce of inside) {
-      const noop = await transactions.beginNoop(lane.payer, nonce);
-      if (noop !== undefined) monitor.watch(noop);
-    }
+  /** The sender's transaction count as most of the endpoints that answer see it; undefined if they do not agree. */
+  async #agreedCount(address: string): Promise<number | undefined> {
+    const answers = await this.#options.rpc.callEverywhere("eth_getTransactionCount", [address, "latest"], countIn);
+    const counts = answers.filter((answer) => typeof answer === "number");
+    return counts.find((count) => counts.filter((other) => other === count).length * 2 > answers.length);
+  }
+
+  async #fill(payer: number, nonce: number): Promise<void> {
+    const noop = await this.#options.transactions.beginNoop(payer, nonce);
+    if (noop !== undefined) this.#options.monitor.watch(noop);
   }
 
   async #moveCounter({ payer, nextNonce }: Observed, to: number): Promise<void> {
@@ -185,26 +217,31 @@ export class PayerMaintenance {
     return { belowWei, toWei: largest(tuning.topUpToWei, 2n * belowWei) };
   }
 
-  async #topUp({ payer, balanceWei, draining }: Observed, { belowWei, toWei }: TopUpFigures): Promise<void> {
+  /** As far as the admin payer's balance goes, without what it has already promised. */
+  async #topUp(lanes: readonly Observed[]): Promise<void> {
     const { db, transactions, monitor, log, tuning } = this.#options;
-    if (payer === 0 || draining || balanceWei >= belowWei) return;
-    const admin = await db.selectFrom("lanes").select("balance_wei").where("payer", "=", 0).executeTakeFirst();
-    const amountWei = smallest(toWei - balanceWei, tuning.maxTopUpWei);
-    if (BigInt(admin?.balance_wei ?? 0) <= amountWei) {
-      log.error(
-        { payer, balanceWei: balanceWei.toString(), wanted: amountWei.toString() },
-        "a payer runs out of gas and the admin payer cannot top it up",
-      );
-      return;
-    }
+    const { belowWei, toWei } = await this.#figures();
+    const poor = lanes.filter(({ payer, draining, balanceWei }) => payer > 0 && !draining && balanceWei < belowWei);
+    if (poor.length === 0) return;
     const open = await db
       .selectFrom("transactions")
-      .select("id")
-      .where("to_payer", "=", payer)
+      .select(["to_payer", "amount_wei"])
+      .where("purpose", "=", "top_up")
       .where(TRANSACTION_IS_OPEN)
-      .executeTakeFirst();
-    const row = open === undefined ? await transactions.beginTopUp(payer, amountWei) : undefined;
-    if (row !== undefined) monitor.watch(row);
+      .execute();
+    const promised = open.reduce((sum, { amount_wei: amount }) => sum + BigInt(amount ?? 0), 0n);
+    let leftWei = (lanes.find(({ payer }) => payer === 0)?.balanceWei ?? 0n) - promised;
+    for (const { payer, balanceWei } of poor.filter((lane) => !open.some(({ to_payer: to }) => to === lane.payer))) {
+      const amountWei = smallest(toWei - balanceWei, tuning.maxTopUpWei);
+      if (leftWei <= amountWei) {
+        const facts = { payer, balance: balanceWei.toString(), wanted: amountWei.toString() };
+        log.error(facts, "a payer runs out of gas and the admin payer cannot top it up");
+        continue;
+      }
+      leftWei -= amountWei;
+      const row = await transactions.beginTopUp(payer, amountWei);
+      if (row !== undefined) monitor.watch(row);
+    }
   }
 }
 

@@ -13,6 +13,7 @@ import {
   type RpcFailure,
 } from "../../../protocol/rpc/errors";
 import { within } from "../../../protocol/within";
+import { countIn, quantityOf } from "./quantities";
 
 /** One exchange with an endpoint, identified by its index in the list, since its URL may contain a key. */
 export interface ExchangeFacts {
@@ -38,7 +39,7 @@ export interface KnownBlock {
 }
 
 /** How this client speaks to one endpoint. */
-export type EndpointPort = Pick<Endpoint, "call" | "callTogether" | "close">;
+export type EndpointPort = Pick<Endpoint, "callTogether" | "close">;
 export type Connect = (url: string, options: EndpointOptions) => EndpointPort;
 
 export interface RpcOptions {
@@ -140,9 +141,9 @@ export class RpcClient {
     block: number,
     callsAt: (block: string) => readonly RpcCall[],
   ): Promise<{ newest: number; answers: readonly RpcResult[] }> {
-    const calls = callsAt(`0x${block.toString(16)}`);
+    const calls = callsAt(quantityOf(block));
     const [head, ...answers] = await this.#together(member, [{ method: "eth_blockNumber", params: [] }, ...calls]);
-    const newest = Number(valueOf(head));
+    const newest = countIn(valueOf(head));
     member.head = newest;
     return { newest, answers };
   }
@@ -151,7 +152,7 @@ export class RpcClient {
   async callBelow(minHead: number, calls: readonly RpcCall[]): Promise<readonly unknown[]> {
     return this.#untilAnswered(async (member) => {
       const [head, ...answers] = await this.#together(member, [{ method: "eth_blockNumber", params: [] }, ...calls]);
-      if (Number(valueOf(head)) < minHead) throw new RpcError("stale", `the endpoint is before block ${minHead}`);
+      if (countIn(valueOf(head)) < minHead) throw new RpcError("stale", `the endpoint is before block ${minHead}`);
       return answers.map(valueOf);
     });
   }
@@ -205,12 +206,19 @@ export class RpcClient {
     return undefined;
   }
 
-  /** Asks every endpoint once, including blocked ones: for questions on which no single node is trusted. */
-  async callEverywhere<T>(method: string, params: readonly unknown[]): Promise<readonly (T | RpcError)[]> {
+  /**
+   * Asks every endpoint once, including blocked ones: for questions on which no single node is trusted. An answer that
+   * `read` throws at is a failure of its endpoint.
+   */
+  async callEverywhere<T>(
+    method: string,
+    params: readonly unknown[],
+    read: (answer: unknown) => T,
+  ): Promise<readonly (T | RpcError)[]> {
     return Promise.all(
       this.#members.map(async (member) => {
         try {
-          return (await this.#ask(member, (asked) => this.#one(asked, method, params))) as T;
+          return await this.#ask(member, async (asked) => read(await this.#one(asked, method, params)));
         } catch (error) {
           return asRpcError(error);
         }
@@ -222,7 +230,9 @@ export class RpcClient {
   async heads(withinMs: number): Promise<readonly EndpointHead[]> {
     return Promise.all(
       this.#members.map(async (member, index): Promise<EndpointHead> => {
-        const asked = this.#ask(member, (each) => this.#one(each, "eth_blockNumber", [])).then(Number, () => undefined);
+        const asked = this.#ask(member, (each) => this.#one(each, "eth_blockNumber", []))
+          .then(countIn)
+          .catch(() => undefined);
         const head = await within(withinMs, asked, () => undefined);
         return { endpoint: index + 1, head, isOfOtherChain: member.isOfOtherChain };
       }),
@@ -303,7 +313,7 @@ export class RpcClient {
 const ITS_CHAIN: RpcCall = { method: "eth_chainId", params: [] };
 const blockOf = ({ number }: KnownBlock): RpcCall => ({
   method: "eth_getBlockByNumber",
-  params: [`0x${number.toString(16)}`, false],
+  params: [quantityOf(number), false],
 });
 
 const isUseless = ({ isOfOtherChain, failures }: Member): boolean => isOfOtherChain || failures > 0;

@@ -1,6 +1,7 @@
 /** Polls the chain's head several times per block; waiting operations are woken by the next head. */
 import type { Logger } from "pino";
 import type { RpcClient } from "./client";
+import { countIn } from "./quantities";
 
 export interface HeadOptions {
   readonly rpc: RpcClient;
@@ -70,7 +71,7 @@ export class Head {
     const wasEarly = this.#isEarly;
     this.#isEarly = false;
     try {
-      this.#take(Number(await this.#options.rpc.call<string>("eth_blockNumber", [])));
+      this.#take(countIn(await this.#options.rpc.call("eth_blockNumber", [])));
     } catch (error) {
       if (!this.#stopped) this.#options.log.warn({ err: error }, "the chain's head cannot be read");
     }

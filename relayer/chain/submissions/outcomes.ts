@@ -8,6 +8,7 @@ import { Executions, noncesCall } from "../abi/forwarder";
 import { eventsByAccount, eventsOf, failedCalls, resultOf, type Receipt } from "../abi/receipts";
 import { revertError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
+import { quantityOf } from "../rpc/quantities";
 import type { SubmissionFailure } from "../types";
 import type { AttemptRow, Carrier, Fate, Outcome, WriteRow } from "./rows";
 
@@ -65,7 +66,7 @@ export async function outcomesOf(
       const request = decodeForward(calldata ?? "0x");
       const succeeded = executions.of({ signer: request.from, nonce: request.nonce });
       if (succeeded === true) return done(eventsOfAccount(account_id));
-      const call = { from: request.from, to: contract, data: request.data, gas: hex(request.gas) };
+      const call = { from: request.from, to: contract, data: request.data, gas: quantityOf(BigInt(request.gas)) };
       // A call that failed in a shared transaction is not charged.
       if (succeeded === false) return failure(receipt, await reasonOf(rpc, call, receipt), false);
       return notExecuted(rpc, request, call, receipt);
@@ -77,7 +78,7 @@ export async function outcomesOf(
     }
     if (isDone) return done(events);
     const to = targetOf(calldata ?? "0x", contract);
-    const call = { from: receipt.from, to, data: calldata, gas: hex(transaction.gas_limit) };
+    const call = { from: receipt.from, to, data: calldata, gas: quantityOf(transaction.gas_limit) };
     return failure(receipt, await reasonOf(rpc, call, receipt), true);
   };
   return new Map(await Promise.all(writes.map(async (write) => [write.id, await outcomeOf(write)] as const)));
@@ -154,7 +155,7 @@ function nameOf(revertData: string | undefined): SubmissionFailure | undefined {
 async function reasonOf(rpc: RpcClient, call: object, { blockNumber }: Receipt): Promise<SubmissionFailure> {
   for (const block of [Number(blockNumber), Number(blockNumber) - 1]) {
     try {
-      await rpc.call("eth_call", [call, hex(block)]);
+      await rpc.call("eth_call", [call, quantityOf(block)]);
     } catch (error) {
       const named = error instanceof RpcError && error.failure === "reverted" ? nameOf(error.data) : undefined;
       if (named !== undefined) return named;
@@ -162,5 +163,3 @@ async function reasonOf(rpc: RpcClient, call: object, { blockNumber }: Receipt):
   }
   return UNKNOWN_REASON;
 }
-
-const hex = (quantity: number | string): string => `0x${BigInt(quantity).toString(16)}`;

@@ -11,6 +11,9 @@ import { cameToNothing, failureOf } from "./outcomes";
 import type { CarriedWrite, Carrier } from "./rows";
 import type { SendingParts } from "./transactionMonitor";
 
+/** The endpoints or the payers may be at fault, rather than single writes. */
+const MAX_FAILED = 8;
+
 export class Recovery {
   readonly #parts: SendingParts;
 
@@ -23,14 +26,20 @@ export class Recovery {
     for (const transaction of await transactions.takeOver(monitor.watchedIds)) monitor.watch(transaction);
   }
 
-  /** Sends waiting writes as far as the lanes have capacity; the others are left to the next call. */
+  /**
+   * Sends waiting writes as far as the lanes have capacity; the others are left to the next call. A few that cannot be
+   * simulated or paid for at the moment do not keep the others.
+   */
   async sendWaiting(): Promise<void> {
     const { transactions } = this.#parts;
     await transactions.releaseWrites();
-    for (const write of await transactions.waiting()) if (!(await this.#sendAlone(write))) return;
+    const failed: unknown[] = [];
+    const fail = (error: unknown): boolean => failed.push(error) < MAX_FAILED;
+    for (const write of await transactions.waiting()) if (!(await this.#sendAlone(write).catch(fail))) break;
+    if (failed.length > 0) throw failed[0];
   }
 
-  /** False when no lane has capacity or can pay at the moment. */
+  /** False when no lane has capacity at the moment. Throws when none can pay. */
   async #sendAlone(write: CarriedWrite): Promise<boolean> {
     const { transactions, lanes, fees, monitor, outcomes, log } = this.#parts;
     const { address } = await lanes.anyRegistered();
@@ -41,7 +50,7 @@ export class Recovery {
       return true;
     }
     const { maxFeePerGas } = await fees.now();
-    const lane = await lanes.tryEnter(gasLimit * maxFeePerGas).catch(noneIfUnaffordable);
+    const lane = await lanes.tryEnter(gasLimit * maxFeePerGas);
     if (lane === undefined) return false;
     let carrier: Carrier | undefined;
     try {
@@ -71,9 +80,4 @@ function finalFailureOf(write: CarriedWrite, error: unknown): SubmissionFailure 
   if (error.code === "no_payer_available") return cameToNothing(write, "failed together");
   if (error.retryable) throw error;
   return failureOf(error);
-}
-
-function noneIfUnaffordable(error: unknown): undefined {
-  if (error instanceof KeywrightError && error.code === "no_payer_available") return undefined;
-  throw error;
 }

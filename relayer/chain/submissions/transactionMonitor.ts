@@ -4,9 +4,10 @@
  */
 import { KeywrightError } from "../../../protocol/errors";
 import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
-import type { Receipt } from "../abi/receipts";
+import { receiptOf, type Receipt } from "../abi/receipts";
 import type { Fees } from "../payers/fees";
-import { useOf } from "./evidence";
+import { countIn } from "../rpc/quantities";
+import { UseOfNonce } from "./evidence";
 import { abandonedOutcomes, failureOf, fateOf, outcomesOf } from "./outcomes";
 import type { Parts } from "./parts";
 import {
@@ -35,6 +36,8 @@ interface Monitored {
   lookedAt: number;
   misses: number;
   refusals: number;
+  /** By a transaction that is not ours. */
+  readonly use: UseOfNonce;
 }
 
 const MISSES_BEFORE_SENDING_AGAIN = 3;
@@ -84,6 +87,7 @@ export class TransactionMonitor {
         lookedAt: 0,
         misses: 0,
         refusals: 0,
+        use: new UseOfNonce(this.#parts.rpc),
       };
       while (!this.#stopping && isOpen(item.transaction)) {
         await this.#stepSafely(item);
@@ -194,10 +198,11 @@ export class TransactionMonitor {
         return;
       case "needs_too_much_gas":
       case "refused":
-        item.refusals += 1;
-        if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#abandonSigned(item);
-        item.sentAt = undefined;
-        return;
+        return this.#abandonIfRefusedAgain(item);
+      case "insufficient_funds":
+        // The admin payer's later nonces wait for it; a smaller one may do, and is begun then.
+        if (item.transaction.purpose === "top_up") return this.#abandonIfRefusedAgain(item);
+        break;
       case "nonce_too_high":
         // An earlier nonce is still pending: send again with the next head.
         item.sentAt = undefined;
@@ -207,10 +212,15 @@ export class TransactionMonitor {
         // An own attempt may be mined or pending, or the node is wrong: check once before sending again.
         item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
         return;
-      default:
-        // Wait and send again: insufficient funds, pool full, or an inconclusive error.
-        item.misses = MISSES_BEFORE_SENDING_AGAIN;
     }
+    // Wait and send again: insufficient funds, pool full, or an inconclusive error.
+    item.misses = MISSES_BEFORE_SENDING_AGAIN;
+  }
+
+  async #abandonIfRefusedAgain(item: Monitored): Promise<void> {
+    item.refusals += 1;
+    if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#abandonSigned(item);
+    item.sentAt = undefined;
   }
 
   /** Permanently rejected: send a no-op with its nonce. */
@@ -223,12 +233,14 @@ export class TransactionMonitor {
 
   /** The attempt that has a receipt, of one endpoint or of any, determines the outcome; false if none has one. */
   async #endByReceipt(item: Monitored, ofAny = false): Promise<boolean> {
-    const { rpc, contractAddress, log } = this.#parts;
-    const isThere = (answer: Receipt | null): boolean => answer !== null;
+    const { rpc, contractAddress, head, log, tuning } = this.#parts;
+    const highest = head.number + tuning.finalityDepth;
     for (const attempt of item.attempts) {
+      const isReceipt = (answer: unknown): boolean => receiptOf(attempt.hash, highest, answer) !== undefined;
       const asked = ["eth_getTransactionReceipt", [attempt.hash]] as const;
-      const receipt = ofAny ? await rpc.firstAccepted(...asked, isThere) : await rpc.call<Receipt | null>(...asked);
-      if (receipt === null || receipt === undefined) continue;
+      const answer = ofAny ? await rpc.firstAccepted<Receipt>(...asked, isReceipt) : await rpc.call(...asked);
+      const receipt = receiptOf(attempt.hash, highest, answer);
+      if (receipt === undefined) continue;
       const outcomes = await outcomesOf(rpc, contractAddress, item, attempt, receipt);
       if (outcomes.size < item.writes.length)
         log.warn(
@@ -291,7 +303,7 @@ export class TransactionMonitor {
     await this.#attemptAgain(item, isNoop, await this.#parts.fees.toReplace(fees, isNoop && !newest.is_noop));
   }
 
-  /** Without fees (the cap is reached), or when the executor refuses, pending attempts stay as they are. */
+  /** Without fees (the cap is reached) pending attempts stay as they are. What the executor declines is abandoned. */
   async #attemptAgain(item: Monitored, isNoop: boolean, fees: Fees | undefined): Promise<void> {
     if (fees === undefined) return;
     try {
@@ -300,6 +312,7 @@ export class TransactionMonitor {
       if (!(error instanceof KeywrightError) || error.retryable) throw error;
       const { id } = item.transaction;
       this.#parts.log.error({ err: error, transactionId: id }, "the executor declines a replacement");
+      if (!isNoop) await this.#abandonSigned(item);
     }
   }
 
@@ -311,10 +324,10 @@ export class TransactionMonitor {
     const { rpc, transactions, tuning, head, log } = this.#parts;
     const nonce = item.transaction.nonce ?? 0;
     const sender = await transactions.payerAddress(item.transaction.payer);
-    const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [sender, "latest"]);
-    if (!counts.some((count) => typeof count === "string" && Number(count) > nonce)) return;
+    const counts = await rpc.callEverywhere("eth_getTransactionCount", [sender, "latest"], countIn);
+    if (!counts.some((count) => typeof count === "number" && count > nonce)) return;
     if (await this.#endByReceipt(item, true)) return;
-    const use = await useOf(rpc, sender, nonce);
+    const use = await item.use.find(sender, nonce);
     if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return;
     if (head.number - use.block.number < tuning.finalityDepth) return;
     log.error(

@@ -38,13 +38,15 @@ describe("attack: a compromised relayer burns the payers' gas", () => {
 
   it("pays at most ten base fees and a tip, and less when fees are low", async () => {
     expect(codeOf({ maxFeePerGas: 300n * GWEI })).to.equal("admitted");
-    expect(codeOf({ maxFeePerGas: 300n * GWEI + 1n })).to.equal("invalid_value");
+    expect(codeOf({ maxFeePerGas: 300n * GWEI + 1n })).to.equal("no_payer_available");
     baseFee = 1_000n * GWEI;
     now += 6_000;
     await guard.ready();
     await guard.ready();
     expect(codeOf({ maxFeePerGas: 2_000n * GWEI }), "follows a rise").to.equal("admitted");
-    expect(codeOf({ maxFeePerGas: 2_000n * GWEI + 1n }), "never above the operator's cap").to.equal("invalid_value");
+    expect(codeOf({ maxFeePerGas: 2_000n * GWEI + 1n }), "never above the operator's cap").to.equal(
+      "no_payer_available",
+    );
     baseFee = GWEI;
     now += 6_000;
     await guard.ready();
@@ -56,7 +58,7 @@ describe("attack: a compromised relayer burns the payers' gas", () => {
     now += 11 * MINUTE_MS;
     await guard.ready();
     expect(codeOf({ nonce: 2, maxFeePerGas: 110n * GWEI })).to.equal("admitted");
-    expect(codeOf({ nonce: 3, maxFeePerGas: 110n * GWEI + 1n }), "follows the fall").to.equal("invalid_value");
+    expect(codeOf({ nonce: 3, maxFeePerGas: 110n * GWEI + 1n }), "follows the fall").to.equal("no_payer_available");
   });
 
   it("is stopped by the hour's budget, whatever nonces and payers it names, until the hour has passed", () => {

@@ -19,7 +19,7 @@ class ObligingChain implements BudgetChain, Carrier {
   time = async (): Promise<bigint> => BigInt(this.seconds);
   used = async () => ({ used: 0n, timestamp: BigInt(this.seconds), blockNumber: 1n });
   send = async (terms: LeaseTerms): Promise<void> => void this.sent.push(terms);
-  leases: BudgetChain["leases"] = async (_counter, ids) => ({
+  leases: BudgetChain["leases"] = async (_budget, _index, ids) => ({
     head: 1n,
     leases: this.sent
       .filter(({ id }) => ids.includes(id))

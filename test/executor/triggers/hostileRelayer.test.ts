@@ -74,7 +74,8 @@ class World {
     try {
       const firing = await this.#keyholder.admit({ type: "trigger", accountId: ACCOUNT, sealed: this.sealed, cause });
       firing.begin();
-      this.runs.push({ name: firing.causeKey, atMs: this.nowMs, bornMs, life: this.#life });
+      const name = cause.type === "event" ? `log of block ${cause.blockNumber}` : firing.causeKey;
+      this.runs.push({ name, atMs: this.nowMs, bornMs, life: this.#life });
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
       expect(["trigger_not_due", "already_ran"]).to.include(error.code);
@@ -87,16 +88,17 @@ const logOf = (blockNumber: number) => ({
   ...{ address: "0x", topics: [], data: "0x", logIndex: 0 },
   blockSeconds: blockNumber * 60,
 });
-const eventCause = (minute: number): Cause => ({
-  ...{ type: "event", blockNumber: minute, blockHash: `0x${"0".repeat(64)}`, place: 0 },
-  transactionHash: `0x${minute.toString(16).padStart(64, "0")}`,
-});
+const eventCause = (minute: number, isShouted: boolean): Cause => {
+  const digits = minute.toString(16).padStart(64, "0");
+  const transactionHash = `0x${isShouted ? digits.toUpperCase() : digits}`;
+  return { type: "event", blockNumber: minute, blockHash: `0x${"0".repeat(64)}`, place: 0, transactionHash };
+};
 
 type Step =
   | { readonly do: "wait"; readonly seconds: number }
   | { readonly do: "restart" }
   | { readonly do: "accept" }
-  | { readonly do: "ask"; readonly back: number };
+  | { readonly do: "ask"; readonly back: number; readonly isShouted: boolean };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -111,6 +113,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("ask" as const),
       back: fc.oneof(fc.integer({ min: -3, max: 8 }), fc.nat(3_000)),
+      isShouted: fc.boolean(),
     }),
   },
 );
@@ -126,7 +129,7 @@ async function play(settings: Settings, steps: readonly Step[]): Promise<readonl
       const minute = Math.floor(world.nowMs / MINUTE_MS) - one.back;
       const hook = world.accepted[one.back % Math.max(1, world.accepted.length)];
       if ("schedule" in settings) await world.ask({ type: "schedule", dueAtSeconds: minute * 60 }, minute * MINUTE_MS);
-      else if ("event" in settings) await world.ask(eventCause(minute), minute * MINUTE_MS);
+      else if ("event" in settings) await world.ask(eventCause(minute, one.isShouted), minute * MINUTE_MS);
       else if (hook !== undefined) await world.ask({ type: "hook", accepted: hook.text }, hook.atMs);
     }
   }

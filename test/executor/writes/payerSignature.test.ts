@@ -142,7 +142,7 @@ describe("a payer's signature", () => {
 
   it("never exceeds the caps on fee and gas, nor signs for a payer number out of range", async () => {
     const { calldata, tag } = await authorized();
-    expect(refusal(() => signed({ calldata, tag, maxFeePerGas: "101" }))).to.equal("invalid_value");
+    expect(refusal(() => signed({ calldata, tag, maxFeePerGas: "101" }))).to.equal("no_payer_available");
     expect(refusal(() => signed({ calldata, tag, maxFeePerGas: "9", maxPriorityFeePerGas: "10" }))).to.equal(
       "invalid_value",
     );

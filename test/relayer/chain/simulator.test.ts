@@ -6,13 +6,14 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { histories } from "../../support/simulator/arbitrary";
 import { Simulator } from "../../support/simulator/history";
+import type { EndpointFault } from "../../support/simulator/endpoint";
 import type { History, Step } from "../../support/simulator/steps";
 import { bothStores, memoryStore } from "../../support/simulator/stores";
 import { count, ofSlice, SEED, seedOfSlice } from "../../support/counts";
 
 const WRITE = { do: "write", account: 0, relayer: 0, nature: "good", repeats: true } as const satisfies Step;
 const wait = (ms: number): Step => ({ do: "wait", ms });
-const all = (fault: "other chain" | "no receipts", ms: number): Step => ({ do: "endpoint", which: "all", fault, ms });
+const all = (fault: EndpointFault, ms: number): Step => ({ do: "endpoint", which: "all", fault, ms });
 
 const BURST: Step = { do: "burst", relayer: 0, natures: ["good", "greedy", "good", "reverts"] };
 const foreign = (payer: number): Step => ({ do: "use nonce", payer });
@@ -39,6 +40,13 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
     wait(200),
     all("no receipts", 20_000),
     wait(40_000),
+  ],
+  "an endpoint that counts a million transactions of payers does not leave the lanes where no transaction can follow": [
+    WRITE,
+    wait(6_000),
+    all("counts many", 20_000),
+    wait(20_000),
+    WRITE,
   ],
   "a write whose block a reorg drops, and whose nonce another sender then uses, is made with another nonce": [
     WRITE,
@@ -109,6 +117,14 @@ const NOBODY_FOLLOWED: History = {
   ],
 };
 
+/** Receipts and headers of one endpoint name blocks far ahead: nothing waits for those once it is right again. */
+const NUMBERED_WRONGLY: History = {
+  seed: 0,
+  endpoints: 2,
+  relayers: 1,
+  steps: [{ do: "endpoint", which: 0, fault: "numbers ahead", ms: 4_000 }, { ...WRITE, repeats: false }, wait(2_130)],
+};
+
 describe("the submission engine, simulated", function () {
   this.timeout(600_000);
   let simulator: Simulator;
@@ -125,12 +141,15 @@ describe("the submission engine, simulated", function () {
   it("a write in a block that was dropped while nobody followed is made again", async () =>
     expect(await simulator.run(NOBODY_FOLLOWED)).to.deep.equal([]));
 
+  it("an endpoint that numbers blocks wrongly for seconds does not have reads wait for those", async () =>
+    expect(await simulator.run(NUMBERED_WRONGLY)).to.deep.equal([]));
+
   it("runs on a store in memory that answers each statement as the embedded one does", async () => {
     const differences: string[] = [];
     const store = await bothStores((difference) => differences.push(difference));
     const some = fc.sample(histories, { seed: seedOfSlice(), numRuns: ofSlice(count(8, 1_000)) });
     const kept = Object.values(HISTORIES).map((steps) => ({ seed: SEED, endpoints: 1, relayers: 1, steps }));
-    for (const history of [...kept, MISSED_TURN, NOBODY_FOLLOWED, ...some])
+    for (const history of [...kept, MISSED_TURN, NOBODY_FOLLOWED, NUMBERED_WRONGLY, ...some])
       expect(await new Simulator(store).run(history)).to.deep.equal([]);
     await store.close();
     expect(differences).to.deep.equal([]);

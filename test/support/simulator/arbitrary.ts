@@ -15,7 +15,8 @@ const ms = fc.oneof(
 
 const FAULTS: readonly EndpointFault[] = [
   ...(["down", "other chain", "no receipts", "lags", "forgets", "answers lost"] as const),
-  ...(["sent twice", "already known", "nonce too low", "counts lag", "no transactions", "slow"] as const),
+  ...(["sent twice", "already known", "nonce too low", "no transactions", "slow"] as const),
+  ...(["counts lag", "counts none", "counts many", "numbers ahead", "balances none", "fees high"] as const),
 ];
 
 const write = fc.record({

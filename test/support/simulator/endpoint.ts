@@ -27,6 +27,16 @@ export type EndpointFault =
   | "nonce too low"
   /** Only its transaction counts are some blocks behind. */
   | "counts lag"
+  /** Senders have sent nothing, it says. */
+  | "counts none"
+  /** Senders have sent a million transactions, it says. */
+  | "counts many"
+  /** All its blocks have numbers far ahead of theirs, it says. */
+  | "numbers ahead"
+  /** Nobody has any gas, it says. */
+  | "balances none"
+  /** A block's fees are a thousand times what they are, it says. */
+  | "fees high"
   /** It knows no transaction by its hash; receipts it has. */
   | "no transactions"
   /** Its answers take up to some seconds each, so that later questions are answered first. */
@@ -34,6 +44,8 @@ export type EndpointFault =
 
 export class Node {
   fault: EndpointFault = "none";
+  /** Of how many blocks it keeps the transaction counts. */
+  countsKept = Infinity;
   readonly #chain: SimulatedChain;
   readonly #other: () => SimulatedChain;
   readonly #payers: number;
@@ -73,22 +85,24 @@ export class Node {
     return this.fault === "lags" ? Math.max(blocks[0]?.number ?? 0, head.number - LAG) : head.number;
   }
 
+  get #feesTimes(): bigint {
+    return this.fault === "fees high" ? 1_000n : 1n;
+  }
+
   #answer(method: string, params: readonly [never, never, never]): unknown {
     if (this.fault === "down") throw new RpcError("transport", "connection refused");
     const handlers: Readonly<Record<string, () => unknown>> = {
       eth_chainId: () => toBeHex(this.#serves.chainId),
-      eth_blockNumber: () => toBeHex(this.#head),
-      eth_maxPriorityFeePerGas: () => toBeHex(10n ** 8n),
+      eth_blockNumber: () => this.#said(this.#head),
+      eth_maxPriorityFeePerGas: () => toBeHex(10n ** 8n * this.#feesTimes),
       eth_getBlockByNumber: () => this.#rpcBlock(this.#block(params[0])),
-      eth_getTransactionCount: () =>
-        toBeHex((this.#counted(params[1]) ?? notFound()).nonces.get(this.#payerOf(params[0])) ?? 0),
-      eth_getBalance: () => toBeHex(10n ** 20n),
+      eth_getTransactionCount: () => toBeHex(this.#count(params[0], params[1])),
+      eth_getBalance: () => toBeHex(this.fault === "balances none" ? 0n : 10n ** 20n),
       eth_estimateGas: () => this.#estimate(params[0], params[1]),
       eth_call: () => this.#call(params[0], params[1], params[2]),
       eth_getLogs: () => this.#logs(params[0]),
       eth_getBlockReceipts: () => (this.fault === "no receipts" ? null : (this.#byHash(params[0])?.receipts ?? null)),
-      eth_getTransactionReceipt: () =>
-        this.fault === "no receipts" ? null : this.#serves.receipt(params[0], this.#head),
+      eth_getTransactionReceipt: () => (this.fault === "no receipts" ? null : this.#receipt(params[0])),
       eth_getTransactionByHash: () => this.#transaction(params[0]),
       eth_sendRawTransaction: () => this.#send(params[0]),
     };
@@ -102,6 +116,23 @@ export class Node {
   #block(tag: string): SimulatedBlock | undefined {
     const number = tag === "latest" ? this.#head : Number(tag);
     return number > this.#head ? undefined : this.#serves.block(number);
+  }
+
+  #said(block: number): string {
+    return toBeHex(block + (this.fault === "numbers ahead" ? 1_000 : 0));
+  }
+
+  #receipt(hash: string): unknown {
+    const receipt = this.#serves.receipt(hash, this.#head);
+    return receipt && { ...receipt, blockNumber: this.#said(Number(receipt.blockNumber)) };
+  }
+
+  #count(address: string, tag: string): number {
+    if (this.fault === "counts none") return 0;
+    if (this.fault === "counts many") return 1_000_000;
+    if (tag !== "latest" && Number(tag) <= this.#head - this.countsKept)
+      refuse({ code: -32_000, message: "missing trie node" });
+    return (this.#counted(tag) ?? notFound()).nonces.get(this.#payerOf(address)) ?? 0;
   }
 
   #counted(tag: string): SimulatedBlock | undefined {
@@ -122,8 +153,8 @@ export class Node {
       from: payerAddress(payer),
       nonce: toBeHex(nonce),
     }));
-    const baseFeePerGas = toBeHex(this.#serves.baseFee);
-    return { number: toBeHex(number), hash, parentHash, logsBloom, baseFeePerGas, transactions };
+    const baseFeePerGas = toBeHex(this.#serves.baseFee * this.#feesTimes);
+    return { number: this.#said(number), hash, parentHash, logsBloom, baseFeePerGas, transactions };
   }
 
   #estimate({ data }: { data: string }, tag: string): string {

@@ -1,7 +1,7 @@
 /** What used a nonce, as several endpoints show it. */
 import { expect } from "chai";
 import { RpcClient } from "../../../../relayer/chain/rpc/client";
-import { useOf } from "../../../../relayer/chain/submissions/evidence";
+import { UseOfNonce } from "../../../../relayer/chain/submissions/evidence";
 import { encodeTransaction, payerAddress, SimulatedChain } from "../../../support/simulator/chain";
 import { Node } from "../../../support/simulator/endpoint";
 
@@ -14,6 +14,7 @@ describe("the use of a nonce", () => {
   const [short, other] = [new SimulatedChain(CHAIN_ID, 0), new SimulatedChain(8_453, 0)];
   let nodes: readonly Node[];
   let rpc: RpcClient;
+  const useOf = (nonce: number): ReturnType<UseOfNonce["find"]> => new UseOfNonce(rpc).find(sender, nonce);
   const used: { readonly hash: string; readonly block: { readonly number: number; readonly hash: string } }[] = [];
 
   before(() => {
@@ -37,25 +38,45 @@ describe("the use of a nonce", () => {
       deadlineMs: 200,
       connect: (url) => {
         const callTogether = async (calls: Parameters<Node["answer"]>[0]) => (nodes[Number(url)] as Node).answer(calls);
-        return { call: () => Promise.reject(new Error("not used")), callTogether, close: async () => undefined };
+        return { callTogether, close: async () => undefined };
       },
     });
   });
 
   it("is found in whatever block it is", async () => {
-    for (const [nonce, use] of used.entries()) expect(await useOf(rpc, sender, nonce)).to.deep.equal(use);
+    for (const [nonce, use] of used.entries()) expect(await useOf(nonce)).to.deep.equal(use);
+  });
+
+  it("is still found where nodes have lost the counts of its block since", async () => {
+    for (const node of nodes) node.countsKept = BLOCKS - 5;
+    const use = new UseOfNonce(rpc);
+    expect(await use.find(sender, 0)).to.deep.equal(used[0]);
+    for (const node of nodes) node.countsKept = 1;
+    expect(await use.find(sender, 0)).to.deep.equal(used[0]);
+  });
+
+  it("does not ask for the counts of older blocks than nodes keep, if it is younger", async () => {
+    const long = new SimulatedChain(CHAIN_ID, 0);
+    long.baseFee = 1n;
+    for (let made = 0; made < 200; made++) long.mine();
+    const { rawTransaction, hash } = encodeTransaction({ payer: 1, nonce: 0, calls: [], maxFee: "9" });
+    long.send(rawTransaction);
+    for (let made = 0; made < 90; made++) long.mine();
+    nodes = nodes.map(() => new Node(long, () => other, 1));
+    for (const node of nodes) node.countsKept = 128;
+    expect((await useOf(0))?.hash).to.equal(hash);
   });
 
   it("is not found before it happens", async () => {
-    expect(await useOf(rpc, sender, used.length)).to.equal(undefined);
+    expect(await useOf(used.length)).to.equal(undefined);
   });
 
   it("needs most of the endpoints that answer, and none of those that do not, or are on another chain", async () => {
     const [first, second, third] = nodes as [Node, Node, Node];
     second.fault = "down";
     third.fault = "other chain";
-    expect(await useOf(rpc, sender, 0)).to.deep.equal(used[0]);
+    expect(await useOf(0)).to.deep.equal(used[0]);
     nodes = [first, new Node(short, () => other, 1), new Node(short, () => other, 1)];
-    expect(await useOf(rpc, sender, 0)).to.equal(undefined);
+    expect(await useOf(0)).to.equal(undefined);
   });
 });
