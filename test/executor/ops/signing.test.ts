@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { SigningKey, Transaction, recoverAddress, verifyMessage, verifyTypedData } from "ethers";
 import fc from "fast-check";
 import { SEED, count } from "../../support/counts";
-import { PKP, UNKNOWN, refusal, value } from "../../support/scriptedOps";
+import { PKP, UNKNOWN, ops, refusal, value } from "../../support/scriptedOps";
 
 describe("signing ops", () => {
   it("signMessage signs any text as EIP-191, as 65 bytes with v 27 or 28", async () => {
@@ -118,6 +118,34 @@ describe("signing ops", () => {
       expect(parsed.signature?.serialized.length).to.equal(132);
     });
   }
+
+  it("signTransaction signs every field that it is given, whether a type is named or not", async () => {
+    const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+      fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, arbitrary);
+    const wei = maybe(fc.integer({ min: 1, max: 9 }));
+    const fields = fc.record({
+      type: maybe(fc.integer({ min: 0, max: 4 })),
+      ...{ gasPrice: wei, maxFeePerGas: wei, maxPriorityFeePerGas: wei, maxFeePerBlobGas: wei },
+      accessList: maybe(fc.constant([{ address: UNKNOWN, storageKeys: [`0x${"11".repeat(32)}`] }])),
+      blobVersionedHashes: maybe(fc.constant([`0x01${"ab".repeat(31)}`])),
+    });
+    let allowed = 0;
+    const check = async (given: object): Promise<void> => {
+      const named = Object.fromEntries(Object.entries(given).filter(([, each]) => each !== undefined));
+      const answer = await ops({
+        name: "signTransaction",
+        args: JSON.stringify({ pkpId: PKP, transaction: { ...common, ...named } }),
+      });
+      if (!answer.ok) return;
+      allowed += 1;
+      const signed = Transaction.from(JSON.parse(answer.value) as string) as unknown as Record<string, unknown>;
+      for (const [name, each] of Object.entries(named))
+        if (typeof each === "number") expect(Number(signed[name]), name).to.equal(each);
+        else expect(signed[name], name).to.have.length(1);
+    };
+    await fc.assert(fc.asyncProperty(fields, check), { seed: SEED, numRuns: count(300, 3_000) });
+    expect(allowed).to.be.above(20);
+  });
 
   it("signTransaction names the invalid field", async () => {
     const fee = { ...common, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };

@@ -45,6 +45,33 @@ describe("payer balances and gas prices", function () {
     );
   });
 
+  it("payers are topped up as far as the admin payer's balance goes; the others wait, and nothing is jammed", async () => {
+    const several = await ChainBed.start({ payers: 3 });
+    try {
+      await several.open();
+      for (const payer of [1, 2, 3]) await several.setBalance(payer, parseEther("0.05"));
+      await several.setBalance(0, parseEther("2.5"));
+      await several.provider.send("anvil_setNextBlockBaseFeePerGas", [toBeHex(400n * GWEI).replace(/^0x0+/, "0x")]);
+      await several.mine();
+      const toppedUp = async (): Promise<number> => {
+        const balances = [1, 2, 3].map((payer) => several.provider.getBalance(several.executor.wallet(payer).address));
+        return (await Promise.all(balances)).filter((balance) => balance > parseEther("0.9")).length;
+      };
+      await eventually("two have gas", async () => (await toppedUp()) === 2);
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      const begun = await several.store.db
+        .selectFrom("transactions")
+        .where("purpose", "=", "top_up")
+        .selectAll()
+        .execute();
+      expect(begun.map(({ state }) => state)).to.deep.equal(["mined", "mined"]);
+      await several.setBalance(0, parseEther("100"));
+      await eventually("so has the third", async () => (await toppedUp()) === 3);
+    } finally {
+      await several.stop();
+    }
+  });
+
   it("/ready is red while no payer can pay for a write, and such a write spends nothing", async () => {
     await bed.setBalance(0, 0n);
     await bed.setBalance(1, parseEther("0.05"));
