@@ -38,7 +38,8 @@ export interface BudgetChain {
   time(): Promise<bigint>;
   used(budget: Budget): Promise<UsedNow>;
   /**
-   * The leases of these names on the budget's counter of the window `index` that are as deep in the chain as the network asks for.
+   * The leases of these names on the budget's counter of the window `index` that are as deep in the chain as the
+   * network asks for.
    * @param since the head when they were last looked for: they are searched from there, however long ago that was.
    */
   leases(budget: Budget, index: bigint, ids: readonly Hash32[], since: bigint | undefined): Promise<Found>;

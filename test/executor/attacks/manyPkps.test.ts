@@ -1,4 +1,4 @@
-/** Runs that name ever other PKPs have the chain asked about each: others' questions do not wait behind all of those. */
+/** Runs that name ever other PKPs have the chain asked about each: others' questions do not wait behind them all. */
 import { expect } from "chai";
 import { createOps } from "../../../executor/ops/ops";
 import type { Chain } from "../../../executor/chain/chain";
