@@ -60,6 +60,7 @@ subtask("typechain:generate-types", async (_, { config }) => {
     allFiles: files,
     outDir: config.typechain.outDir,
     target: config.typechain.target,
+    prettier: { printWidth: 120 },
     flags: { alwaysGenerateOverloads: false, discriminateTypes: false, tsNocheck: false, environment: "hardhat" },
   });
 });

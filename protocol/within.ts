@@ -9,3 +9,11 @@ export async function within<T, L>(ms: number, work: Promise<T>, late: () => L):
   }).then(late);
   return Promise.race([work, expired]).finally(() => clearTimeout(timer));
 }
+
+/** Rejects when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+}

@@ -5,16 +5,10 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseArgs, styleText } from "node:util";
+import { parseArgs } from "node:util";
 import { buildImages } from "./image/build";
-import {
-  EXIT_CODES,
-  verifyService,
-  type Outcome,
-  type Report,
-  type StepStatus,
-  type VerifyOptions,
-} from "../client/verify";
+import { textOf } from "../client/cli/verify";
+import { EXIT_CODES, verifyService, type VerifyOptions } from "../client/verify";
 
 const USAGE = `npm run verify -- <base url> [options]
   --rpc <url>              your own RPC endpoint, to ask the contracts (may be repeated: the next when one fails);
@@ -33,40 +27,6 @@ Exit codes: ${Object.entries(EXIT_CODES)
   .join(", ")}, 4 wrong use, 5 the source's images could not be built`;
 const WRONG_USE = 4;
 const NOT_BUILT = 5;
-
-type Style = Parameters<typeof styleText>[0];
-const MARKS: Readonly<Record<StepStatus, { mark: string; word: string; style: Style }>> = {
-  passed: { mark: "✓", word: "passed", style: "green" },
-  failed: { mark: "✗", word: "FAILED", style: "red" },
-  not_checked: { mark: "–", word: "not checked", style: "yellow" },
-};
-const VERDICTS: Readonly<Record<Outcome, { text: string; style: Style }>> = {
-  verified: { text: "VERIFIED: every step passed.", style: "green" },
-  failed: { text: "FAILED: do not trust this service before every failed step is explained.", style: "red" },
-  simulated: {
-    text: "SIMULATED: the service states that its quotes are simulated. Nothing here is protected by a TEE.",
-    style: "yellow",
-  },
-  incomplete: { text: "NOT VERIFIED: some steps could not be checked; what was checked holds.", style: "yellow" },
-};
-
-const coloured = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
-const paint = (style: Style, text: string): string => (coloured ? styleText(style, text) : text);
-
-function print(report: Report): void {
-  const width = Math.max(...report.steps.map(({ title }) => title.length));
-  const simulated = report.tee === "simulated" ? paint("yellow", "  SIMULATED") : "";
-  console.log(`${report.baseUrl} (tee: ${report.tee})${simulated}\n`);
-  for (const { status, title, detail } of report.steps) {
-    const { mark, word, style } = MARKS[status];
-    console.log(`${paint(style, `${mark} ${word.padEnd(11)}`)}  ${title.padEnd(width)}  ${detail}`);
-  }
-  if (report.notes.length > 0)
-    console.log(`\nAttested, for you to judge:\n${report.notes.map((note) => `  ${note}`).join("\n")}`);
-  for (const warning of report.warnings) console.log(`\n${paint("yellow", `WARNING: ${warning}`)}`);
-  const { text, style } = VERDICTS[report.outcome];
-  console.log(`\n${paint(style, text)}`);
-}
 
 interface Request {
   baseUrl: string;
@@ -136,7 +96,7 @@ async function main(): Promise<void> {
       source === undefined ? options : { ...options, builtImages: await builtFrom(source) },
     );
     if (json) console.log(JSON.stringify(report, null, 2));
-    else print(report);
+    else process.stdout.write(textOf(report));
     process.exitCode = report.exitCode;
   } catch (error) {
     const isUse = !(error instanceof NotBuilt);

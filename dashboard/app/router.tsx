@@ -14,8 +14,11 @@ import { Missing, Shell } from "./Shell";
 const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 const at = <const Path extends string>(path: Path, component: () => ReactNode) =>
   createRoute({ getParentRoute: () => root, path, component });
-const later = <Name extends string>(load: () => Promise<Record<Name, () => ReactNode>>, name: Name) =>
+type Load<Name extends string> = () => Promise<Record<Name, () => ReactNode>>;
+const later = <Name extends string>(load: Load<Name>, name: Name) =>
   lazyRouteComponent(load, name) as unknown as () => ReactNode;
+const screen = <const Path extends string, Name extends string>(path: Path, load: Load<Name>, name: Name) =>
+  at(path, later(load, name));
 
 /** A question that a link can ask: a key's hash, a CID and a PKP's address. */
 type WhyAsked = Partial<Record<"key" | "action" | "pkp", string>>;
@@ -25,58 +28,19 @@ const textIn = (search: Record<string, unknown>, name: keyof WhyAsked): WhyAsked
 /** Each screen but the first is loaded when opened. Hash routing, so that the server serves one page only. */
 const routeTree = root.addChildren([
   at("/", Overview),
-  at(
-    "/pkps",
-    later(() => import("../screens/pkps/Pkps"), "Pkps"),
-  ),
-  at(
-    "/pkps/$pkp",
-    later(() => import("../screens/pkps/Pkp"), "Pkp"),
-  ),
-  at(
-    "/groups",
-    later(() => import("../screens/groups/Groups"), "Groups"),
-  ),
-  at(
-    "/groups/$group",
-    later(() => import("../screens/groups/Group"), "Group"),
-  ),
-  at(
-    "/actions",
-    later(() => import("../screens/actions/Actions"), "Actions"),
-  ),
-  at(
-    "/actions/$action",
-    later(() => import("../screens/actions/ActionPage"), "ActionPage"),
-  ),
-  at(
-    "/policies",
-    later(() => import("../screens/policies/Policies"), "Policies"),
-  ),
-  at(
-    "/usage-keys",
-    later(() => import("../screens/usageKeys/UsageKeys"), "UsageKeys"),
-  ),
-  at(
-    "/runner",
-    later(() => import("../screens/runner/Runner"), "Runner"),
-  ),
-  at(
-    "/triggers",
-    later(() => import("../screens/triggers/Triggers"), "Triggers"),
-  ),
-  at(
-    "/budgets",
-    later(() => import("../screens/budgets/Budgets"), "Budgets"),
-  ),
-  at(
-    "/activity",
-    later(() => import("../screens/activity/Activity"), "Activity"),
-  ),
-  at(
-    "/activity/$run",
-    later(() => import("../screens/activity/RunPage"), "RunPage"),
-  ),
+  screen("/pkps", () => import("../screens/pkps/Pkps"), "Pkps"),
+  screen("/pkps/$pkp", () => import("../screens/pkps/Pkp"), "Pkp"),
+  screen("/groups", () => import("../screens/groups/Groups"), "Groups"),
+  screen("/groups/$group", () => import("../screens/groups/Group"), "Group"),
+  screen("/actions", () => import("../screens/actions/Actions"), "Actions"),
+  screen("/actions/$action", () => import("../screens/actions/ActionPage"), "ActionPage"),
+  screen("/policies", () => import("../screens/policies/Policies"), "Policies"),
+  screen("/usage-keys", () => import("../screens/usageKeys/UsageKeys"), "UsageKeys"),
+  screen("/runner", () => import("../screens/runner/Runner"), "Runner"),
+  screen("/triggers", () => import("../screens/triggers/Triggers"), "Triggers"),
+  screen("/budgets", () => import("../screens/budgets/Budgets"), "Budgets"),
+  screen("/activity", () => import("../screens/activity/Activity"), "Activity"),
+  screen("/activity/$run", () => import("../screens/activity/RunPage"), "RunPage"),
   createRoute({
     getParentRoute: () => root,
     path: "/why",
@@ -87,22 +51,10 @@ const routeTree = root.addChildren([
     }),
     component: later(() => import("../screens/activity/Explain"), "Explain"),
   }),
-  at(
-    "/credit",
-    later(() => import("../screens/credit/Credit"), "Credit"),
-  ),
-  at(
-    "/webhooks",
-    later(() => import("../screens/webhooks/Webhooks"), "Webhooks"),
-  ),
-  at(
-    "/trust",
-    later(() => import("../screens/trust/Trust"), "Trust"),
-  ),
-  at(
-    "/account",
-    later(() => import("../screens/account/Account"), "Account"),
-  ),
+  screen("/credit", () => import("../screens/credit/Credit"), "Credit"),
+  screen("/webhooks", () => import("../screens/webhooks/Webhooks"), "Webhooks"),
+  screen("/trust", () => import("../screens/trust/Trust"), "Trust"),
+  screen("/account", () => import("../screens/account/Account"), "Account"),
 ]);
 
 const routerOf = () =>

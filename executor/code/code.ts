@@ -6,6 +6,7 @@ import type { Cid } from "../../protocol/ids";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
 import { inScope, type Grant, type Scope } from "../../protocol/fairShare";
 import type { CidComputer } from "../../protocol/cidComputer";
+import { aborted } from "../../protocol/within";
 import type { LargeRequest } from "../requests";
 import { LARGE_CODE_BYTES, MEMORY_PER_STORED_BYTE, RunCode, type CodeMemory } from "./memory";
 import type { CodeStore } from "./store";
@@ -39,6 +40,13 @@ interface SharedCode {
   runs: number;
 }
 
+/** Shared by all runs that wait for the same code. */
+interface CodeFetch {
+  readonly bytes: Promise<Buffer>;
+  waiting: number;
+  end(): void;
+}
+
 type Work<T> = (code: RunCode) => Promise<T>;
 
 /** Runs of one account that may wait for code from a gateway; further ones are refused. */
@@ -50,7 +58,7 @@ export class Code {
   /** Runs that name the same code share its bytes, one read and one fetch. */
   readonly #held = new Map<Cid, SharedCode>();
   readonly #reads = new Map<Cid, Promise<Buffer | undefined>>();
-  readonly #fetches = new Map<Cid, Promise<Buffer>>();
+  readonly #fetches = new Map<Cid, CodeFetch>();
   readonly #waiting = new Map<string, number>();
   readonly #cids: Pick<CidComputer, "of">;
   readonly #store: CodeStore;
@@ -109,7 +117,7 @@ export class Code {
     }
     return inScope(account, signal, async (scope) => {
       const memory = await this.#reserved(cid, keptOnly, scope);
-      const shared = await this.#shared(cid, keptOnly, account);
+      const shared = await this.#shared(cid, keptOnly, account, scope.over);
       memory?.shrink(shared.bytes.length);
       const letGo = (): void => (memory?.rest(), this.#leaveHeld(cid, shared));
       const loaded = new RunCode(shared.bytes, memory && scope.over, letGo);
@@ -131,9 +139,9 @@ export class Code {
   }
 
   /** Counts the run as one that holds the code. */
-  async #shared(cid: Cid, keptOnly: boolean, account: string): Promise<SharedCode> {
+  async #shared(cid: Cid, keptOnly: boolean, account: string, over: AbortSignal): Promise<SharedCode> {
     if (this.#held.has(cid)) this.#store.use(cid, account);
-    const bytes = this.#held.get(cid)?.bytes ?? (await this.#loaded(cid, keptOnly, account));
+    const bytes = this.#held.get(cid)?.bytes ?? (await this.#loaded(cid, keptOnly, account, over));
     // Another run that shared the read may hold it already.
     const shared = this.#held.get(cid) ?? { bytes, runs: 0 };
     this.#held.set(cid, shared);
@@ -145,9 +153,9 @@ export class Code {
     if (--shared.runs === 0) this.#held.delete(cid);
   }
 
-  async #loaded(cid: Cid, keptOnly: boolean, account: string): Promise<Buffer> {
+  async #loaded(cid: Cid, keptOnly: boolean, account: string, over: AbortSignal): Promise<Buffer> {
     const kept = await this.#keptOnce(cid, account);
-    const code = kept ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account));
+    const code = kept ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account, over));
     this.#requireSize(code.length);
     if (!isUtf8(code)) throw new KeywrightError("code_not_found", "The content of this CID is not UTF-8 text.");
     void this.#keep(cid, code, account);
@@ -173,13 +181,18 @@ export class Code {
     return undefined;
   }
 
-  async #waitFor(cid: Cid, account: string): Promise<Buffer> {
+  /** A fetch that nobody waits for any more ends: its memory was that of those who waited. */
+  async #waitFor(cid: Cid, account: string, over: AbortSignal): Promise<Buffer> {
     const waiting = this.#waiting.get(account) ?? 0;
     if (waiting >= WAITING_PER_ACCOUNT) throw tooManyWait();
     this.#waiting.set(account, waiting + 1);
+    const fetch = this.#fetches.get(cid) ?? this.#fetch(cid);
+    fetch.waiting += 1;
     try {
-      return await this.#fetchedOnce(cid);
+      return await Promise.race([fetch.bytes, aborted(over)]);
     } finally {
+      fetch.waiting -= 1;
+      if (fetch.waiting === 0) fetch.end();
       this.#leave(account);
     }
   }
@@ -190,17 +203,21 @@ export class Code {
     else this.#waiting.set(account, left);
   }
 
-  #fetchedOnce(cid: Cid): Promise<Buffer> {
-    const running = this.#fetches.get(cid);
-    if (running !== undefined) return running;
-    const fetched = this.#fetched(cid).finally(() => this.#fetches.delete(cid));
-    this.#fetches.set(cid, fetched);
-    return fetched;
+  #fetch(cid: Cid): CodeFetch {
+    const left = new AbortController();
+    const forget = (): void => void (this.#fetches.get(cid) === fetch && this.#fetches.delete(cid));
+    const signal = AbortSignal.any([left.signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
+    const fetch: CodeFetch = {
+      bytes: this.#fetched(cid, signal).finally(forget),
+      waiting: 0,
+      end: () => (forget(), left.abort()),
+    };
+    this.#fetches.set(cid, fetch);
+    return fetch;
   }
 
-  async #fetched(cid: Cid): Promise<Buffer> {
-    const options = { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) };
-    const bytes = await this.#fetcher.fetchCode(cid, this.#maxBytes, options).catch((error: unknown) => {
+  async #fetched(cid: Cid, signal: AbortSignal): Promise<Buffer> {
+    const bytes = await this.#fetcher.fetchCode(cid, this.#maxBytes, { signal }).catch((error: unknown) => {
       throw notFetched(cid, error);
     });
     if ((await this.#cids.of(bytes)) !== cid) throw otherBytes("The bytes a gateway gave are not those of the CID.");

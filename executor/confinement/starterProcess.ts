@@ -10,6 +10,8 @@ import { closePassedOn } from "./inherited";
 import { GUEST_PRIORITY, setOwnOutOfMemoryScore } from "./priority";
 import type { FromStarter, StartRequest, ToStarter } from "./starter";
 
+/** What a process writes beyond this is not read: whoever controls it could fill the memory of all that read it. */
+const MAX_STDERR_CHARS = 256 * 1_024;
 const SOCKET = process.argv[2] ?? "";
 
 /** Processes by id; a killed one whose request has not arrived yet is marked. */
@@ -39,7 +41,12 @@ function start(socket: Socket, { id, nodeArguments, confinement }: StartRequest)
   socket.destroy();
   started.set(id, confined);
   const { process: wrapper } = confined;
-  wrapper.stderr?.setEncoding("utf8").on("data", (text: string) => report({ type: "stderr", id, text }));
+  let reported = 0;
+  wrapper.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    reported += text.length;
+    if (reported > MAX_STDERR_CHARS) wrapper.stderr?.destroy();
+    else report({ type: "stderr", id, text });
+  });
   const end = (code: number | null, signal: NodeJS.Signals | null, problem?: string): void => {
     if (!started.delete(id)) return;
     report({ type: "ended", id, code, signal, ...(problem === undefined ? {} : { problem }) });

@@ -9,7 +9,8 @@ import { isIP } from "node:net";
 import { Agent, fetch, type Dispatcher, type Response } from "undici";
 import { isGlobalUnicast } from "./addresses";
 import type { Lookup } from "./names";
-import { PieceCounter, type TakeTurn } from "./pieces";
+import { aborted } from "../../protocol/within";
+import { ACCEPTED_CODINGS, PieceCounter, type TakeTurn } from "./pieces";
 import { FetchFailed, type GuestRequest, type GuestResponse } from "./types";
 
 export interface Rules {
@@ -40,7 +41,7 @@ const DROPPED = new Set(
 );
 const DROPPED_PREFIX = /^(proxy|sec)-/i;
 /** The only headers sent on a redirect to another origin. */
-const HARMLESS = new Set(["accept", "accept-language", "content-type", "user-agent"]);
+const HARMLESS = new Set(["accept", "accept-encoding", "accept-language", "content-type", "user-agent"]);
 /** What this process lacks is no failure of the host. */
 const OURS: ReadonlySet<string | undefined> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EADDRNOTAVAIL"]);
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -60,10 +61,10 @@ export async function exchange(
     () => end("timed_out", `no answer from ${host} within ${request.timeoutMs} ms`),
     request.timeoutMs,
   );
-  const onTooManyPieces = (): void => end("limit_exceeded", `the answer of ${host} comes in too many pieces`);
+  const onRefused = (why: string): void => end("limit_exceeded", `the answer of ${host} ${why}`);
   const either = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal;
   try {
-    return await Promise.race([follow(request, body, { ...rules, onTooManyPieces }, either), rejectOn(either)]);
+    return await Promise.race([follow(request, body, { ...rules, onRefused }, either), aborted(either)]);
   } catch (error) {
     if (error instanceof FetchFailed) throw error;
     if (ended.signal.aborted) throw ended.signal.reason;
@@ -73,7 +74,7 @@ export async function exchange(
   }
 }
 
-type ExchangeRules = Rules & { readonly onTooManyPieces: () => void };
+type ExchangeRules = Rules & { readonly onRefused: (why: string) => void };
 
 interface Hop {
   url: URL;
@@ -91,7 +92,10 @@ async function follow(
   let hop: Hop = {
     url: parseUrl(request.url),
     method: request.method,
-    headers: request.headers.filter(([name]) => !DROPPED.has(name.toLowerCase()) && !DROPPED_PREFIX.test(name)),
+    headers: [
+      ...request.headers.filter(([name]) => !DROPPED.has(name.toLowerCase()) && !DROPPED_PREFIX.test(name)),
+      ["accept-encoding", ACCEPTED_CODINGS],
+    ],
     body,
   };
   for (let redirects = 0; ; redirects++) {
@@ -158,8 +162,7 @@ async function pinnedAgent(url: URL, rules: ExchangeRules, signal: AbortSignal):
     pipelining: 0,
   });
   return agent.compose(
-    (dispatch) => (options, handler) =>
-      dispatch(options, new PieceCounter(handler, rules.onTooManyPieces, rules.takeTurn)),
+    (dispatch) => (options, handler) => dispatch(options, new PieceCounter(handler, rules.onRefused, rules.takeTurn)),
   );
 }
 
@@ -210,13 +213,6 @@ async function collect(
     response: { url: url.href, redirected, status: answer.status, statusText: answer.statusText, headers },
     body: Buffer.concat(chunks),
   };
-}
-
-function rejectOn(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason as Error);
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-  });
 }
 
 function hostOf(url: string): string {

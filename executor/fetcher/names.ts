@@ -25,6 +25,8 @@ const OTHER_FAMILY_MS = 100;
 const HOSTS_FILE = "/etc/hosts";
 /** What c-ares says when no name server has answered. */
 const NO_ANSWER: ReadonlySet<string | undefined> = new Set(["ETIMEOUT", "ECONNREFUSED", "ECANCELLED"]);
+/** Of each family: a name may have thousands, and all are kept for the run. */
+const ADDRESSES_KEPT = 8;
 /** Runs whose names are cached; more than can run at once. */
 const RUNS_KEPT = 4_096;
 
@@ -124,7 +126,7 @@ async function bothFamilies(host: string, resolver: Resolver): Promise<LookupAdd
   const found: LookupAddress[] = [];
   const questions = ([4, 6] as const).map(async (family) => {
     const addresses = await (family === 4 ? resolver.resolve4(host) : resolver.resolve6(host));
-    found.push(...addresses.map((address) => ({ address, family })));
+    found.push(...addresses.slice(0, ADDRESSES_KEPT).map((address) => ({ address, family })));
     if (addresses.length > 0) setTimeout(() => resolver.cancel(), OTHER_FAMILY_MS).unref();
   });
   await Promise.allSettled(questions);

@@ -7,6 +7,14 @@ import { DecoratorHandler, type Dispatcher } from "undici";
 /** An answer may have so many, and one more for each 64 bytes. */
 const FREE_PIECES = 1_024;
 const BYTES_PER_PIECE = 64;
+/** Early hints and the like, before the answer. */
+const MOST_BEFORE = 16;
+/**
+ * Their decoders have small windows, and give something for what they are given. Others' windows are as large as the
+ * server says, and several one upon the other give nothing for any amount of work.
+ */
+export const ACCEPTED_CODINGS = "gzip, deflate";
+const CODINGS: ReadonlySet<string> = new Set(["identity", "gzip", "x-gzip", "deflate"]);
 /** Read without a break. */
 const PIECES_AT_ONCE = 32;
 
@@ -14,36 +22,44 @@ type Controller = Dispatcher.DispatchController;
 /** Runs what it is given when it is the account's turn. */
 export type TakeTurn = (work: () => void) => Promise<void>;
 
+type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 interface Decorating {
-  onResponseStart(controller: Controller, status: number, ...rest: unknown[]): void;
+  onResponseStart(controller: Controller, status: number, headers: Headers, ...rest: unknown[]): void;
   onResponseData(controller: Controller, piece: Buffer): void;
 }
 /** The library's types leave its methods out. */
 const Decorator = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => Decorating;
 
+const TOO_MANY = "comes in too many pieces";
+const ONLY_CODINGS = `only ${ACCEPTED_CODINGS} are read, one of them`;
+
 export class PieceCounter extends Decorator {
   #left = FREE_PIECES;
+  #before = 0;
   #atOnce = 0;
   #reading: Reading | undefined;
-  readonly #onTooMany: () => void;
+  readonly #onRefused: (why: string) => void;
   readonly #takeTurn: TakeTurn | undefined;
 
-  constructor(handler: Dispatcher.DispatchHandler, onTooMany: () => void, takeTurn?: TakeTurn) {
+  constructor(handler: Dispatcher.DispatchHandler, onRefused: (why: string) => void, takeTurn?: TakeTurn) {
     super(handler);
-    this.#onTooMany = onTooMany;
+    this.#onRefused = onRefused;
     this.#takeTurn = takeTurn;
   }
 
-  override onResponseStart(controller: Controller, status: number, ...rest: unknown[]): void {
-    // What precedes an answer, like early hints, is not one.
-    if (status < 200) return;
+  override onResponseStart(controller: Controller, status: number, headers: Headers, ...rest: unknown[]): void {
+    if (status < 200) return ++this.#before > MOST_BEFORE ? this.#onRefused(TOO_MANY) : undefined;
+    const coding = String(headers["content-encoding"] ?? "identity")
+      .trim()
+      .toLowerCase();
+    if (!CODINGS.has(coding)) return this.#onRefused(`is encoded as ${coding.slice(0, 40)}: ${ONLY_CODINGS}`);
     this.#reading = new Reading(controller);
-    super.onResponseStart(this.#reading, status, ...rest);
+    super.onResponseStart(this.#reading, status, headers, ...rest);
   }
 
   override onResponseData(controller: Controller, piece: Buffer): void {
     this.#left += piece.length / BYTES_PER_PIECE - 1;
-    if (this.#left < 0) return this.#onTooMany();
+    if (this.#left < 0) return this.#onRefused(TOO_MANY);
     super.onResponseData(this.#reading ?? controller, piece);
     if (++this.#atOnce < PIECES_AT_ONCE || this.#takeTurn === undefined) return;
     this.#atOnce = 0;

@@ -11,7 +11,7 @@ import { inTurn } from "../loop";
 import type { ServiceTime } from "./serviceTime";
 import type { Tripwire } from "./tripwire";
 import type { RunJob } from "./types";
-import { within } from "../../protocol/within";
+import { aborted, within } from "../../protocol/within";
 
 /** What all runs' fetches and ops share. */
 export class RunShares {
@@ -149,14 +149,6 @@ export class RunFetches {
     const isIn = await this.#tripwire.isIn(parts, (search) => inTurn(this.#job.account, search, this.#over));
     if (isIn) throw new KeyInRequest();
   }
-}
-
-/** Rejects when the signal is aborted. */
-export function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason as Error);
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-  });
 }
 
 const CROWDED = "other accounts needed what this one's fetches held; make fewer or shorter ones at once";

@@ -305,11 +305,13 @@ class Pool implements SandboxPool {
     const onOver = (): void => void (scope.over.reason instanceof Preempted && session.preempt());
     this.#sessions.set(session, placed);
     this.#counts.runs++;
-    worker.countRun();
-    worker.affinity = affinityOf(job);
     try {
+      // Before the child is the owner's: one that it has not used is left to the next.
       if (job.signal?.aborted || job.left?.aborted) throw new RunCancelled();
       if (scope.over.aborted) throw new Crowded(1);
+      worker.countRun();
+      worker.affinity = affinityOf(job);
+      worker.account = job.account;
       job.onStarted?.();
       scope.over.addEventListener("abort", onOver, { once: true });
       for (const grant of [underWay, place]) grant.use();
@@ -362,6 +364,7 @@ class Pool implements SandboxPool {
       worker.kill("recycled");
       return this.#fillUnused();
     }
+    if (worker.affinity === undefined) return void this.#unused.unshift(Promise.resolve(worker));
     this.#idle.push(worker);
     this.#evictIdle(0);
   }

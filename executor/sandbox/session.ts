@@ -8,7 +8,8 @@ import { z } from "zod";
 import { FetchFailed } from "../fetcher/types";
 import { inTurn } from "../loop";
 import { inScope, Preempted } from "../../protocol/fairShare";
-import { OP_MEMORY_PER_CHAR, KeyInRequest, RunFetches, aborted, type Deliver, type FetchParts } from "./fetches";
+import { aborted } from "../../protocol/within";
+import { OP_MEMORY_PER_CHAR, KeyInRequest, RunFetches, type Deliver, type FetchParts } from "./fetches";
 import { BadImport, type ModuleCache } from "./imports";
 import { residentCapBytes } from "./launch";
 import type { FromChild } from "./messages";
@@ -164,7 +165,7 @@ export class RunSession {
   }
 
   #onMessage(message: FromChild, payload: Buffer): void {
-    if (this.#isOver || !("run" in message) || message.run !== this.#run) return;
+    if (this.#isOver || !("run" in message) || message.run !== this.#run) return this.#worker.countStray();
     if (message.type === "parsed") this.#onParsed(message.isCached);
     if (message.type === "log") this.#onLog(payload);
     if (message.type === "op") void this.#onOp({ ...message, args: message.args ?? argsIn(payload) }, payload);
@@ -172,6 +173,7 @@ export class RunSession {
   }
 
   #onLog(text: Buffer): void {
+    if (text.length === 0) return this.#worker.countStray();
     const remaining = this.#job.limits.logsBytes - this.#logsBytes;
     const isTooLong = text.length > remaining;
     // A character cut in half is dropped.
@@ -255,8 +257,8 @@ export class RunSession {
   async #serve(op: Op): Promise<Answer> {
     requireSmall(op);
     if (op.name === "import") return this.#serveImport(op.args);
-    if (!isOpName(op.name)) return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
     this.#count("keyOps", "key and signature operations");
+    if (!isOpName(op.name)) return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
     if (opRow(op.name).exposesKey) this.#count("privateKeyReads", "private key reads");
     const answer = await this.#job.ops({ name: op.name, args: op.args, over: this.#stopped.signal });
     if (!answer.ok) return answer;

@@ -15,6 +15,7 @@ import { defined } from "../../protocol/defined";
 /** A start takes 0.2 s, and far longer on a machine that has just booted or whose memory is scarce. */
 const READY_MS = 30_000;
 const STDERR_TAIL = 8_192;
+const MAX_STRAYS = 1_000;
 /** After this long a run counts half for how often a child was used lately. */
 const HALF_LIFE_MS = 10_000;
 /** With memory use above this fraction of a limit, a crash of the engine counts as running out of memory. */
@@ -51,6 +52,10 @@ export class Worker {
   #usedAt = 0;
   /** The account, key and CID it belongs to while warm. */
   affinity: string | undefined;
+  /** Whose turns of the loop its large frames take. */
+  account = "";
+  /** Frames of its present run, or since its last one, that mean nothing. */
+  #strays = 0;
   /** The child has cached the parsed form of the code it belongs to. */
   hasParsed = false;
   events: WorkerEvents | undefined;
@@ -137,6 +142,7 @@ export class Worker {
   }
 
   countRun(): void {
+    this.#strays = 0;
     this.#lately = this.lately() + 1;
     this.#usedAt = performance.now();
     this.runs++;
@@ -160,7 +166,7 @@ export class Worker {
   /** Large frames wait until those before them have their memory, and are read in the account's turn. */
   async #admit(read: () => boolean): Promise<boolean> {
     await this.events?.largeAdmitted();
-    return inTurn(this.affinity ?? "", read);
+    return inTurn(this.account, read);
   }
 
   #expect(type: FromChild["type"]): Promise<FromChild> {
@@ -184,7 +190,13 @@ export class Worker {
     const waiter = this.#waiting.get(parsed.data.type);
     this.#waiting.delete(parsed.data.type);
     if (waiter) return waiter(parsed.data);
-    this.events?.onMessage(parsed.data, payload);
+    if (this.events === undefined) this.countStray();
+    else this.events.onMessage(parsed.data, payload);
+  }
+
+  /** A few come late from runs that ended; more take the loop's time for nothing. */
+  countStray(): void {
+    if (++this.#strays > MAX_STRAYS) this.kill("sent frames that mean nothing");
   }
 
   #onEnd(code: number | null, signal: NodeJS.Signals | null, problem = ""): WorkerExit {

@@ -102,11 +102,15 @@ function known(route: RouteName, name: RequestName, { bodyHash, kept }: Known): 
   return replay(kept);
 }
 
-/** What may be stored of a response: all but its secrets, and of a run only its usage and receipt. */
+/** What may be stored of an answer: all but its secrets, and nothing of what a run returned. */
 function withoutSecrets(route: RouteName, answer: unknown, { receipt }: IdempotentOperation): unknown {
   const members = answer as Record<string, unknown>;
   if (route === "runAction")
     return { has_error: members["has_error"], usage: members["usage"], ...defined({ receipt }) };
+  if (route === "runTrigger" || route === "callHook") {
+    const { response: _, ...kept } = members;
+    return kept;
+  }
   const secrets = routeOf(route).secrets ?? [];
   const kept = Object.fromEntries(Object.entries(members).filter(([name]) => !secrets.includes(name)));
   return secrets.some((name) => name in members) ? { ...kept, secret_returned_before: true } : kept;

@@ -36,7 +36,7 @@ export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Trigg
       const { id } = await triggers.book.one(params.id, caller.accountId);
       const { items, total } = await triggers.book.firings(id, storePageOf(query));
       setTotal(total);
-      return items.map(firingItem);
+      return items.map((firing) => firingItem(firing, caller.isOwner));
     },
     updateTrigger: async ({ caller, params: { id }, body: { name, paused } }) => {
       await triggers.book.one(id, caller.accountId);
@@ -101,7 +101,13 @@ async function createTrigger(
     kind: kindOfSettings(settings),
     settings: withoutSecret(settings),
   });
-  const transaction = isWrittenHere(caller) ? await attach(writes, call, keyId) : undefined;
+  const transaction = isWrittenHere(caller)
+    ? await attach(writes, call, keyId).catch(async (error: unknown) => {
+        // What was refused has had no effect; of anything else this is not known.
+        if (error instanceof KeywrightError && error.status < 500) await triggers.book.forget(id);
+        throw error;
+      })
+    : undefined;
   if (transaction !== undefined) await triggers.activate(id, "unattached");
   return {
     ...triggerItem(await triggers.book.one(id, accountId)),
@@ -153,14 +159,13 @@ async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Pr
   // Whoever can repeat the request gets the answer of this run, which therefore is made.
   const signal = operation === undefined ? call.signal : undefined;
   const { id, fired } = await triggers.run(trigger, { credential, spender, signal }, operation?.id);
-  const { items } = await triggers.book.firings(trigger.id, { number: 0, size: 100 });
-  const made = items.find((one) => one.id === id);
+  const made = await triggers.book.firing(id);
   if (made === undefined) throw new KeywrightError("timed_out", "The firing did not end in time.");
   operation?.happened();
   if (fired?.outcome === "not_authorized")
     throw new KeywrightError("not_authorized", fired.detail ?? "This key may not run the trigger's action.");
   return {
-    ...firingItem(made),
+    ...firingItem(made, true),
     ...(fired?.response === undefined ? {} : { response: JSON.parse(fired.response) }),
   };
 }
@@ -184,7 +189,8 @@ function triggerItem(trigger: TriggerView): Answer<"getTrigger"> {
   };
 }
 
-function firingItem(firing: FiringView): Answer<"listFirings">[number] {
+/** An error's message may say what the run's params said: those of runs only the owner reads, and who asked for them. */
+function firingItem(firing: FiringView, readsMessage: boolean): Answer<"listFirings">[number] {
   const { id, triggerId, kind, cause, state, outcome, detail, durationMs, costCents, receipt } = firing;
   return {
     ...{ id, trigger_id: triggerId, kind, cause, state, due_at: firing.dueAt.toISOString() },
@@ -192,7 +198,7 @@ function firingItem(firing: FiringView): Answer<"listFirings">[number] {
       started_at: firing.startedAt?.toISOString(),
       ended_at: firing.endedAt?.toISOString(),
       outcome,
-      detail,
+      detail: readsMessage || durationMs === undefined ? detail : undefined,
       duration_ms: durationMs,
       cost_cents: costCents,
       receipt,

@@ -53,7 +53,7 @@ export async function openStore(options: StoreOptions = {}): Promise<Store> {
     const missing = await missingMigrations(db);
     if (missing.length > 0 && schema === "asItIs")
       throw new Error(`The store lacks ${missing.join(", ")}: start a relayer of this version first.`);
-    if (missing.length > 0) await migrate(db);
+    if (missing.length > 0) await migrate(db, options);
   } catch (error) {
     await db.destroy();
     throw error;
@@ -93,9 +93,22 @@ async function missingMigrations(db: Kysely<Database>): Promise<readonly string[
   return Object.keys(MIGRATIONS).filter((name) => !executed.has(name));
 }
 
-async function migrate(db: Kysely<Database>): Promise<void> {
-  const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve({ ...MIGRATIONS }) } });
-  const { error } = await migrator.migrateToLatest();
+/** On PostgreSQL with connections of its own: to build an index of millions of rows takes longer than statements may. */
+async function migrate(
+  db: Kysely<Database>,
+  { databaseUrl, onIdleError = () => undefined }: StoreOptions,
+): Promise<void> {
+  const own =
+    databaseUrl === undefined
+      ? undefined
+      : new Kysely<Database>({
+          dialect: new PostgresDialect({
+            pool: openPostgresPool({ databaseUrl, maxConnections: 2, isPatient: true, onIdleError }),
+          }),
+        });
+  const provider = { getMigrations: () => Promise.resolve({ ...MIGRATIONS }) };
+  const { error } = await new Migrator({ db: own ?? db, provider }).migrateToLatest();
+  await own?.destroy();
   if (error !== undefined) throw error;
 }
 

@@ -10,6 +10,8 @@ import { defined } from "../../protocol/defined";
 export interface PostgresPoolOptions {
   readonly databaseUrl: string;
   readonly maxConnections: number;
+  /** Statements may take as long as they need: those of migrations. Default false. */
+  readonly isPatient?: boolean;
   /** Receives errors of idle connections; the pool replaces them itself. */
   readonly onIdleError: (error: Error) => void;
 }
@@ -18,8 +20,12 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** The client's own time-out, for a server that no longer responds. */
 const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
-const LOCK_TIMEOUT_MS = 10_000;
-const IDLE_TRANSACTION_TIMEOUT_MS = 30_000;
+const TIMEOUTS = {
+  statement_timeout: STATEMENT_TIMEOUT_MS,
+  query_timeout: QUERY_TIMEOUT_MS,
+  lock_timeout: 10_000,
+  idle_in_transaction_session_timeout: 30_000,
+};
 
 export function openPostgresPool(options: PostgresPoolOptions): MeasuredPool {
   const overrides = new TypeOverrides(types);
@@ -28,10 +34,7 @@ export function openPostgresPool(options: PostgresPoolOptions): MeasuredPool {
     connectionString: options.databaseUrl,
     max: options.maxConnections,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT_MS,
+    ...(options.isPatient === true ? {} : TIMEOUTS),
     keepAlive: true,
     // `begin` and the transaction's first statement are sent in one round trip.
     pipeline: true,

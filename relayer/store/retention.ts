@@ -17,38 +17,62 @@ export interface RetentionOptions {
 const AT_A_TIME = 500;
 const IS_FINAL = sql<boolean>`transactions.state in ('confirmed', 'displaced', 'dropped')`;
 
+/** Each step by itself: one that fails keeps none of the others. Throws the first failure. */
 export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionOptions): Promise<void> {
-  await dropExpiredRequests(db);
-  await dropOldRuns(db, runRecordsDays, detailDays);
-  await repeatedly(db, () => attemptsOfFinal(detailDays));
-  await repeatedly(db, () => bytesOfFinalWrites(detailDays));
-  await repeatedly(db, () => closedReservations(detailDays));
-  await dropOldMessages(db, detailDays);
-  await repeatedly(db, () => endedFirings(runRecordsDays));
-  await sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db);
+  const steps = [
+    () => dropExpiredRequests(db),
+    () => dropOldRuns(db, runRecordsDays, detailDays),
+    () => repeatedly(db, () => attemptsOfFinal(detailDays)),
+    () => repeatedly(db, () => bytesOfFinalWrites(detailDays)),
+    () => repeatedly(db, () => closedReservations(detailDays)),
+    () => repeatedly(db, () => oldMessages(Math.max(detailDays, LEAST_MESSAGE_DAYS))),
+    () => dropUnasked(db),
+    () => sql`delete from key_expiries where expires_at < extract(epoch from now() - interval '1 day')`.execute(db),
+    () => repeatedly(db, () => messagesOfFirings(detailDays)),
+    () => repeatedly(db, () => endedFirings(runRecordsDays)),
+    () => repeatedly(db, () => triggersOfNothing(runRecordsDays)),
+    () => sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db),
+  ];
+  const failures: unknown[] = [];
+  for (const step of steps) await step().catch((error: unknown) => failures.push(error));
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Longer than messages are tried again, and as long as they may be replayed. */
 const LEAST_MESSAGE_DAYS = 7;
 const UNASKED_HOURS = 1;
 
-/** Messages to webhooks; expiries that are past; webhooks without a URL whose messages nobody fetches any more. */
-async function dropOldMessages(db: Db, days: number): Promise<void> {
-  const kept = Math.max(days, LEAST_MESSAGE_DAYS);
+/** Messages to webhooks. */
+const oldMessages = (days: number): RawBuilder<{ dropped: number }> => sql`
+  with old as (
+    select place from webhook_events where created_at < now() - ${days} * interval '1 day'
+    order by created_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+  ), dropped as (
+    delete from webhook_events using old where webhook_events.place = old.place returning webhook_events.place
+  )
+  select count(*) as dropped from dropped`;
+
+/** Webhooks without a URL whose messages nobody fetches any more. */
+async function dropUnasked(db: Db): Promise<void> {
+  const { rows } = await sql<{ id: string }>`select id from webhooks where url is null
+    and asked_at < now() - ${sql.lit(UNASKED_HOURS)} * interval '1 hour'`.execute(db);
+  for (const { id } of rows) await deleteWebhook(db, id);
+}
+
+/** Its messages first, which may be millions. */
+export async function deleteWebhook(db: Db, id: string): Promise<void> {
+  await sql`update webhooks set state = 'off', off_reason = coalesce(off_reason, 'owner') where id = ${id}`.execute(db);
   await repeatedly(
     db,
     () => sql`
-    with old as (
-      select place from webhook_events where created_at < now() - ${kept} * interval '1 day'
-      order by created_at limit ${sql.lit(AT_A_TIME)} for update skip locked
-    ), dropped as (
-      delete from webhook_events using old where webhook_events.place = old.place returning webhook_events.place
+    with dropped as (
+      delete from webhook_deliveries where webhook_id = ${id} and place = any(array(
+        select place from webhook_deliveries where webhook_id = ${id} order by place limit ${sql.lit(AT_A_TIME)}))
+      returning place
     )
     select count(*) as dropped from dropped`,
   );
-  await sql`delete from webhooks where url is null
-    and asked_at < now() - ${sql.lit(UNASKED_HOURS)} * interval '1 hour'`.execute(db);
-  await sql`delete from key_expiries where expires_at < extract(epoch from now() - interval '1 day')`.execute(db);
+  await sql`delete from webhooks where id = ${id}`.execute(db);
 }
 
 async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>): Promise<void> {
@@ -100,5 +124,27 @@ const endedFirings = (days: number): RawBuilder<{ dropped: number }> => sql`
     order by ended_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), dropped as (
     delete from trigger_firings using old where trigger_firings.id = old.id returning trigger_firings.id
+  )
+  select count(*) as dropped from dropped`;
+
+/** Of runs of triggers, as those in the records of runs. */
+const messagesOfFirings = (days: number): RawBuilder<{ dropped: number }> => sql`
+  with old as (
+    select id from trigger_firings where detail is not null and ended_at < now() - ${days} * interval '1 day'
+    order by ended_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+  ), emptied as (
+    update trigger_firings set detail = null from old where trigger_firings.id = old.id returning trigger_firings.id
+  )
+  select count(*) as dropped from emptied`;
+
+/** Triggers that were deleted and have no firings any more; those whose keys nobody has attached in all that time. */
+const triggersOfNothing = (days: number): RawBuilder<{ dropped: number }> => sql`
+  with old as (
+    select id from triggers where state in ('deleted', 'unattached')
+      and (state = 'deleted' or created_at < now() - ${days} * interval '1 day')
+      and not exists (select from trigger_firings where trigger_id = triggers.id)
+    limit ${sql.lit(AT_A_TIME)} for update skip locked
+  ), dropped as (
+    delete from triggers using old where triggers.id = old.id returning triggers.id
   )
   select count(*) as dropped from dropped`;

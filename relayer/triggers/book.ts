@@ -1,12 +1,14 @@
 /** The rows of triggers: made, listed, paused and deleted. */
-import { sql, type RawBuilder } from "kysely";
+import { sql, type RawBuilder, type Selectable } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { nextDue } from "../../protocol/schedule";
 import { HOOK_HEADERS, type Settings } from "../../protocol/trigger";
+import { hashInArgs } from "../chain/events/events";
 import type { Page } from "../credits/types";
 import type { Db } from "../store/database";
+import type { TriggerFiringsTable } from "../store/tables/triggers";
 import { endWaitingOf } from "./firings";
 import type { FiringView, NewTrigger, TriggerView } from "./types";
 
@@ -107,22 +109,12 @@ export class TriggerBook {
       .offset(page.number * page.size)
       .execute();
     const { total } = await own.select(sql<number>`count(*)::int4`.as("total")).executeTakeFirstOrThrow();
-    const items = rows.map((row) => ({
-      id: row.id,
-      triggerId: row.trigger_id,
-      kind: row.kind,
-      cause: row.cause_key,
-      state: row.state,
-      dueAt: row.due_at,
-      outcome: row.outcome ?? undefined,
-      detail: row.detail ?? undefined,
-      durationMs: row.duration_ms ?? undefined,
-      costCents: row.cost_cents ?? undefined,
-      receipt: row.receipt ?? undefined,
-      startedAt: row.started_at ?? undefined,
-      endedAt: row.ended_at ?? undefined,
-    }));
-    return { items, total };
+    return { items: rows.map(firingOf), total };
+  }
+
+  async firing(id: string): Promise<FiringView | undefined> {
+    const row = await this.#db.selectFrom("trigger_firings").selectAll().where("id", "=", id).executeTakeFirst();
+    return row && firingOf(row);
   }
 
   /** From now on: what was due while it did not act does not fire. */
@@ -171,6 +163,11 @@ export class TriggerBook {
     await this.#db.updateTable("triggers").set({ name }).where("id", "=", id).execute();
   }
 
+  /** Its key was not attached, and never will be. */
+  async forget(id: string): Promise<void> {
+    await this.#db.deleteFrom("triggers").where("id", "=", id).where("state", "=", "unattached").execute();
+  }
+
   /** Firings that wait end; one that runs is made to its end. */
   async delete(id: string): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
@@ -204,11 +201,12 @@ export async function attachSeen(
   const { rows } = await sql<{ id: string; settings: Settings }>`
     select id, settings from triggers where state = 'unattached' and exists (
       select from chain_events where chain_events.account_id = triggers.account_id and name = 'UsageApiKeySet'
-        and not removed and not retracted and args->>'keyId' = triggers.key_id
-    ) limit ${sql.lit(ATTACHED_AT_A_TIME)}`.execute(db);
+        and not removed and not retracted and ${hashInArgs("keyId")} = triggers.key_id
+    ) order by random() limit ${sql.lit(ATTACHED_AT_A_TIME)}`.execute(db);
   const book = new TriggerBook(db);
-  for (const { id, settings } of rows) {
-    const head = await search.headNumber(settings).catch(() => undefined);
+  const heads = await Promise.all(rows.map(({ settings }) => search.headNumber(settings).catch(() => undefined)));
+  for (const [index, { id, settings }] of rows.entries()) {
+    const head = heads[index];
     // Without it nobody knows from which block on its logs count: it waits.
     if (head !== undefined || !("event" in settings)) await book.activate(id, ["unattached"], head);
   }
@@ -248,6 +246,22 @@ const viewOf = (row: TriggerRow): TriggerView => ({
   lastFiredAt: row.last_fired_at ?? undefined,
   lastOutcome: row.last_outcome ?? undefined,
   createdAt: row.created_at,
+});
+
+const firingOf = (row: Selectable<TriggerFiringsTable>): FiringView => ({
+  id: row.id,
+  triggerId: row.trigger_id,
+  kind: row.kind,
+  cause: row.cause_key,
+  state: row.state,
+  dueAt: row.due_at,
+  outcome: row.outcome ?? undefined,
+  detail: row.detail ?? undefined,
+  durationMs: row.duration_ms ?? undefined,
+  costCents: row.cost_cents ?? undefined,
+  receipt: row.receipt ?? undefined,
+  startedAt: row.started_at ?? undefined,
+  endedAt: row.ended_at ?? undefined,
 });
 
 /** Those of a request's headers that the verification of hooks reads. */

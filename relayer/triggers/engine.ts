@@ -141,7 +141,6 @@ export class Engine {
 
   async #sweep(): Promise<void> {
     const { db, firings, credits } = this.#options;
-    await attachSeen(db, this.#options.search);
     await firings.releaseLost();
     for (const lost of await firings.interrupted()) {
       const { run } = (await credits.runs.find(lost.runId)) ?? {};
@@ -153,5 +152,6 @@ export class Engine {
           : { outcome: run.outcome, durationMs: run.durationMs, costCents: run.costCents },
       );
     }
+    await attachSeen(db, this.#options.search);
   }
 }

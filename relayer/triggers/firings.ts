@@ -135,6 +135,9 @@ export class Firings {
    * cause has a firing already.
    */
   async addOwn({ id, triggerId, accountId, causeKey, cause, kind, dueAt }: NewFiring): Promise<Claimed | undefined> {
+    // A repeated request may have the id of a run that is not over.
+    const isNew = !this.#active.has(id);
+    const loseIfNew = (): void => (isNew ? this.lose({ id }) : undefined);
     this.#active.set(id, accountId);
     this.#own.add(id);
     const { rows } = await sql<ClaimedRow>`
@@ -146,8 +149,13 @@ export class Firings {
         on conflict (trigger_id, cause_key) do nothing returning *
       )
       select made.id, made.trigger_id, made.account_id, key_id, made.kind, cause, due_at, attempt, ${bytes}
-      from made join triggers on triggers.id = made.trigger_id`.execute(this.#options.db);
-    if (rows[0] === undefined) this.lose({ id });
+      from made join triggers on triggers.id = made.trigger_id`
+      .execute(this.#options.db)
+      .catch((error: unknown) => {
+        loseIfNew();
+        throw error;
+      });
+    if (rows[0] === undefined) loseIfNew();
     return rows[0] && claimedOf(rows[0]);
   }
 

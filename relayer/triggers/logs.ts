@@ -36,6 +36,8 @@ interface Found {
 const NOTHING: Found = { firings: [], crowded: [] };
 const ACCOUNTS_CHAIN = 0;
 const BLOCKS_AT_ONCE = 32;
+/** As many as an exchange with an endpoint takes. */
+const ADDRESSES_AT_ONCE = 50;
 const KEPT_BLOCKS = 256;
 
 export interface LogSearchOptions {
@@ -101,11 +103,12 @@ class ChainSearch {
     const head = await this.#logs.head();
     const watchers = head === undefined ? [] : await this.#watchers();
     if (head === undefined) return;
-    const depths = new Set(watchers.map(({ settings }) => settings.event.confirmations));
-    for (const confirmations of depths) {
-      const those = watchers.filter(({ settings }) => settings.event.confirmations === confirmations);
-      await this.#search(confirmations, those, head.number - confirmations + 1);
-    }
+    const depths = Map.groupBy(watchers, ({ settings }) => settings.event.confirmations);
+    const searches = [...depths].map(([confirmations, those]) =>
+      this.#search(confirmations, those, head.number - confirmations + 1),
+    );
+    const failed = (await Promise.allSettled(searches)).find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
   }
 
   async #watchers(): Promise<readonly Watcher[]> {
@@ -156,23 +159,24 @@ class ChainSearch {
 
   /** Bounded for each account: a thousand triggers that watch a thousand logs are no million firings. */
   async #foundIn(block: Header, watchers: readonly Watcher[]): Promise<Found | undefined> {
-    const found: Found = { firings: [], crowded: [] };
+    const firing: Found = { firings: [], crowded: [] };
     const room = new Map<AccountId, number>();
     const watching = watchers.filter(({ from_block }) => from_block <= block.number);
-    const addresses = new Set(watching.map(addressOf));
-    for (const address of addresses) {
-      const logs = await this.#logs.logsOf(block, address);
+    const addresses = [...new Set(watching.map(addressOf))];
+    const found = await inPieces(addresses, ADDRESSES_AT_ONCE, (address) => this.#logs.logsOf(block, address));
+    for (const [index, address] of addresses.entries()) {
+      const logs = found[index];
       if (logs === undefined) return undefined;
       const those = logs.length === 0 ? [] : watching.filter((watcher) => addressOf(watcher) === address);
       for (const watcher of those) {
         const firings = firingsOf(watcher, block, logs, new Date());
         const left = room.get(watcher.account_id) ?? TRIGGER_LIMITS.waitingPerAccount;
         room.set(watcher.account_id, Math.max(0, left - firings.length));
-        found.firings.push(...firings.slice(0, left));
-        if (firings.length > left) found.crowded.push(watcher.id);
+        firing.firings.push(...firings.slice(0, left));
+        if (firings.length > left) firing.crowded.push(watcher.id);
       }
     }
-    return found;
+    return firing;
   }
 
   async #move(
@@ -220,6 +224,13 @@ class ChainSearch {
       .executeTakeFirst();
     return row && { next: row.next_block, recent: row.recent };
   }
+}
+
+async function inPieces<T, R>(all: readonly T[], size: number, work: (one: T) => Promise<R>): Promise<R[]> {
+  const done: R[] = [];
+  for (let start = 0; start < all.length; start += size)
+    done.push(...(await Promise.all(all.slice(start, start + size).map(work))));
+  return done;
 }
 
 const addressOf = ({ settings }: Watcher): Address => parseAddress(settings.event.address) as Address;

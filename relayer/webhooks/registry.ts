@@ -7,6 +7,7 @@ import type { AccountId, Address } from "../../protocol/ids";
 import { WEBHOOK_LIMITS } from "../../protocol/limits";
 import type { Executor } from "../executor/client";
 import type { Db, Trx } from "../store/database";
+import { deleteWebhook } from "../store/retention";
 import type { WebhooksTable } from "../store/tables/webhooks";
 import { claim, finish, type Attempt } from "./deliveries";
 
@@ -178,9 +179,8 @@ export class Webhooks {
   }
 
   async delete(accountId: AccountId, id: string): Promise<void> {
-    const { rows } = await sql<{ id: string }>`
-      delete from webhooks where id = ${id} and account_id = ${accountId} returning id`.execute(this.#options.db);
-    found(rows[0]);
+    await this.#require(accountId, id);
+    await deleteWebhook(this.#options.db, id);
   }
 
   /** A message for this webhook alone. Returns its id. */
@@ -201,12 +201,12 @@ export class Webhooks {
   /** Newest first. */
   async deliveries(accountId: AccountId, id: string, filter: DeliveryFilter): Promise<readonly DeliveryView[]> {
     await this.#require(accountId, id);
-    const { state = null, before = null, limit } = filter;
+    const { state, before = null, limit } = filter;
     const { rows } = await sql<DeliveryView>`
       select event.id as "messageId", type, data, delivery.state, attempts, event.created_at as "createdAt",
         due_at as "dueAt", attempted_at as "attemptedAt", duration_ms as "durationMs", status, answer, failure
       from webhook_deliveries delivery join webhook_events event on event.place = delivery.place
-      where webhook_id = ${id} and (${state}::text is null or delivery.state = ${state})
+      where webhook_id = ${id} ${state === undefined ? sql`` : sql`and delivery.state = ${state}`}
         and (${before}::text is null or delivery.place < (select place from webhook_events where id = ${before}))
       order by delivery.place desc limit ${limit}`.execute(this.#options.db);
     return rows;

@@ -36,7 +36,7 @@ describe("the memory of code by CID", function () {
   let memory: CodeMemory;
   let code: Code;
   let end: PromiseWithResolvers<undefined>;
-  let gateway: () => Promise<Buffer>;
+  let gateway: (signal?: AbortSignal) => Promise<Buffer>;
   let hashed = 0;
   let under = 0;
   const cids = new CidComputer();
@@ -47,7 +47,13 @@ describe("the memory of code by CID", function () {
     store = await CodeStore.open(folder, 1_024 * MIB);
     memory = new CodeMemory({ totalBytes: TOTAL, unitBytes: 0 });
     gateway = () => Promise.reject(new FetchFailed("not_found", "no"));
-    code = new Code(counted, store, { fetchCode: () => gateway() }, MAX_BYTES, memory);
+    code = new Code(
+      counted,
+      store,
+      { fetchCode: (_cid, _most, options) => gateway(options?.signal) },
+      MAX_BYTES,
+      memory,
+    );
     end = Promise.withResolvers();
     [hashed, under] = [0, 0];
   });
@@ -177,6 +183,26 @@ describe("the memory of code by CID", function () {
     nothingIsLeft();
   });
 
+  it("is given back at once by runs whose gateway is slow, when it is revoked or they leave; the fetch ends", async () => {
+    const signals: AbortSignal[] = [];
+    gateway = (signal) =>
+      new Promise((_, reject) => {
+        signals.push(signal as AbortSignal);
+        signal?.addEventListener("abort", () => reject(new FetchFailed("failed", "it was given up")));
+      });
+    const cids = await Promise.all(Array.from({ length: 12 }, (_, n) => cidOfCode(`// unknown ${n}`)));
+    const runs = cids.map((cid) => start({ cid }, "whoever holds most"));
+    await until(() => memory.taken > 0 && memory.waiting > 0);
+    const honest = start({ cid: await kept(large("honest")) }, "honest");
+    await until(() => under === 1);
+    end.resolve(undefined);
+    expect(await honest.outcome).to.equal("ran");
+    for (const { leave } of runs) leave.abort(new Error("left"));
+    await Promise.all(runs.map(({ outcome }) => outcome));
+    expect(signals.every(({ aborted }) => aborted)).to.equal(true);
+    nothingIsLeft();
+  });
+
   it("is not waited for by code of up to a megabyte in a request, or some in the store", async () => {
     const cid = await kept(large("large"));
     const runs = Array.from({ length: FITTING + 5 }, () => start({ cid }));
@@ -230,7 +256,13 @@ describe("the memory of code by CID", function () {
   it("refuses a run that has waited for it too long, as it does for code in a request", async () => {
     const cid = await kept(large("too much"));
     memory = new CodeMemory({ totalBytes: TOTAL, unitBytes: 0, waitMs: 100 });
-    code = new Code(counted, store, { fetchCode: () => gateway() }, MAX_BYTES, memory);
+    code = new Code(
+      counted,
+      store,
+      { fetchCode: (_cid, _most, options) => gateway(options?.signal) },
+      MAX_BYTES,
+      memory,
+    );
     const runs = Array.from({ length: FITTING + 3 }, () => start({ cid }));
     const refused = await Promise.all(runs.slice(FITTING).map(({ outcome }) => outcome));
     expect(refused).to.deep.equal(["crowded", "crowded", "crowded"]);

@@ -77,13 +77,7 @@ export type GroupInfoStructOutput = [
   description: string,
   pkpCount: bigint,
   actionCount: bigint
-] & {
-  id: bigint;
-  name: string;
-  description: string;
-  pkpCount: bigint;
-  actionCount: bigint;
-};
+] & { id: bigint; name: string; description: string; pkpCount: bigint; actionCount: bigint };
 
 export type KeyInfoStruct = {
   accountId: BigNumberish;
@@ -162,17 +156,13 @@ export type UsageApiKeyInfoStructOutput = [
   executeInGroups: bigint[];
 };
 
-export type ActionInfoStruct = {
-  actionHash: BigNumberish;
+export type ActionInfoStruct = { actionHash: BigNumberish; name: string; description: string };
+
+export type ActionInfoStructOutput = [actionHash: bigint, name: string, description: string] & {
+  actionHash: bigint;
   name: string;
   description: string;
 };
-
-export type ActionInfoStructOutput = [
-  actionHash: bigint,
-  name: string,
-  description: string
-] & { actionHash: bigint; name: string; description: string };
 
 export type PkpInfoStruct = {
   number: BigNumberish;
@@ -190,24 +180,11 @@ export type PkpInfoStructOutput = [
   name: string,
   description: string,
   deniedOps: bigint
-] & {
-  number: bigint;
-  pkpId: string;
-  derivationPath: bigint;
-  name: string;
-  description: string;
-  deniedOps: bigint;
-};
+] & { number: bigint; pkpId: string; derivationPath: bigint; name: string; description: string; deniedOps: bigint };
 
-export type ScheduledPayerStruct = {
-  payer: AddressLike;
-  activeFrom: BigNumberish;
-};
+export type ScheduledPayerStruct = { payer: AddressLike; activeFrom: BigNumberish };
 
-export type ScheduledPayerStructOutput = [payer: string, activeFrom: bigint] & {
-  payer: string;
-  activeFrom: bigint;
-};
+export type ScheduledPayerStructOutput = [payer: string, activeFrom: bigint] & { payer: string; activeFrom: bigint };
 
 export interface AccountManagerInterface extends Interface {
   getFunction(
@@ -315,113 +292,49 @@ export interface AccountManagerInterface extends Interface {
       | "ApiPayerScheduled"
   ): EventFragment;
 
-  encodeFunctionData(
-    functionFragment: "accountExistsAndIsMutable",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "addAction",
-    values: [BigNumberish, string, string, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "addActionToGroup",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
+  encodeFunctionData(functionFragment: "accountExistsAndIsMutable", values: [BigNumberish]): string;
+  encodeFunctionData(functionFragment: "addAction", values: [BigNumberish, string, string, BigNumberish]): string;
+  encodeFunctionData(functionFragment: "addActionToGroup", values: [BigNumberish, BigNumberish, BigNumberish]): string;
   encodeFunctionData(
     functionFragment: "addGroup",
     values: [BigNumberish, string, string, BigNumberish[], AddressLike[]]
   ): string;
-  encodeFunctionData(
-    functionFragment: "addPkpToGroup",
-    values: [BigNumberish, BigNumberish, AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "canExecuteAction",
-    values: [BigNumberish, BigNumberish]
-  ): string;
+  encodeFunctionData(functionFragment: "addPkpToGroup", values: [BigNumberish, BigNumberish, AddressLike]): string;
+  encodeFunctionData(functionFragment: "canExecuteAction", values: [BigNumberish, BigNumberish]): string;
   encodeFunctionData(
     functionFragment: "canUseWalletInAction",
     values: [BigNumberish, BigNumberish, AddressLike]
   ): string;
   encodeFunctionData(
     functionFragment: "changeGroupMembers",
-    values: [
-      BigNumberish,
-      BigNumberish,
-      BigNumberish[],
-      BigNumberish[],
-      AddressLike[],
-      AddressLike[]
-    ]
+    values: [BigNumberish, BigNumberish, BigNumberish[], BigNumberish[], AddressLike[], AddressLike[]]
   ): string;
-  encodeFunctionData(
-    functionFragment: "convertToChainSecuredAccount",
-    values: [BigNumberish, AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "explainExecution",
-    values: [BigNumberish, BigNumberish, AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "isTrustedForwarder",
-    values: [AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "keyNamespace",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "multicall",
-    values: [BytesLike[]]
-  ): string;
+  encodeFunctionData(functionFragment: "convertToChainSecuredAccount", values: [BigNumberish, AddressLike]): string;
+  encodeFunctionData(functionFragment: "explainExecution", values: [BigNumberish, BigNumberish, AddressLike]): string;
+  encodeFunctionData(functionFragment: "isTrustedForwarder", values: [AddressLike]): string;
+  encodeFunctionData(functionFragment: "keyNamespace", values?: undefined): string;
+  encodeFunctionData(functionFragment: "multicall", values: [BytesLike[]]): string;
   encodeFunctionData(
     functionFragment: "newAccount",
     values: [BigNumberish, boolean, string, string, AddressLike]
   ): string;
-  encodeFunctionData(
-    functionFragment: "newChainSecuredAccount",
-    values: [string, string]
-  ): string;
+  encodeFunctionData(functionFragment: "newChainSecuredAccount", values: [string, string]): string;
   encodeFunctionData(
     functionFragment: "registerWalletDerivation",
     values: [BigNumberish, AddressLike, BigNumberish, string, string]
   ): string;
-  encodeFunctionData(
-    functionFragment: "removeAction",
-    values: [BigNumberish, BigNumberish]
-  ): string;
+  encodeFunctionData(functionFragment: "removeAction", values: [BigNumberish, BigNumberish]): string;
   encodeFunctionData(
     functionFragment: "removeActionFromGroup",
     values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
-  encodeFunctionData(
-    functionFragment: "removeGroup",
-    values: [BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "removePkpFromGroup",
-    values: [BigNumberish, BigNumberish, AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "removeUsageApiKey",
-    values: [BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "revokeAllUsageApiKeys",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "rootCommitment",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "setAccountFrozen",
-    values: [BigNumberish, boolean]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "setPkpOps",
-    values: [BigNumberish, AddressLike, BigNumberish]
-  ): string;
+  encodeFunctionData(functionFragment: "removeGroup", values: [BigNumberish, BigNumberish]): string;
+  encodeFunctionData(functionFragment: "removePkpFromGroup", values: [BigNumberish, BigNumberish, AddressLike]): string;
+  encodeFunctionData(functionFragment: "removeUsageApiKey", values: [BigNumberish, BigNumberish]): string;
+  encodeFunctionData(functionFragment: "revokeAllUsageApiKeys", values: [BigNumberish]): string;
+  encodeFunctionData(functionFragment: "rootCommitment", values?: undefined): string;
+  encodeFunctionData(functionFragment: "setAccountFrozen", values: [BigNumberish, boolean]): string;
+  encodeFunctionData(functionFragment: "setPkpOps", values: [BigNumberish, AddressLike, BigNumberish]): string;
   encodeFunctionData(
     functionFragment: "setUsageApiKey",
     values: [
@@ -440,36 +353,17 @@ export interface AccountManagerInterface extends Interface {
       BigNumberish[]
     ]
   ): string;
-  encodeFunctionData(
-    functionFragment: "transferOwnership",
-    values: [BigNumberish, AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "trustedForwarder",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "tryMulticall",
-    values: [BytesLike[]]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "updateAccountMetadata",
-    values: [BigNumberish, string, string]
-  ): string;
+  encodeFunctionData(functionFragment: "transferOwnership", values: [BigNumberish, AddressLike]): string;
+  encodeFunctionData(functionFragment: "trustedForwarder", values?: undefined): string;
+  encodeFunctionData(functionFragment: "tryMulticall", values: [BytesLike[]]): string;
+  encodeFunctionData(functionFragment: "updateAccountMetadata", values: [BigNumberish, string, string]): string;
   encodeFunctionData(
     functionFragment: "updateActionMetadata",
     values: [BigNumberish, BigNumberish, BigNumberish, string, string]
   ): string;
   encodeFunctionData(
     functionFragment: "updateGroup",
-    values: [
-      BigNumberish,
-      BigNumberish,
-      string,
-      string,
-      BigNumberish[],
-      AddressLike[]
-    ]
+    values: [BigNumberish, BigNumberish, string, string, BigNumberish[], AddressLike[]]
   ): string;
   encodeFunctionData(
     functionFragment: "updateGroupMetadata",
@@ -483,343 +377,111 @@ export interface AccountManagerInterface extends Interface {
     functionFragment: "updateUsageApiKeyMetadata",
     values: [BigNumberish, BigNumberish, string, string]
   ): string;
-  encodeFunctionData(
-    functionFragment: "acceptAdmin",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "accountOf",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "addApiPayer",
-    values: [AddressLike]
-  ): string;
+  encodeFunctionData(functionFragment: "acceptAdmin", values?: undefined): string;
+  encodeFunctionData(functionFragment: "accountOf", values: [BigNumberish]): string;
+  encodeFunctionData(functionFragment: "addApiPayer", values: [AddressLike]): string;
   encodeFunctionData(functionFragment: "admin", values?: undefined): string;
-  encodeFunctionData(
-    functionFragment: "adminApiPayer",
-    values?: undefined
-  ): string;
+  encodeFunctionData(functionFragment: "adminApiPayer", values?: undefined): string;
   encodeFunctionData(functionFragment: "apiPayers", values?: undefined): string;
-  encodeFunctionData(
-    functionFragment: "cancelAdminApiPayer",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "cancelAdminProposal",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getAccount",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getGroup",
-    values: [BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getKey",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getUsageApiKey",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getWalletDerivation",
-    values: [BigNumberish, AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "hasScope",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "isApiPayer",
-    values: [AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "listActions",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
+  encodeFunctionData(functionFragment: "cancelAdminApiPayer", values?: undefined): string;
+  encodeFunctionData(functionFragment: "cancelAdminProposal", values?: undefined): string;
+  encodeFunctionData(functionFragment: "getAccount", values: [BigNumberish]): string;
+  encodeFunctionData(functionFragment: "getGroup", values: [BigNumberish, BigNumberish]): string;
+  encodeFunctionData(functionFragment: "getKey", values: [BigNumberish]): string;
+  encodeFunctionData(functionFragment: "getUsageApiKey", values: [BigNumberish]): string;
+  encodeFunctionData(functionFragment: "getWalletDerivation", values: [BigNumberish, AddressLike]): string;
+  encodeFunctionData(functionFragment: "hasScope", values: [BigNumberish, BigNumberish, BigNumberish]): string;
+  encodeFunctionData(functionFragment: "isApiPayer", values: [AddressLike]): string;
+  encodeFunctionData(functionFragment: "listActions", values: [BigNumberish, BigNumberish, BigNumberish]): string;
   encodeFunctionData(
     functionFragment: "listActionsInGroup",
     values: [BigNumberish, BigNumberish, BigNumberish, BigNumberish]
   ): string;
-  encodeFunctionData(
-    functionFragment: "listGroups",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "listPkps",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
+  encodeFunctionData(functionFragment: "listGroups", values: [BigNumberish, BigNumberish, BigNumberish]): string;
+  encodeFunctionData(functionFragment: "listPkps", values: [BigNumberish, BigNumberish, BigNumberish]): string;
   encodeFunctionData(
     functionFragment: "listPkpsInGroup",
     values: [BigNumberish, BigNumberish, BigNumberish, BigNumberish]
   ): string;
-  encodeFunctionData(
-    functionFragment: "listUsageApiKeys",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "payerDelaySeconds",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "pendingAdmin",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "pkpByNumber",
-    values: [BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "proposeAdmin",
-    values: [AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "removeApiPayer",
-    values: [AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "scheduledAdminApiPayer",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "scheduledApiPayers",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "setAdminApiPayer",
-    values: [AddressLike]
-  ): string;
+  encodeFunctionData(functionFragment: "listUsageApiKeys", values: [BigNumberish, BigNumberish, BigNumberish]): string;
+  encodeFunctionData(functionFragment: "payerDelaySeconds", values?: undefined): string;
+  encodeFunctionData(functionFragment: "pendingAdmin", values?: undefined): string;
+  encodeFunctionData(functionFragment: "pkpByNumber", values: [BigNumberish, BigNumberish]): string;
+  encodeFunctionData(functionFragment: "proposeAdmin", values: [AddressLike]): string;
+  encodeFunctionData(functionFragment: "removeApiPayer", values: [AddressLike]): string;
+  encodeFunctionData(functionFragment: "scheduledAdminApiPayer", values?: undefined): string;
+  encodeFunctionData(functionFragment: "scheduledApiPayers", values?: undefined): string;
+  encodeFunctionData(functionFragment: "setAdminApiPayer", values: [AddressLike]): string;
 
-  decodeFunctionResult(
-    functionFragment: "accountExistsAndIsMutable",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "accountExistsAndIsMutable", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "addAction", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "addActionToGroup",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "addActionToGroup", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "addGroup", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "addPkpToGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "canExecuteAction",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "canUseWalletInAction",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "changeGroupMembers",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "convertToChainSecuredAccount",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "explainExecution",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "isTrustedForwarder",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "keyNamespace",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "addPkpToGroup", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "canExecuteAction", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "canUseWalletInAction", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "changeGroupMembers", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "convertToChainSecuredAccount", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "explainExecution", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "isTrustedForwarder", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "keyNamespace", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "multicall", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "newAccount", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "newChainSecuredAccount",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "registerWalletDerivation",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removeAction",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removeActionFromGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removeGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removePkpFromGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removeUsageApiKey",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "revokeAllUsageApiKeys",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "rootCommitment",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "setAccountFrozen",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "newChainSecuredAccount", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "registerWalletDerivation", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "removeAction", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "removeActionFromGroup", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "removeGroup", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "removePkpFromGroup", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "removeUsageApiKey", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "revokeAllUsageApiKeys", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "rootCommitment", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "setAccountFrozen", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "setPkpOps", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "setUsageApiKey",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "transferOwnership",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "trustedForwarder",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "tryMulticall",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "updateAccountMetadata",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "updateActionMetadata",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "updateGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "updateGroupMetadata",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "updatePkpMetadata",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "updateUsageApiKeyMetadata",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "acceptAdmin",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "setUsageApiKey", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "transferOwnership", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "trustedForwarder", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "tryMulticall", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "updateAccountMetadata", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "updateActionMetadata", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "updateGroup", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "updateGroupMetadata", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "updatePkpMetadata", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "updateUsageApiKeyMetadata", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "acceptAdmin", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "accountOf", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "addApiPayer",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "addApiPayer", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "admin", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "adminApiPayer",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "adminApiPayer", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "apiPayers", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "cancelAdminApiPayer",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "cancelAdminProposal",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "cancelAdminApiPayer", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "cancelAdminProposal", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "getAccount", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "getGroup", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "getKey", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "getUsageApiKey",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "getWalletDerivation",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "getUsageApiKey", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "getWalletDerivation", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "hasScope", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "isApiPayer", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "listActions",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "listActionsInGroup",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "listActions", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "listActionsInGroup", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "listGroups", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "listPkps", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "listPkpsInGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "listUsageApiKeys",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "payerDelaySeconds",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "pendingAdmin",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "pkpByNumber",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "proposeAdmin",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removeApiPayer",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "scheduledAdminApiPayer",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "scheduledApiPayers",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "setAdminApiPayer",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "listPkpsInGroup", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "listUsageApiKeys", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "payerDelaySeconds", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "pendingAdmin", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "pkpByNumber", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "proposeAdmin", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "removeApiPayer", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "scheduledAdminApiPayer", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "scheduledApiPayers", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "setAdminApiPayer", data: BytesLike): Result;
 }
 
 export namespace AccountConvertedToChainSecuredEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    oldAdmin: AddressLike,
-    newAdmin: AddressLike,
-    actor: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: bigint,
-    oldAdmin: string,
-    newAdmin: string,
-    actor: bigint
-  ];
+  export type InputTuple = [id: BigNumberish, oldAdmin: AddressLike, newAdmin: AddressLike, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, oldAdmin: string, newAdmin: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     oldAdmin: string;
@@ -864,11 +526,7 @@ export namespace AccountCreatedEvent {
 }
 
 export namespace AccountFreezeSetEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    frozen: boolean,
-    actor: BigNumberish
-  ];
+  export type InputTuple = [id: BigNumberish, frozen: boolean, actor: BigNumberish];
   export type OutputTuple = [id: bigint, frozen: boolean, actor: bigint];
   export interface OutputObject {
     id: bigint;
@@ -882,18 +540,8 @@ export namespace AccountFreezeSetEvent {
 }
 
 export namespace AccountOwnershipTransferredEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    oldOwner: AddressLike,
-    newOwner: AddressLike,
-    actor: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: bigint,
-    oldOwner: string,
-    newOwner: string,
-    actor: bigint
-  ];
+  export type InputTuple = [id: BigNumberish, oldOwner: AddressLike, newOwner: AddressLike, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, oldOwner: string, newOwner: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     oldOwner: string;
@@ -907,18 +555,8 @@ export namespace AccountOwnershipTransferredEvent {
 }
 
 export namespace AccountUpdatedEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    name: string,
-    description: string,
-    actor: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: bigint,
-    name: string,
-    description: string,
-    actor: bigint
-  ];
+  export type InputTuple = [id: BigNumberish, name: string, description: string, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, name: string, description: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     name: string;
@@ -939,13 +577,7 @@ export namespace ActionAddedEvent {
     description: string,
     actor: BigNumberish
   ];
-  export type OutputTuple = [
-    id: bigint,
-    action: bigint,
-    name: string,
-    description: string,
-    actor: bigint
-  ];
+  export type OutputTuple = [id: bigint, action: bigint, name: string, description: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     action: bigint;
@@ -960,18 +592,8 @@ export namespace ActionAddedEvent {
 }
 
 export namespace ActionAddedToGroupEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    groupId: BigNumberish,
-    action: BigNumberish,
-    actor: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: bigint,
-    groupId: bigint,
-    action: bigint,
-    actor: bigint
-  ];
+  export type InputTuple = [id: BigNumberish, groupId: BigNumberish, action: BigNumberish, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, groupId: bigint, action: bigint, actor: bigint];
   export interface OutputObject {
     id: bigint;
     groupId: bigint;
@@ -985,11 +607,7 @@ export namespace ActionAddedToGroupEvent {
 }
 
 export namespace ActionRemovedEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    action: BigNumberish,
-    actor: BigNumberish
-  ];
+  export type InputTuple = [id: BigNumberish, action: BigNumberish, actor: BigNumberish];
   export type OutputTuple = [id: bigint, action: bigint, actor: bigint];
   export interface OutputObject {
     id: bigint;
@@ -1003,18 +621,8 @@ export namespace ActionRemovedEvent {
 }
 
 export namespace ActionRemovedFromGroupEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    groupId: BigNumberish,
-    action: BigNumberish,
-    actor: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: bigint,
-    groupId: bigint,
-    action: bigint,
-    actor: bigint
-  ];
+  export type InputTuple = [id: BigNumberish, groupId: BigNumberish, action: BigNumberish, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, groupId: bigint, action: bigint, actor: bigint];
   export interface OutputObject {
     id: bigint;
     groupId: bigint;
@@ -1035,13 +643,7 @@ export namespace ActionUpdatedEvent {
     description: string,
     actor: BigNumberish
   ];
-  export type OutputTuple = [
-    id: bigint,
-    action: bigint,
-    name: string,
-    description: string,
-    actor: bigint
-  ];
+  export type OutputTuple = [id: bigint, action: bigint, name: string, description: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     action: bigint;
@@ -1102,13 +704,7 @@ export namespace GroupAddedEvent {
     description: string,
     actor: BigNumberish
   ];
-  export type OutputTuple = [
-    id: bigint,
-    groupId: bigint,
-    name: string,
-    description: string,
-    actor: bigint
-  ];
+  export type OutputTuple = [id: bigint, groupId: bigint, name: string, description: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     groupId: bigint;
@@ -1123,11 +719,7 @@ export namespace GroupAddedEvent {
 }
 
 export namespace GroupRemovedEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    groupId: BigNumberish,
-    actor: BigNumberish
-  ];
+  export type InputTuple = [id: BigNumberish, groupId: BigNumberish, actor: BigNumberish];
   export type OutputTuple = [id: bigint, groupId: bigint, actor: bigint];
   export interface OutputObject {
     id: bigint;
@@ -1148,13 +740,7 @@ export namespace GroupUpdatedEvent {
     description: string,
     actor: BigNumberish
   ];
-  export type OutputTuple = [
-    id: bigint,
-    groupId: bigint,
-    name: string,
-    description: string,
-    actor: bigint
-  ];
+  export type OutputTuple = [id: bigint, groupId: bigint, name: string, description: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     groupId: bigint;
@@ -1169,18 +755,8 @@ export namespace GroupUpdatedEvent {
 }
 
 export namespace PkpAddedToGroupEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    groupId: BigNumberish,
-    pkpId: AddressLike,
-    actor: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: bigint,
-    groupId: bigint,
-    pkpId: string,
-    actor: bigint
-  ];
+  export type InputTuple = [id: BigNumberish, groupId: BigNumberish, pkpId: AddressLike, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, groupId: bigint, pkpId: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     groupId: bigint;
@@ -1194,18 +770,8 @@ export namespace PkpAddedToGroupEvent {
 }
 
 export namespace PkpOpsSetEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    pkpId: AddressLike,
-    deniedOps: BigNumberish,
-    actor: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: bigint,
-    pkpId: string,
-    deniedOps: bigint,
-    actor: bigint
-  ];
+  export type InputTuple = [id: BigNumberish, pkpId: AddressLike, deniedOps: BigNumberish, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, pkpId: string, deniedOps: bigint, actor: bigint];
   export interface OutputObject {
     id: bigint;
     pkpId: string;
@@ -1219,18 +785,8 @@ export namespace PkpOpsSetEvent {
 }
 
 export namespace PkpRemovedFromGroupEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    groupId: BigNumberish,
-    pkpId: AddressLike,
-    actor: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: bigint,
-    groupId: bigint,
-    pkpId: string,
-    actor: bigint
-  ];
+  export type InputTuple = [id: BigNumberish, groupId: BigNumberish, pkpId: AddressLike, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, groupId: bigint, pkpId: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     groupId: bigint;
@@ -1251,13 +807,7 @@ export namespace PkpUpdatedEvent {
     description: string,
     actor: BigNumberish
   ];
-  export type OutputTuple = [
-    id: bigint,
-    pkpId: string,
-    name: string,
-    description: string,
-    actor: bigint
-  ];
+  export type OutputTuple = [id: bigint, pkpId: string, name: string, description: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     pkpId: string;
@@ -1272,11 +822,7 @@ export namespace PkpUpdatedEvent {
 }
 
 export namespace UsageApiKeyRemovedEvent {
-  export type InputTuple = [
-    id: BigNumberish,
-    keyId: BigNumberish,
-    actor: BigNumberish
-  ];
+  export type InputTuple = [id: BigNumberish, keyId: BigNumberish, actor: BigNumberish];
   export type OutputTuple = [id: bigint, keyId: bigint, actor: bigint];
   export interface OutputObject {
     id: bigint;
@@ -1368,13 +914,7 @@ export namespace UsageApiKeyUpdatedEvent {
     description: string,
     actor: BigNumberish
   ];
-  export type OutputTuple = [
-    id: bigint,
-    keyId: bigint,
-    name: string,
-    description: string,
-    actor: bigint
-  ];
+  export type OutputTuple = [id: bigint, keyId: bigint, name: string, description: string, actor: bigint];
   export interface OutputObject {
     id: bigint;
     keyId: bigint;
@@ -1534,45 +1074,26 @@ export interface AccountManager extends BaseContract {
     toBlock?: string | number | undefined
   ): Promise<Array<TypedEventLog<TCEvent>>>;
 
-  on<TCEvent extends TypedContractEvent>(
-    event: TCEvent,
-    listener: TypedListener<TCEvent>
-  ): Promise<this>;
+  on<TCEvent extends TypedContractEvent>(event: TCEvent, listener: TypedListener<TCEvent>): Promise<this>;
   on<TCEvent extends TypedContractEvent>(
     filter: TypedDeferredTopicFilter<TCEvent>,
     listener: TypedListener<TCEvent>
   ): Promise<this>;
 
-  once<TCEvent extends TypedContractEvent>(
-    event: TCEvent,
-    listener: TypedListener<TCEvent>
-  ): Promise<this>;
+  once<TCEvent extends TypedContractEvent>(event: TCEvent, listener: TypedListener<TCEvent>): Promise<this>;
   once<TCEvent extends TypedContractEvent>(
     filter: TypedDeferredTopicFilter<TCEvent>,
     listener: TypedListener<TCEvent>
   ): Promise<this>;
 
-  listeners<TCEvent extends TypedContractEvent>(
-    event: TCEvent
-  ): Promise<Array<TypedListener<TCEvent>>>;
+  listeners<TCEvent extends TypedContractEvent>(event: TCEvent): Promise<Array<TypedListener<TCEvent>>>;
   listeners(eventName?: string): Promise<Array<Listener>>;
-  removeAllListeners<TCEvent extends TypedContractEvent>(
-    event?: TCEvent
-  ): Promise<this>;
+  removeAllListeners<TCEvent extends TypedContractEvent>(event?: TCEvent): Promise<this>;
 
-  accountExistsAndIsMutable: TypedContractMethod<
-    [apiKeyHash: BigNumberish],
-    [boolean],
-    "view"
-  >;
+  accountExistsAndIsMutable: TypedContractMethod<[apiKeyHash: BigNumberish], [boolean], "view">;
 
   addAction: TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      name: string,
-      description: string,
-      actionHash: BigNumberish
-    ],
+    [accountApiKeyHash: BigNumberish, name: string, description: string, actionHash: BigNumberish],
     [void],
     "nonpayable"
   >;
@@ -1584,13 +1105,7 @@ export interface AccountManager extends BaseContract {
   >;
 
   addGroup: TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      name: string,
-      description: string,
-      cidHashes: BigNumberish[],
-      pkpIds: AddressLike[]
-    ],
+    [apiKeyHash: BigNumberish, name: string, description: string, cidHashes: BigNumberish[], pkpIds: AddressLike[]],
     [bigint],
     "nonpayable"
   >;
@@ -1601,11 +1116,7 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
-  canExecuteAction: TypedContractMethod<
-    [key: BigNumberish, cid: BigNumberish],
-    [boolean],
-    "view"
-  >;
+  canExecuteAction: TypedContractMethod<[key: BigNumberish, cid: BigNumberish], [boolean], "view">;
 
   canUseWalletInAction: TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish, pkp: AddressLike],
@@ -1649,51 +1160,27 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
 
-  isTrustedForwarder: TypedContractMethod<
-    [forwarder: AddressLike],
-    [boolean],
-    "view"
-  >;
+  isTrustedForwarder: TypedContractMethod<[forwarder: AddressLike], [boolean], "view">;
 
   keyNamespace: TypedContractMethod<[], [string], "view">;
 
   multicall: TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
 
   newAccount: TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      managed: boolean,
-      name: string,
-      description: string,
-      adminWalletAddress: AddressLike
-    ],
+    [apiKeyHash: BigNumberish, managed: boolean, name: string, description: string, adminWalletAddress: AddressLike],
     [void],
     "nonpayable"
   >;
 
-  newChainSecuredAccount: TypedContractMethod<
-    [name: string, description: string],
-    [void],
-    "nonpayable"
-  >;
+  newChainSecuredAccount: TypedContractMethod<[name: string, description: string], [void], "nonpayable">;
 
   registerWalletDerivation: TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      pkpId: AddressLike,
-      derivationPath: BigNumberish,
-      name: string,
-      description: string
-    ],
+    [apiKeyHash: BigNumberish, pkpId: AddressLike, derivationPath: BigNumberish, name: string, description: string],
     [void],
     "nonpayable"
   >;
 
-  removeAction: TypedContractMethod<
-    [accountApiKeyHash: BigNumberish, actionHash: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  removeAction: TypedContractMethod<[accountApiKeyHash: BigNumberish, actionHash: BigNumberish], [void], "nonpayable">;
 
   removeActionFromGroup: TypedContractMethod<
     [apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish],
@@ -1701,11 +1188,7 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
-  removeGroup: TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  removeGroup: TypedContractMethod<[apiKeyHash: BigNumberish, groupId: BigNumberish], [void], "nonpayable">;
 
   removePkpFromGroup: TypedContractMethod<
     [apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike],
@@ -1719,25 +1202,13 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
-  revokeAllUsageApiKeys: TypedContractMethod<
-    [id: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  revokeAllUsageApiKeys: TypedContractMethod<[id: BigNumberish], [void], "nonpayable">;
 
   rootCommitment: TypedContractMethod<[], [string], "view">;
 
-  setAccountFrozen: TypedContractMethod<
-    [id: BigNumberish, frozen: boolean],
-    [void],
-    "nonpayable"
-  >;
+  setAccountFrozen: TypedContractMethod<[id: BigNumberish, frozen: boolean], [void], "nonpayable">;
 
-  setPkpOps: TypedContractMethod<
-    [id: BigNumberish, pkp: AddressLike, deniedOps: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  setPkpOps: TypedContractMethod<[id: BigNumberish, pkp: AddressLike, deniedOps: BigNumberish], [void], "nonpayable">;
 
   setUsageApiKey: TypedContractMethod<
     [
@@ -1759,19 +1230,11 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
-  transferOwnership: TypedContractMethod<
-    [apiKeyHash: BigNumberish, newOwner: AddressLike],
-    [void],
-    "nonpayable"
-  >;
+  transferOwnership: TypedContractMethod<[apiKeyHash: BigNumberish, newOwner: AddressLike], [void], "nonpayable">;
 
   trustedForwarder: TypedContractMethod<[], [string], "view">;
 
-  tryMulticall: TypedContractMethod<
-    [data: BytesLike[]],
-    [boolean[]],
-    "nonpayable"
-  >;
+  tryMulticall: TypedContractMethod<[data: BytesLike[]], [boolean[]], "nonpayable">;
 
   updateAccountMetadata: TypedContractMethod<
     [apiKeyHash: BigNumberish, name: string, description: string],
@@ -1805,34 +1268,19 @@ export interface AccountManager extends BaseContract {
   >;
 
   updateGroupMetadata: TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      groupId: BigNumberish,
-      name: string,
-      description: string
-    ],
+    [accountApiKeyHash: BigNumberish, groupId: BigNumberish, name: string, description: string],
     [void],
     "nonpayable"
   >;
 
   updatePkpMetadata: TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      pkpId: AddressLike,
-      name: string,
-      description: string
-    ],
+    [apiKeyHash: BigNumberish, pkpId: AddressLike, name: string, description: string],
     [void],
     "nonpayable"
   >;
 
   updateUsageApiKeyMetadata: TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      usageApiKeyHash: BigNumberish,
-      name: string,
-      description: string
-    ],
+    [accountApiKeyHash: BigNumberish, usageApiKeyHash: BigNumberish, name: string, description: string],
     [void],
     "nonpayable"
   >;
@@ -1853,117 +1301,53 @@ export interface AccountManager extends BaseContract {
 
   cancelAdminProposal: TypedContractMethod<[], [void], "nonpayable">;
 
-  getAccount: TypedContractMethod<
-    [id: BigNumberish],
-    [AccountInfoStructOutput],
-    "view"
-  >;
+  getAccount: TypedContractMethod<[id: BigNumberish], [AccountInfoStructOutput], "view">;
 
-  getGroup: TypedContractMethod<
-    [id: BigNumberish, groupId: BigNumberish],
-    [GroupInfoStructOutput],
-    "view"
-  >;
+  getGroup: TypedContractMethod<[id: BigNumberish, groupId: BigNumberish], [GroupInfoStructOutput], "view">;
 
-  getKey: TypedContractMethod<
-    [key: BigNumberish],
-    [KeyInfoStructOutput],
-    "view"
-  >;
+  getKey: TypedContractMethod<[key: BigNumberish], [KeyInfoStructOutput], "view">;
 
-  getUsageApiKey: TypedContractMethod<
-    [key: BigNumberish],
-    [UsageApiKeyInfoStructOutput],
-    "view"
-  >;
+  getUsageApiKey: TypedContractMethod<[key: BigNumberish], [UsageApiKeyInfoStructOutput], "view">;
 
-  getWalletDerivation: TypedContractMethod<
-    [id: BigNumberish, wallet: AddressLike],
-    [bigint],
-    "view"
-  >;
+  getWalletDerivation: TypedContractMethod<[id: BigNumberish, wallet: AddressLike], [bigint], "view">;
 
-  hasScope: TypedContractMethod<
-    [key: BigNumberish, scope: BigNumberish, groupId: BigNumberish],
-    [boolean],
-    "view"
-  >;
+  hasScope: TypedContractMethod<[key: BigNumberish, scope: BigNumberish, groupId: BigNumberish], [boolean], "view">;
 
   isApiPayer: TypedContractMethod<[payer: AddressLike], [boolean], "view">;
 
   listActions: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [
-      [ActionInfoStructOutput[], bigint] & {
-        items: ActionInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [[ActionInfoStructOutput[], bigint] & { items: ActionInfoStructOutput[]; total: bigint }],
     "view"
   >;
 
   listActionsInGroup: TypedContractMethod<
-    [
-      id: BigNumberish,
-      groupId: BigNumberish,
-      offset: BigNumberish,
-      limit: BigNumberish
-    ],
-    [
-      [ActionInfoStructOutput[], bigint] & {
-        items: ActionInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [id: BigNumberish, groupId: BigNumberish, offset: BigNumberish, limit: BigNumberish],
+    [[ActionInfoStructOutput[], bigint] & { items: ActionInfoStructOutput[]; total: bigint }],
     "view"
   >;
 
   listGroups: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [
-      [GroupInfoStructOutput[], bigint] & {
-        items: GroupInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [[GroupInfoStructOutput[], bigint] & { items: GroupInfoStructOutput[]; total: bigint }],
     "view"
   >;
 
   listPkps: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [
-      [PkpInfoStructOutput[], bigint] & {
-        items: PkpInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [[PkpInfoStructOutput[], bigint] & { items: PkpInfoStructOutput[]; total: bigint }],
     "view"
   >;
 
   listPkpsInGroup: TypedContractMethod<
-    [
-      id: BigNumberish,
-      groupId: BigNumberish,
-      offset: BigNumberish,
-      limit: BigNumberish
-    ],
-    [
-      [PkpInfoStructOutput[], bigint] & {
-        items: PkpInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [id: BigNumberish, groupId: BigNumberish, offset: BigNumberish, limit: BigNumberish],
+    [[PkpInfoStructOutput[], bigint] & { items: PkpInfoStructOutput[]; total: bigint }],
     "view"
   >;
 
   listUsageApiKeys: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [
-      [UsageApiKeyInfoStructOutput[], bigint] & {
-        items: UsageApiKeyInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [[UsageApiKeyInfoStructOutput[], bigint] & { items: UsageApiKeyInfoStructOutput[]; total: bigint }],
     "view"
   >;
 
@@ -1971,45 +1355,19 @@ export interface AccountManager extends BaseContract {
 
   pendingAdmin: TypedContractMethod<[], [string], "view">;
 
-  pkpByNumber: TypedContractMethod<
-    [id: BigNumberish, number: BigNumberish],
-    [string],
-    "view"
-  >;
+  pkpByNumber: TypedContractMethod<[id: BigNumberish, number: BigNumberish], [string], "view">;
 
-  proposeAdmin: TypedContractMethod<
-    [newAdmin: AddressLike],
-    [void],
-    "nonpayable"
-  >;
+  proposeAdmin: TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
 
-  removeApiPayer: TypedContractMethod<
-    [payer: AddressLike],
-    [void],
-    "nonpayable"
-  >;
+  removeApiPayer: TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
 
-  scheduledAdminApiPayer: TypedContractMethod<
-    [],
-    [ScheduledPayerStructOutput],
-    "view"
-  >;
+  scheduledAdminApiPayer: TypedContractMethod<[], [ScheduledPayerStructOutput], "view">;
 
-  scheduledApiPayers: TypedContractMethod<
-    [],
-    [ScheduledPayerStructOutput[]],
-    "view"
-  >;
+  scheduledApiPayers: TypedContractMethod<[], [ScheduledPayerStructOutput[]], "view">;
 
-  setAdminApiPayer: TypedContractMethod<
-    [payer: AddressLike],
-    [void],
-    "nonpayable"
-  >;
+  setAdminApiPayer: TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
 
-  getFunction<T extends ContractMethod = ContractMethod>(
-    key: string | FunctionFragment
-  ): T;
+  getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
   getFunction(
     nameOrSignature: "accountExistsAndIsMutable"
@@ -2017,56 +1375,29 @@ export interface AccountManager extends BaseContract {
   getFunction(
     nameOrSignature: "addAction"
   ): TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      name: string,
-      description: string,
-      actionHash: BigNumberish
-    ],
+    [accountApiKeyHash: BigNumberish, name: string, description: string, actionHash: BigNumberish],
     [void],
     "nonpayable"
   >;
   getFunction(
     nameOrSignature: "addActionToGroup"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "addGroup"
   ): TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      name: string,
-      description: string,
-      cidHashes: BigNumberish[],
-      pkpIds: AddressLike[]
-    ],
+    [apiKeyHash: BigNumberish, name: string, description: string, cidHashes: BigNumberish[], pkpIds: AddressLike[]],
     [bigint],
     "nonpayable"
   >;
   getFunction(
     nameOrSignature: "addPkpToGroup"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "canExecuteAction"
-  ): TypedContractMethod<
-    [key: BigNumberish, cid: BigNumberish],
-    [boolean],
-    "view"
-  >;
+  ): TypedContractMethod<[key: BigNumberish, cid: BigNumberish], [boolean], "view">;
   getFunction(
     nameOrSignature: "canUseWalletInAction"
-  ): TypedContractMethod<
-    [key: BigNumberish, cid: BigNumberish, pkp: AddressLike],
-    [boolean],
-    "view"
-  >;
+  ): TypedContractMethod<[key: BigNumberish, cid: BigNumberish, pkp: AddressLike], [boolean], "view">;
   getFunction(
     nameOrSignature: "changeGroupMembers"
   ): TypedContractMethod<
@@ -2083,11 +1414,7 @@ export interface AccountManager extends BaseContract {
   >;
   getFunction(
     nameOrSignature: "convertToChainSecuredAccount"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, newAdminWalletAddress: AddressLike],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[apiKeyHash: BigNumberish, newAdminWalletAddress: AddressLike], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "explainExecution"
   ): TypedContractMethod<
@@ -2106,103 +1433,49 @@ export interface AccountManager extends BaseContract {
     ],
     "view"
   >;
-  getFunction(
-    nameOrSignature: "isTrustedForwarder"
-  ): TypedContractMethod<[forwarder: AddressLike], [boolean], "view">;
-  getFunction(
-    nameOrSignature: "keyNamespace"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
-    nameOrSignature: "multicall"
-  ): TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
+  getFunction(nameOrSignature: "isTrustedForwarder"): TypedContractMethod<[forwarder: AddressLike], [boolean], "view">;
+  getFunction(nameOrSignature: "keyNamespace"): TypedContractMethod<[], [string], "view">;
+  getFunction(nameOrSignature: "multicall"): TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
   getFunction(
     nameOrSignature: "newAccount"
   ): TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      managed: boolean,
-      name: string,
-      description: string,
-      adminWalletAddress: AddressLike
-    ],
+    [apiKeyHash: BigNumberish, managed: boolean, name: string, description: string, adminWalletAddress: AddressLike],
     [void],
     "nonpayable"
   >;
   getFunction(
     nameOrSignature: "newChainSecuredAccount"
-  ): TypedContractMethod<
-    [name: string, description: string],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[name: string, description: string], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "registerWalletDerivation"
   ): TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      pkpId: AddressLike,
-      derivationPath: BigNumberish,
-      name: string,
-      description: string
-    ],
+    [apiKeyHash: BigNumberish, pkpId: AddressLike, derivationPath: BigNumberish, name: string, description: string],
     [void],
     "nonpayable"
   >;
   getFunction(
     nameOrSignature: "removeAction"
-  ): TypedContractMethod<
-    [accountApiKeyHash: BigNumberish, actionHash: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[accountApiKeyHash: BigNumberish, actionHash: BigNumberish], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "removeActionFromGroup"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "removeGroup"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[apiKeyHash: BigNumberish, groupId: BigNumberish], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "removePkpFromGroup"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "removeUsageApiKey"
-  ): TypedContractMethod<
-    [accountApiKeyHash: BigNumberish, usageApiKeyHash: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "revokeAllUsageApiKeys"
-  ): TypedContractMethod<[id: BigNumberish], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "rootCommitment"
-  ): TypedContractMethod<[], [string], "view">;
+  ): TypedContractMethod<[accountApiKeyHash: BigNumberish, usageApiKeyHash: BigNumberish], [void], "nonpayable">;
+  getFunction(nameOrSignature: "revokeAllUsageApiKeys"): TypedContractMethod<[id: BigNumberish], [void], "nonpayable">;
+  getFunction(nameOrSignature: "rootCommitment"): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "setAccountFrozen"
-  ): TypedContractMethod<
-    [id: BigNumberish, frozen: boolean],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[id: BigNumberish, frozen: boolean], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "setPkpOps"
-  ): TypedContractMethod<
-    [id: BigNumberish, pkp: AddressLike, deniedOps: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[id: BigNumberish, pkp: AddressLike, deniedOps: BigNumberish], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "setUsageApiKey"
   ): TypedContractMethod<
@@ -2226,24 +1499,12 @@ export interface AccountManager extends BaseContract {
   >;
   getFunction(
     nameOrSignature: "transferOwnership"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, newOwner: AddressLike],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "trustedForwarder"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
-    nameOrSignature: "tryMulticall"
-  ): TypedContractMethod<[data: BytesLike[]], [boolean[]], "nonpayable">;
+  ): TypedContractMethod<[apiKeyHash: BigNumberish, newOwner: AddressLike], [void], "nonpayable">;
+  getFunction(nameOrSignature: "trustedForwarder"): TypedContractMethod<[], [string], "view">;
+  getFunction(nameOrSignature: "tryMulticall"): TypedContractMethod<[data: BytesLike[]], [boolean[]], "nonpayable">;
   getFunction(
     nameOrSignature: "updateAccountMetadata"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, name: string, description: string],
-    [void],
-    "nonpayable"
-  >;
+  ): TypedContractMethod<[apiKeyHash: BigNumberish, name: string, description: string], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "updateActionMetadata"
   ): TypedContractMethod<
@@ -2274,210 +1535,101 @@ export interface AccountManager extends BaseContract {
   getFunction(
     nameOrSignature: "updateGroupMetadata"
   ): TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      groupId: BigNumberish,
-      name: string,
-      description: string
-    ],
+    [accountApiKeyHash: BigNumberish, groupId: BigNumberish, name: string, description: string],
     [void],
     "nonpayable"
   >;
   getFunction(
     nameOrSignature: "updatePkpMetadata"
   ): TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      pkpId: AddressLike,
-      name: string,
-      description: string
-    ],
+    [apiKeyHash: BigNumberish, pkpId: AddressLike, name: string, description: string],
     [void],
     "nonpayable"
   >;
   getFunction(
     nameOrSignature: "updateUsageApiKeyMetadata"
   ): TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      usageApiKeyHash: BigNumberish,
-      name: string,
-      description: string
-    ],
+    [accountApiKeyHash: BigNumberish, usageApiKeyHash: BigNumberish, name: string, description: string],
     [void],
     "nonpayable"
   >;
-  getFunction(
-    nameOrSignature: "acceptAdmin"
-  ): TypedContractMethod<[], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "accountOf"
-  ): TypedContractMethod<[key: BigNumberish], [bigint], "view">;
-  getFunction(
-    nameOrSignature: "addApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "admin"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
-    nameOrSignature: "adminApiPayer"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
-    nameOrSignature: "apiPayers"
-  ): TypedContractMethod<[], [string[]], "view">;
-  getFunction(
-    nameOrSignature: "cancelAdminApiPayer"
-  ): TypedContractMethod<[], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "cancelAdminProposal"
-  ): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(nameOrSignature: "acceptAdmin"): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(nameOrSignature: "accountOf"): TypedContractMethod<[key: BigNumberish], [bigint], "view">;
+  getFunction(nameOrSignature: "addApiPayer"): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+  getFunction(nameOrSignature: "admin"): TypedContractMethod<[], [string], "view">;
+  getFunction(nameOrSignature: "adminApiPayer"): TypedContractMethod<[], [string], "view">;
+  getFunction(nameOrSignature: "apiPayers"): TypedContractMethod<[], [string[]], "view">;
+  getFunction(nameOrSignature: "cancelAdminApiPayer"): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(nameOrSignature: "cancelAdminProposal"): TypedContractMethod<[], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "getAccount"
   ): TypedContractMethod<[id: BigNumberish], [AccountInfoStructOutput], "view">;
   getFunction(
     nameOrSignature: "getGroup"
-  ): TypedContractMethod<
-    [id: BigNumberish, groupId: BigNumberish],
-    [GroupInfoStructOutput],
-    "view"
-  >;
-  getFunction(
-    nameOrSignature: "getKey"
-  ): TypedContractMethod<[key: BigNumberish], [KeyInfoStructOutput], "view">;
+  ): TypedContractMethod<[id: BigNumberish, groupId: BigNumberish], [GroupInfoStructOutput], "view">;
+  getFunction(nameOrSignature: "getKey"): TypedContractMethod<[key: BigNumberish], [KeyInfoStructOutput], "view">;
   getFunction(
     nameOrSignature: "getUsageApiKey"
-  ): TypedContractMethod<
-    [key: BigNumberish],
-    [UsageApiKeyInfoStructOutput],
-    "view"
-  >;
+  ): TypedContractMethod<[key: BigNumberish], [UsageApiKeyInfoStructOutput], "view">;
   getFunction(
     nameOrSignature: "getWalletDerivation"
-  ): TypedContractMethod<
-    [id: BigNumberish, wallet: AddressLike],
-    [bigint],
-    "view"
-  >;
+  ): TypedContractMethod<[id: BigNumberish, wallet: AddressLike], [bigint], "view">;
   getFunction(
     nameOrSignature: "hasScope"
-  ): TypedContractMethod<
-    [key: BigNumberish, scope: BigNumberish, groupId: BigNumberish],
-    [boolean],
-    "view"
-  >;
-  getFunction(
-    nameOrSignature: "isApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [boolean], "view">;
+  ): TypedContractMethod<[key: BigNumberish, scope: BigNumberish, groupId: BigNumberish], [boolean], "view">;
+  getFunction(nameOrSignature: "isApiPayer"): TypedContractMethod<[payer: AddressLike], [boolean], "view">;
   getFunction(
     nameOrSignature: "listActions"
   ): TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [
-      [ActionInfoStructOutput[], bigint] & {
-        items: ActionInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [[ActionInfoStructOutput[], bigint] & { items: ActionInfoStructOutput[]; total: bigint }],
     "view"
   >;
   getFunction(
     nameOrSignature: "listActionsInGroup"
   ): TypedContractMethod<
-    [
-      id: BigNumberish,
-      groupId: BigNumberish,
-      offset: BigNumberish,
-      limit: BigNumberish
-    ],
-    [
-      [ActionInfoStructOutput[], bigint] & {
-        items: ActionInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [id: BigNumberish, groupId: BigNumberish, offset: BigNumberish, limit: BigNumberish],
+    [[ActionInfoStructOutput[], bigint] & { items: ActionInfoStructOutput[]; total: bigint }],
     "view"
   >;
   getFunction(
     nameOrSignature: "listGroups"
   ): TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [
-      [GroupInfoStructOutput[], bigint] & {
-        items: GroupInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [[GroupInfoStructOutput[], bigint] & { items: GroupInfoStructOutput[]; total: bigint }],
     "view"
   >;
   getFunction(
     nameOrSignature: "listPkps"
   ): TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [
-      [PkpInfoStructOutput[], bigint] & {
-        items: PkpInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [[PkpInfoStructOutput[], bigint] & { items: PkpInfoStructOutput[]; total: bigint }],
     "view"
   >;
   getFunction(
     nameOrSignature: "listPkpsInGroup"
   ): TypedContractMethod<
-    [
-      id: BigNumberish,
-      groupId: BigNumberish,
-      offset: BigNumberish,
-      limit: BigNumberish
-    ],
-    [
-      [PkpInfoStructOutput[], bigint] & {
-        items: PkpInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [id: BigNumberish, groupId: BigNumberish, offset: BigNumberish, limit: BigNumberish],
+    [[PkpInfoStructOutput[], bigint] & { items: PkpInfoStructOutput[]; total: bigint }],
     "view"
   >;
   getFunction(
     nameOrSignature: "listUsageApiKeys"
   ): TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [
-      [UsageApiKeyInfoStructOutput[], bigint] & {
-        items: UsageApiKeyInfoStructOutput[];
-        total: bigint;
-      }
-    ],
+    [[UsageApiKeyInfoStructOutput[], bigint] & { items: UsageApiKeyInfoStructOutput[]; total: bigint }],
     "view"
   >;
-  getFunction(
-    nameOrSignature: "payerDelaySeconds"
-  ): TypedContractMethod<[], [bigint], "view">;
-  getFunction(
-    nameOrSignature: "pendingAdmin"
-  ): TypedContractMethod<[], [string], "view">;
+  getFunction(nameOrSignature: "payerDelaySeconds"): TypedContractMethod<[], [bigint], "view">;
+  getFunction(nameOrSignature: "pendingAdmin"): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "pkpByNumber"
-  ): TypedContractMethod<
-    [id: BigNumberish, number: BigNumberish],
-    [string],
-    "view"
-  >;
-  getFunction(
-    nameOrSignature: "proposeAdmin"
-  ): TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "removeApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "scheduledAdminApiPayer"
-  ): TypedContractMethod<[], [ScheduledPayerStructOutput], "view">;
-  getFunction(
-    nameOrSignature: "scheduledApiPayers"
-  ): TypedContractMethod<[], [ScheduledPayerStructOutput[]], "view">;
-  getFunction(
-    nameOrSignature: "setAdminApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+  ): TypedContractMethod<[id: BigNumberish, number: BigNumberish], [string], "view">;
+  getFunction(nameOrSignature: "proposeAdmin"): TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
+  getFunction(nameOrSignature: "removeApiPayer"): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+  getFunction(nameOrSignature: "scheduledAdminApiPayer"): TypedContractMethod<[], [ScheduledPayerStructOutput], "view">;
+  getFunction(nameOrSignature: "scheduledApiPayers"): TypedContractMethod<[], [ScheduledPayerStructOutput[]], "view">;
+  getFunction(nameOrSignature: "setAdminApiPayer"): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
 
   getEvent(
     key: "AccountConvertedToChainSecured"
@@ -2516,11 +1668,7 @@ export interface AccountManager extends BaseContract {
   >;
   getEvent(
     key: "ActionAdded"
-  ): TypedContractEvent<
-    ActionAddedEvent.InputTuple,
-    ActionAddedEvent.OutputTuple,
-    ActionAddedEvent.OutputObject
-  >;
+  ): TypedContractEvent<ActionAddedEvent.InputTuple, ActionAddedEvent.OutputTuple, ActionAddedEvent.OutputObject>;
   getEvent(
     key: "ActionAddedToGroup"
   ): TypedContractEvent<
@@ -2530,11 +1678,7 @@ export interface AccountManager extends BaseContract {
   >;
   getEvent(
     key: "ActionRemoved"
-  ): TypedContractEvent<
-    ActionRemovedEvent.InputTuple,
-    ActionRemovedEvent.OutputTuple,
-    ActionRemovedEvent.OutputObject
-  >;
+  ): TypedContractEvent<ActionRemovedEvent.InputTuple, ActionRemovedEvent.OutputTuple, ActionRemovedEvent.OutputObject>;
   getEvent(
     key: "ActionRemovedFromGroup"
   ): TypedContractEvent<
@@ -2544,18 +1688,10 @@ export interface AccountManager extends BaseContract {
   >;
   getEvent(
     key: "ActionUpdated"
-  ): TypedContractEvent<
-    ActionUpdatedEvent.InputTuple,
-    ActionUpdatedEvent.OutputTuple,
-    ActionUpdatedEvent.OutputObject
-  >;
+  ): TypedContractEvent<ActionUpdatedEvent.InputTuple, ActionUpdatedEvent.OutputTuple, ActionUpdatedEvent.OutputObject>;
   getEvent(
     key: "AdminChanged"
-  ): TypedContractEvent<
-    AdminChangedEvent.InputTuple,
-    AdminChangedEvent.OutputTuple,
-    AdminChangedEvent.OutputObject
-  >;
+  ): TypedContractEvent<AdminChangedEvent.InputTuple, AdminChangedEvent.OutputTuple, AdminChangedEvent.OutputObject>;
   getEvent(
     key: "AllUsageApiKeysRevoked"
   ): TypedContractEvent<
@@ -2565,32 +1701,16 @@ export interface AccountManager extends BaseContract {
   >;
   getEvent(
     key: "CallFailed"
-  ): TypedContractEvent<
-    CallFailedEvent.InputTuple,
-    CallFailedEvent.OutputTuple,
-    CallFailedEvent.OutputObject
-  >;
+  ): TypedContractEvent<CallFailedEvent.InputTuple, CallFailedEvent.OutputTuple, CallFailedEvent.OutputObject>;
   getEvent(
     key: "GroupAdded"
-  ): TypedContractEvent<
-    GroupAddedEvent.InputTuple,
-    GroupAddedEvent.OutputTuple,
-    GroupAddedEvent.OutputObject
-  >;
+  ): TypedContractEvent<GroupAddedEvent.InputTuple, GroupAddedEvent.OutputTuple, GroupAddedEvent.OutputObject>;
   getEvent(
     key: "GroupRemoved"
-  ): TypedContractEvent<
-    GroupRemovedEvent.InputTuple,
-    GroupRemovedEvent.OutputTuple,
-    GroupRemovedEvent.OutputObject
-  >;
+  ): TypedContractEvent<GroupRemovedEvent.InputTuple, GroupRemovedEvent.OutputTuple, GroupRemovedEvent.OutputObject>;
   getEvent(
     key: "GroupUpdated"
-  ): TypedContractEvent<
-    GroupUpdatedEvent.InputTuple,
-    GroupUpdatedEvent.OutputTuple,
-    GroupUpdatedEvent.OutputObject
-  >;
+  ): TypedContractEvent<GroupUpdatedEvent.InputTuple, GroupUpdatedEvent.OutputTuple, GroupUpdatedEvent.OutputObject>;
   getEvent(
     key: "PkpAddedToGroup"
   ): TypedContractEvent<
@@ -2600,11 +1720,7 @@ export interface AccountManager extends BaseContract {
   >;
   getEvent(
     key: "PkpOpsSet"
-  ): TypedContractEvent<
-    PkpOpsSetEvent.InputTuple,
-    PkpOpsSetEvent.OutputTuple,
-    PkpOpsSetEvent.OutputObject
-  >;
+  ): TypedContractEvent<PkpOpsSetEvent.InputTuple, PkpOpsSetEvent.OutputTuple, PkpOpsSetEvent.OutputObject>;
   getEvent(
     key: "PkpRemovedFromGroup"
   ): TypedContractEvent<
@@ -2614,11 +1730,7 @@ export interface AccountManager extends BaseContract {
   >;
   getEvent(
     key: "PkpUpdated"
-  ): TypedContractEvent<
-    PkpUpdatedEvent.InputTuple,
-    PkpUpdatedEvent.OutputTuple,
-    PkpUpdatedEvent.OutputObject
-  >;
+  ): TypedContractEvent<PkpUpdatedEvent.InputTuple, PkpUpdatedEvent.OutputTuple, PkpUpdatedEvent.OutputObject>;
   getEvent(
     key: "UsageApiKeyRemoved"
   ): TypedContractEvent<
@@ -2684,18 +1796,10 @@ export interface AccountManager extends BaseContract {
   >;
   getEvent(
     key: "AdminProposed"
-  ): TypedContractEvent<
-    AdminProposedEvent.InputTuple,
-    AdminProposedEvent.OutputTuple,
-    AdminProposedEvent.OutputObject
-  >;
+  ): TypedContractEvent<AdminProposedEvent.InputTuple, AdminProposedEvent.OutputTuple, AdminProposedEvent.OutputObject>;
   getEvent(
     key: "ApiPayerAdded"
-  ): TypedContractEvent<
-    ApiPayerAddedEvent.InputTuple,
-    ApiPayerAddedEvent.OutputTuple,
-    ApiPayerAddedEvent.OutputObject
-  >;
+  ): TypedContractEvent<ApiPayerAddedEvent.InputTuple, ApiPayerAddedEvent.OutputTuple, ApiPayerAddedEvent.OutputObject>;
   getEvent(
     key: "ApiPayerRemoved"
   ): TypedContractEvent<
@@ -2904,11 +2008,7 @@ export interface AccountManager extends BaseContract {
       PkpOpsSetEvent.OutputTuple,
       PkpOpsSetEvent.OutputObject
     >;
-    PkpOpsSet: TypedContractEvent<
-      PkpOpsSetEvent.InputTuple,
-      PkpOpsSetEvent.OutputTuple,
-      PkpOpsSetEvent.OutputObject
-    >;
+    PkpOpsSet: TypedContractEvent<PkpOpsSetEvent.InputTuple, PkpOpsSetEvent.OutputTuple, PkpOpsSetEvent.OutputObject>;
 
     "PkpRemovedFromGroup(uint256,uint256,address,uint256)": TypedContractEvent<
       PkpRemovedFromGroupEvent.InputTuple,

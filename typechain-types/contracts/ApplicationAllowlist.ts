@@ -26,10 +26,7 @@ import type {
 export declare namespace IApplicationAllowlist {
   export type EntryStruct = { value: BytesLike; activeFrom: BigNumberish };
 
-  export type EntryStructOutput = [value: string, activeFrom: bigint] & {
-    value: string;
-    activeFrom: bigint;
-  };
+  export type EntryStructOutput = [value: string, activeFrom: bigint] & { value: string; activeFrom: bigint };
 }
 
 export declare namespace IAppAuth {
@@ -100,120 +97,39 @@ export interface ApplicationAllowlistInterface extends Interface {
       | "DeviceRemoved"
   ): EventFragment;
 
-  encodeFunctionData(
-    functionFragment: "acceptAdmin",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "addComposeHash",
-    values: [BytesLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "addDevice",
-    values: [BytesLike]
-  ): string;
+  encodeFunctionData(functionFragment: "acceptAdmin", values?: undefined): string;
+  encodeFunctionData(functionFragment: "addComposeHash", values: [BytesLike]): string;
+  encodeFunctionData(functionFragment: "addDevice", values: [BytesLike]): string;
   encodeFunctionData(functionFragment: "admin", values?: undefined): string;
-  encodeFunctionData(
-    functionFragment: "cancelAdminProposal",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "composeHashes",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "delaySeconds",
-    values?: undefined
-  ): string;
+  encodeFunctionData(functionFragment: "cancelAdminProposal", values?: undefined): string;
+  encodeFunctionData(functionFragment: "composeHashes", values?: undefined): string;
+  encodeFunctionData(functionFragment: "delaySeconds", values?: undefined): string;
   encodeFunctionData(functionFragment: "devices", values?: undefined): string;
-  encodeFunctionData(
-    functionFragment: "isAppAllowed",
-    values: [IAppAuth.AppBootInfoStruct]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "isComposeHashAllowed",
-    values: [BytesLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "isDeviceAllowed",
-    values: [BytesLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "pendingAdmin",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "proposeAdmin",
-    values: [AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "removeComposeHash",
-    values: [BytesLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "removeDevice",
-    values: [BytesLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "supportsInterface",
-    values: [BytesLike]
-  ): string;
+  encodeFunctionData(functionFragment: "isAppAllowed", values: [IAppAuth.AppBootInfoStruct]): string;
+  encodeFunctionData(functionFragment: "isComposeHashAllowed", values: [BytesLike]): string;
+  encodeFunctionData(functionFragment: "isDeviceAllowed", values: [BytesLike]): string;
+  encodeFunctionData(functionFragment: "pendingAdmin", values?: undefined): string;
+  encodeFunctionData(functionFragment: "proposeAdmin", values: [AddressLike]): string;
+  encodeFunctionData(functionFragment: "removeComposeHash", values: [BytesLike]): string;
+  encodeFunctionData(functionFragment: "removeDevice", values: [BytesLike]): string;
+  encodeFunctionData(functionFragment: "supportsInterface", values: [BytesLike]): string;
 
-  decodeFunctionResult(
-    functionFragment: "acceptAdmin",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "addComposeHash",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "acceptAdmin", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "addComposeHash", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "addDevice", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "admin", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "cancelAdminProposal",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "composeHashes",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "delaySeconds",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "cancelAdminProposal", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "composeHashes", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "delaySeconds", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "devices", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "isAppAllowed",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "isComposeHashAllowed",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "isDeviceAllowed",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "pendingAdmin",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "proposeAdmin",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removeComposeHash",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removeDevice",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "supportsInterface",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "isAppAllowed", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "isComposeHashAllowed", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "isDeviceAllowed", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "pendingAdmin", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "proposeAdmin", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "removeComposeHash", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "removeDevice", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "supportsInterface", data: BytesLike): Result;
 }
 
 export namespace AdminChangedEvent {
@@ -320,39 +236,25 @@ export interface ApplicationAllowlist extends BaseContract {
     toBlock?: string | number | undefined
   ): Promise<Array<TypedEventLog<TCEvent>>>;
 
-  on<TCEvent extends TypedContractEvent>(
-    event: TCEvent,
-    listener: TypedListener<TCEvent>
-  ): Promise<this>;
+  on<TCEvent extends TypedContractEvent>(event: TCEvent, listener: TypedListener<TCEvent>): Promise<this>;
   on<TCEvent extends TypedContractEvent>(
     filter: TypedDeferredTopicFilter<TCEvent>,
     listener: TypedListener<TCEvent>
   ): Promise<this>;
 
-  once<TCEvent extends TypedContractEvent>(
-    event: TCEvent,
-    listener: TypedListener<TCEvent>
-  ): Promise<this>;
+  once<TCEvent extends TypedContractEvent>(event: TCEvent, listener: TypedListener<TCEvent>): Promise<this>;
   once<TCEvent extends TypedContractEvent>(
     filter: TypedDeferredTopicFilter<TCEvent>,
     listener: TypedListener<TCEvent>
   ): Promise<this>;
 
-  listeners<TCEvent extends TypedContractEvent>(
-    event: TCEvent
-  ): Promise<Array<TypedListener<TCEvent>>>;
+  listeners<TCEvent extends TypedContractEvent>(event: TCEvent): Promise<Array<TypedListener<TCEvent>>>;
   listeners(eventName?: string): Promise<Array<Listener>>;
-  removeAllListeners<TCEvent extends TypedContractEvent>(
-    event?: TCEvent
-  ): Promise<this>;
+  removeAllListeners<TCEvent extends TypedContractEvent>(event?: TCEvent): Promise<this>;
 
   acceptAdmin: TypedContractMethod<[], [void], "nonpayable">;
 
-  addComposeHash: TypedContractMethod<
-    [composeHash: BytesLike],
-    [void],
-    "nonpayable"
-  >;
+  addComposeHash: TypedContractMethod<[composeHash: BytesLike], [void], "nonpayable">;
 
   addDevice: TypedContractMethod<[deviceId: BytesLike], [void], "nonpayable">;
 
@@ -360,19 +262,11 @@ export interface ApplicationAllowlist extends BaseContract {
 
   cancelAdminProposal: TypedContractMethod<[], [void], "nonpayable">;
 
-  composeHashes: TypedContractMethod<
-    [],
-    [IApplicationAllowlist.EntryStructOutput[]],
-    "view"
-  >;
+  composeHashes: TypedContractMethod<[], [IApplicationAllowlist.EntryStructOutput[]], "view">;
 
   delaySeconds: TypedContractMethod<[], [bigint], "view">;
 
-  devices: TypedContractMethod<
-    [],
-    [IApplicationAllowlist.EntryStructOutput[]],
-    "view"
-  >;
+  devices: TypedContractMethod<[], [IApplicationAllowlist.EntryStructOutput[]], "view">;
 
   isAppAllowed: TypedContractMethod<
     [bootInfo: IAppAuth.AppBootInfoStruct],
@@ -380,80 +274,32 @@ export interface ApplicationAllowlist extends BaseContract {
     "view"
   >;
 
-  isComposeHashAllowed: TypedContractMethod<
-    [composeHash: BytesLike],
-    [boolean],
-    "view"
-  >;
+  isComposeHashAllowed: TypedContractMethod<[composeHash: BytesLike], [boolean], "view">;
 
-  isDeviceAllowed: TypedContractMethod<
-    [deviceId: BytesLike],
-    [boolean],
-    "view"
-  >;
+  isDeviceAllowed: TypedContractMethod<[deviceId: BytesLike], [boolean], "view">;
 
   pendingAdmin: TypedContractMethod<[], [string], "view">;
 
-  proposeAdmin: TypedContractMethod<
-    [newAdmin: AddressLike],
-    [void],
-    "nonpayable"
-  >;
+  proposeAdmin: TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
 
-  removeComposeHash: TypedContractMethod<
-    [composeHash: BytesLike],
-    [void],
-    "nonpayable"
-  >;
+  removeComposeHash: TypedContractMethod<[composeHash: BytesLike], [void], "nonpayable">;
 
-  removeDevice: TypedContractMethod<
-    [deviceId: BytesLike],
-    [void],
-    "nonpayable"
-  >;
+  removeDevice: TypedContractMethod<[deviceId: BytesLike], [void], "nonpayable">;
 
-  supportsInterface: TypedContractMethod<
-    [interfaceId: BytesLike],
-    [boolean],
-    "view"
-  >;
+  supportsInterface: TypedContractMethod<[interfaceId: BytesLike], [boolean], "view">;
 
-  getFunction<T extends ContractMethod = ContractMethod>(
-    key: string | FunctionFragment
-  ): T;
+  getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-  getFunction(
-    nameOrSignature: "acceptAdmin"
-  ): TypedContractMethod<[], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "addComposeHash"
-  ): TypedContractMethod<[composeHash: BytesLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "addDevice"
-  ): TypedContractMethod<[deviceId: BytesLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "admin"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
-    nameOrSignature: "cancelAdminProposal"
-  ): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(nameOrSignature: "acceptAdmin"): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(nameOrSignature: "addComposeHash"): TypedContractMethod<[composeHash: BytesLike], [void], "nonpayable">;
+  getFunction(nameOrSignature: "addDevice"): TypedContractMethod<[deviceId: BytesLike], [void], "nonpayable">;
+  getFunction(nameOrSignature: "admin"): TypedContractMethod<[], [string], "view">;
+  getFunction(nameOrSignature: "cancelAdminProposal"): TypedContractMethod<[], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "composeHashes"
-  ): TypedContractMethod<
-    [],
-    [IApplicationAllowlist.EntryStructOutput[]],
-    "view"
-  >;
-  getFunction(
-    nameOrSignature: "delaySeconds"
-  ): TypedContractMethod<[], [bigint], "view">;
-  getFunction(
-    nameOrSignature: "devices"
-  ): TypedContractMethod<
-    [],
-    [IApplicationAllowlist.EntryStructOutput[]],
-    "view"
-  >;
+  ): TypedContractMethod<[], [IApplicationAllowlist.EntryStructOutput[]], "view">;
+  getFunction(nameOrSignature: "delaySeconds"): TypedContractMethod<[], [bigint], "view">;
+  getFunction(nameOrSignature: "devices"): TypedContractMethod<[], [IApplicationAllowlist.EntryStructOutput[]], "view">;
   getFunction(
     nameOrSignature: "isAppAllowed"
   ): TypedContractMethod<
@@ -464,32 +310,18 @@ export interface ApplicationAllowlist extends BaseContract {
   getFunction(
     nameOrSignature: "isComposeHashAllowed"
   ): TypedContractMethod<[composeHash: BytesLike], [boolean], "view">;
-  getFunction(
-    nameOrSignature: "isDeviceAllowed"
-  ): TypedContractMethod<[deviceId: BytesLike], [boolean], "view">;
-  getFunction(
-    nameOrSignature: "pendingAdmin"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
-    nameOrSignature: "proposeAdmin"
-  ): TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
+  getFunction(nameOrSignature: "isDeviceAllowed"): TypedContractMethod<[deviceId: BytesLike], [boolean], "view">;
+  getFunction(nameOrSignature: "pendingAdmin"): TypedContractMethod<[], [string], "view">;
+  getFunction(nameOrSignature: "proposeAdmin"): TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "removeComposeHash"
   ): TypedContractMethod<[composeHash: BytesLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "removeDevice"
-  ): TypedContractMethod<[deviceId: BytesLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "supportsInterface"
-  ): TypedContractMethod<[interfaceId: BytesLike], [boolean], "view">;
+  getFunction(nameOrSignature: "removeDevice"): TypedContractMethod<[deviceId: BytesLike], [void], "nonpayable">;
+  getFunction(nameOrSignature: "supportsInterface"): TypedContractMethod<[interfaceId: BytesLike], [boolean], "view">;
 
   getEvent(
     key: "AdminChanged"
-  ): TypedContractEvent<
-    AdminChangedEvent.InputTuple,
-    AdminChangedEvent.OutputTuple,
-    AdminChangedEvent.OutputObject
-  >;
+  ): TypedContractEvent<AdminChangedEvent.InputTuple, AdminChangedEvent.OutputTuple, AdminChangedEvent.OutputObject>;
   getEvent(
     key: "AdminProposalCancelled"
   ): TypedContractEvent<
@@ -499,11 +331,7 @@ export interface ApplicationAllowlist extends BaseContract {
   >;
   getEvent(
     key: "AdminProposed"
-  ): TypedContractEvent<
-    AdminProposedEvent.InputTuple,
-    AdminProposedEvent.OutputTuple,
-    AdminProposedEvent.OutputObject
-  >;
+  ): TypedContractEvent<AdminProposedEvent.InputTuple, AdminProposedEvent.OutputTuple, AdminProposedEvent.OutputObject>;
   getEvent(
     key: "ComposeHashAdded"
   ): TypedContractEvent<
@@ -520,18 +348,10 @@ export interface ApplicationAllowlist extends BaseContract {
   >;
   getEvent(
     key: "DeviceAdded"
-  ): TypedContractEvent<
-    DeviceAddedEvent.InputTuple,
-    DeviceAddedEvent.OutputTuple,
-    DeviceAddedEvent.OutputObject
-  >;
+  ): TypedContractEvent<DeviceAddedEvent.InputTuple, DeviceAddedEvent.OutputTuple, DeviceAddedEvent.OutputObject>;
   getEvent(
     key: "DeviceRemoved"
-  ): TypedContractEvent<
-    DeviceRemovedEvent.InputTuple,
-    DeviceRemovedEvent.OutputTuple,
-    DeviceRemovedEvent.OutputObject
-  >;
+  ): TypedContractEvent<DeviceRemovedEvent.InputTuple, DeviceRemovedEvent.OutputTuple, DeviceRemovedEvent.OutputObject>;
 
   filters: {
     "AdminChanged(address,address)": TypedContractEvent<

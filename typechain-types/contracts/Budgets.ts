@@ -23,50 +23,26 @@ import type {
 } from "../common";
 
 export interface BudgetsInterface extends Interface {
-  getFunction(
-    nameOrSignature:
-      | "accountManager"
-      | "counterOf"
-      | "lease"
-      | "usedIn"
-      | "usedNow"
-  ): FunctionFragment;
+  getFunction(nameOrSignature: "accountManager" | "counterOf" | "lease" | "usedIn" | "usedNow"): FunctionFragment;
 
   getEvent(nameOrSignatureOrTopic: "Leased"): EventFragment;
 
-  encodeFunctionData(
-    functionFragment: "accountManager",
-    values?: undefined
-  ): string;
+  encodeFunctionData(functionFragment: "accountManager", values?: undefined): string;
   encodeFunctionData(
     functionFragment: "counterOf",
     values: [BigNumberish, BytesLike, BytesLike, BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
     functionFragment: "lease",
-    values: [
-      BigNumberish,
-      BytesLike,
-      BytesLike,
-      BigNumberish,
-      BigNumberish,
-      BigNumberish,
-      BytesLike
-    ]
+    values: [BigNumberish, BytesLike, BytesLike, BigNumberish, BigNumberish, BigNumberish, BytesLike]
   ): string;
   encodeFunctionData(
     functionFragment: "usedIn",
     values: [BigNumberish, BytesLike, BytesLike, BigNumberish, BigNumberish]
   ): string;
-  encodeFunctionData(
-    functionFragment: "usedNow",
-    values: [BigNumberish, BytesLike, BytesLike, BigNumberish]
-  ): string;
+  encodeFunctionData(functionFragment: "usedNow", values: [BigNumberish, BytesLike, BytesLike, BigNumberish]): string;
 
-  decodeFunctionResult(
-    functionFragment: "accountManager",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "accountManager", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "counterOf", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "lease", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "usedIn", data: BytesLike): Result;
@@ -74,18 +50,8 @@ export interface BudgetsInterface extends Interface {
 }
 
 export namespace LeasedEvent {
-  export type InputTuple = [
-    id: BytesLike,
-    counter: BytesLike,
-    amount: BigNumberish,
-    used: BigNumberish
-  ];
-  export type OutputTuple = [
-    id: string,
-    counter: string,
-    amount: bigint,
-    used: bigint
-  ];
+  export type InputTuple = [id: BytesLike, counter: BytesLike, amount: BigNumberish, used: BigNumberish];
+  export type OutputTuple = [id: string, counter: string, amount: bigint, used: bigint];
   export interface OutputObject {
     id: string;
     counter: string;
@@ -115,42 +81,26 @@ export interface Budgets extends BaseContract {
     toBlock?: string | number | undefined
   ): Promise<Array<TypedEventLog<TCEvent>>>;
 
-  on<TCEvent extends TypedContractEvent>(
-    event: TCEvent,
-    listener: TypedListener<TCEvent>
-  ): Promise<this>;
+  on<TCEvent extends TypedContractEvent>(event: TCEvent, listener: TypedListener<TCEvent>): Promise<this>;
   on<TCEvent extends TypedContractEvent>(
     filter: TypedDeferredTopicFilter<TCEvent>,
     listener: TypedListener<TCEvent>
   ): Promise<this>;
 
-  once<TCEvent extends TypedContractEvent>(
-    event: TCEvent,
-    listener: TypedListener<TCEvent>
-  ): Promise<this>;
+  once<TCEvent extends TypedContractEvent>(event: TCEvent, listener: TypedListener<TCEvent>): Promise<this>;
   once<TCEvent extends TypedContractEvent>(
     filter: TypedDeferredTopicFilter<TCEvent>,
     listener: TypedListener<TCEvent>
   ): Promise<this>;
 
-  listeners<TCEvent extends TypedContractEvent>(
-    event: TCEvent
-  ): Promise<Array<TypedListener<TCEvent>>>;
+  listeners<TCEvent extends TypedContractEvent>(event: TCEvent): Promise<Array<TypedListener<TCEvent>>>;
   listeners(eventName?: string): Promise<Array<Listener>>;
-  removeAllListeners<TCEvent extends TypedContractEvent>(
-    event?: TCEvent
-  ): Promise<this>;
+  removeAllListeners<TCEvent extends TypedContractEvent>(event?: TCEvent): Promise<this>;
 
   accountManager: TypedContractMethod<[], [string], "view">;
 
   counterOf: TypedContractMethod<
-    [
-      account: BigNumberish,
-      action: BytesLike,
-      name: BytesLike,
-      window: BigNumberish,
-      index: BigNumberish
-    ],
+    [account: BigNumberish, action: BytesLike, name: BytesLike, window: BigNumberish, index: BigNumberish],
     [string],
     "view"
   >;
@@ -170,51 +120,24 @@ export interface Budgets extends BaseContract {
   >;
 
   usedIn: TypedContractMethod<
-    [
-      account: BigNumberish,
-      action: BytesLike,
-      name: BytesLike,
-      window: BigNumberish,
-      index: BigNumberish
-    ],
+    [account: BigNumberish, action: BytesLike, name: BytesLike, window: BigNumberish, index: BigNumberish],
     [bigint],
     "view"
   >;
 
   usedNow: TypedContractMethod<
-    [
-      account: BigNumberish,
-      action: BytesLike,
-      name: BytesLike,
-      window: BigNumberish
-    ],
-    [
-      [bigint, bigint, bigint] & {
-        used: bigint;
-        timestamp: bigint;
-        blockNumber: bigint;
-      }
-    ],
+    [account: BigNumberish, action: BytesLike, name: BytesLike, window: BigNumberish],
+    [[bigint, bigint, bigint] & { used: bigint; timestamp: bigint; blockNumber: bigint }],
     "view"
   >;
 
-  getFunction<T extends ContractMethod = ContractMethod>(
-    key: string | FunctionFragment
-  ): T;
+  getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-  getFunction(
-    nameOrSignature: "accountManager"
-  ): TypedContractMethod<[], [string], "view">;
+  getFunction(nameOrSignature: "accountManager"): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "counterOf"
   ): TypedContractMethod<
-    [
-      account: BigNumberish,
-      action: BytesLike,
-      name: BytesLike,
-      window: BigNumberish,
-      index: BigNumberish
-    ],
+    [account: BigNumberish, action: BytesLike, name: BytesLike, window: BigNumberish, index: BigNumberish],
     [string],
     "view"
   >;
@@ -236,42 +159,21 @@ export interface Budgets extends BaseContract {
   getFunction(
     nameOrSignature: "usedIn"
   ): TypedContractMethod<
-    [
-      account: BigNumberish,
-      action: BytesLike,
-      name: BytesLike,
-      window: BigNumberish,
-      index: BigNumberish
-    ],
+    [account: BigNumberish, action: BytesLike, name: BytesLike, window: BigNumberish, index: BigNumberish],
     [bigint],
     "view"
   >;
   getFunction(
     nameOrSignature: "usedNow"
   ): TypedContractMethod<
-    [
-      account: BigNumberish,
-      action: BytesLike,
-      name: BytesLike,
-      window: BigNumberish
-    ],
-    [
-      [bigint, bigint, bigint] & {
-        used: bigint;
-        timestamp: bigint;
-        blockNumber: bigint;
-      }
-    ],
+    [account: BigNumberish, action: BytesLike, name: BytesLike, window: BigNumberish],
+    [[bigint, bigint, bigint] & { used: bigint; timestamp: bigint; blockNumber: bigint }],
     "view"
   >;
 
   getEvent(
     key: "Leased"
-  ): TypedContractEvent<
-    LeasedEvent.InputTuple,
-    LeasedEvent.OutputTuple,
-    LeasedEvent.OutputObject
-  >;
+  ): TypedContractEvent<LeasedEvent.InputTuple, LeasedEvent.OutputTuple, LeasedEvent.OutputObject>;
 
   filters: {
     "Leased(bytes32,bytes32,uint256,uint256)": TypedContractEvent<
@@ -279,10 +181,6 @@ export interface Budgets extends BaseContract {
       LeasedEvent.OutputTuple,
       LeasedEvent.OutputObject
     >;
-    Leased: TypedContractEvent<
-      LeasedEvent.InputTuple,
-      LeasedEvent.OutputTuple,
-      LeasedEvent.OutputObject
-    >;
+    Leased: TypedContractEvent<LeasedEvent.InputTuple, LeasedEvent.OutputTuple, LeasedEvent.OutputObject>;
   };
 }

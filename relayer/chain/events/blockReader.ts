@@ -18,6 +18,8 @@ export interface Block {
 export interface Header extends Block {
   readonly parentHash: string;
   readonly logsBloom: string | undefined;
+  /** When it was made, where the endpoint says so. */
+  readonly madeAtMs?: number;
 }
 
 interface RpcHeader {
@@ -25,6 +27,7 @@ interface RpcHeader {
   readonly hash: string;
   readonly parentHash: string;
   readonly logsBloom?: string;
+  readonly timestamp?: string;
 }
 
 interface RpcReceipt {
@@ -34,7 +37,10 @@ interface RpcReceipt {
 }
 
 const MAX_BLOCKS_AT_ONCE = 2_000;
-/** An empty result that can be neither confirmed nor refuted is accepted after this time. */
+/**
+ * An empty result that can be neither confirmed nor refuted is accepted once it has been in doubt for this time, or the
+ * block is as old: a reader that is behind, with many such blocks, would fall further behind.
+ */
 const MISSING_ACCEPTED_AFTER_MS = 15_000;
 
 export class BlockReader {
@@ -127,9 +133,10 @@ export class BlockReader {
     );
   }
 
-  #emptyOnceWaited({ hash }: Header): readonly ChainLog[] | undefined {
-    const since = this.#doubts.get(hash) ?? Date.now();
-    this.#doubts.set(hash, since);
+  #emptyOnceWaited({ hash, madeAtMs = Infinity }: Header): readonly ChainLog[] | undefined {
+    const doubted = this.#doubts.get(hash) ?? Date.now();
+    this.#doubts.set(hash, doubted);
+    const since = Math.min(doubted, madeAtMs);
     if (Date.now() - since < MISSING_ACCEPTED_AFTER_MS) return undefined;
     this.#doubts.clear();
     return [];
@@ -138,6 +145,7 @@ export class BlockReader {
 
 function headerOf(answer: RpcHeader | null): Header | undefined {
   if (answer === null) return undefined;
-  const { number, hash, parentHash, logsBloom } = answer;
-  return { number: Number(number), hash, parentHash, logsBloom };
+  const { number, hash, parentHash, logsBloom, timestamp } = answer;
+  const madeAtMs = timestamp === undefined ? {} : { madeAtMs: Number(timestamp) * 1_000 };
+  return { number: Number(number), hash, parentHash, logsBloom, ...madeAtMs };
 }

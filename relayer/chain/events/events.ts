@@ -1,5 +1,5 @@
 /** Queries of indexed events, in the API's form. */
-import { sql } from "kysely";
+import { sql, type RawBuilder } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
@@ -80,7 +80,7 @@ export class Events {
   /** The accounts that have registered this address as a PKP, with its path there, oldest first. */
   async registrationsOf(wallet: Address): Promise<readonly Registration[]> {
     const { rows } = await sql<Registration>`
-      select account_id as "accountId", args->>'derivationPath' as "derivationPath" from chain_events
+      select account_id as "accountId", ${hashInArgs("derivationPath")} as "derivationPath" from chain_events
       where owner = ${wallet} and name = 'WalletDerivationRegistered' and not removed and not retracted
       order by cursor limit ${sql.lit(MAX_REGISTRATIONS)}`.execute(this.#db);
     return rows;
@@ -97,6 +97,13 @@ export class Events {
     return newest?.number ?? -1;
   }
 }
+
+/**
+ * A hash among an event's arguments, read from their text: JSON's operators fail at a name with U+0000, which anybody
+ * may give.
+ */
+export const hashInArgs = (name: string): RawBuilder<string> =>
+  sql`substring(chain_events.args::text from ${sql.lit(`"${name}":"(0x[0-9a-f]{64})"`)})`;
 
 function parseCursor(after: string | undefined): number {
   if (after === undefined || after === "") return 0;

@@ -6,6 +6,8 @@ import { BlockReader, type Block, type Header } from "./blockReader";
 import type { ChainLog } from "./eventRows";
 
 const MAX_ADDRESSES = 5_000;
+/** Logs, and one for each list of them. */
+const MAX_LOGS_KEPT = 20_000;
 
 export interface LogSource {
   /** The newest block that an endpoint knows. */
@@ -19,6 +21,11 @@ export interface LogSource {
 export class ChainLogs implements LogSource {
   // By size, so that room for all of them is not taken before there are any.
   readonly #readers = new LRUCache<Address, BlockReader>({ maxSize: MAX_ADDRESSES, sizeCalculation: () => 1 });
+  /** By block and address: searches of several depths come past the same blocks, one after the other. */
+  readonly #logs = new LRUCache<string, readonly ChainLog[]>({
+    maxSize: MAX_LOGS_KEPT,
+    sizeCalculation: ({ length }) => length + 1,
+  });
   readonly #blocks: BlockReader;
   readonly #rpc: RpcClient;
 
@@ -36,7 +43,14 @@ export class ChainLogs implements LogSource {
     return this.#blocks.block(number);
   }
 
-  logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
+  async logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
+    const name = `${block.hash} ${address}`;
+    const logs = this.#logs.get(name) ?? (await this.#read(block, address));
+    if (logs !== undefined) this.#logs.set(name, logs);
+    return logs;
+  }
+
+  #read(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
     const reader = this.#readers.get(address) ?? new BlockReader(this.#rpc, address, []);
     this.#readers.set(address, reader);
     return reader.logsOf(block);

@@ -15,6 +15,7 @@ import * as eventsOfOwners from "./0031_events_of_owners";
 import * as changesOfOwner from "./0032_changes_of_owner";
 import * as lowLevels from "./0033_low_levels";
 import * as sumsOfEntries from "./0034_sums_of_entries";
+import * as longLists from "./0035_long_lists";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -32,4 +33,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0032_changes_of_owner": changesOfOwner,
   "0033_low_levels": lowLevels,
   "0034_sums_of_entries": sumsOfEntries,
+  "0035_long_lists": longLists,
 };

@@ -5,8 +5,8 @@
 import { Client as Postgres } from "pg";
 import { cidOfCode } from "../../../protocol/cid";
 import { startPostgres, type TestPostgres } from "../../dev/postgres";
-import { startStack, type Stack } from "../../dev/stack";
-import { BenchClient, type BenchAccount } from "../client";
+import type { Stack } from "../../dev/stack";
+import { BenchClient, benchStack, type BenchAccount } from "../client";
 import { cpuMs, cpuMsOfFamily } from "../processes";
 import { rounded } from "../statistics";
 import { HELLO } from "../run/http";
@@ -41,25 +41,17 @@ const SECONDS = { run: 12, write: 15, read: 6 } as const;
 const IDLE_SECONDS = 6;
 /** Concurrent callers, each with its own account. */
 const CALLERS = { run: 8, write: 64, read: 8 } as const;
-const UNLIMITED = "1000000";
 
 export async function measureCosts(): Promise<Costs> {
   const postgres = await startPostgres();
   const counter = await CallCounter.make();
   const databaseUrl = await postgres.database("scale");
-  const stack = await startStack({
+  const stack = await benchStack({
     payerCount: 4,
     // Block times of a public chain, so that writes wait and are batched.
     chainArgs: ["--block-time", "1"],
     servicesRpcUrl: (rpcUrl) => counter.inFrontOf(rpcUrl),
-    env: {
-      DATABASE_URL: databaseUrl,
-      LOG_LEVEL: "warn",
-      SIGNUP_CREDIT_CENTS: UNLIMITED,
-      RATE_LIMIT_MINTS_PER_MINUTE: UNLIMITED,
-      RATE_LIMIT_ADDRESS_PER_SECOND: UNLIMITED,
-      RATE_LIMIT_KEY_PER_SECOND: UNLIMITED,
-    },
+    env: { DATABASE_URL: databaseUrl },
   });
   const sql = new Postgres({ connectionString: databaseUrl });
   await sql.connect();

@@ -13,6 +13,10 @@ class Puppet {
   readonly heard: ToChild[] = [];
   killedFor: string | undefined;
   resident = 0;
+  strays = 0;
+  countStray(): void {
+    this.strays += 1;
+  }
   send(message: ToChild): void {
     this.heard.push(message);
   }
@@ -61,6 +65,16 @@ describe("a compromised child", () => {
     puppet.says({ type: "end", run: RUN - 1 }, Buffer.from('"foreign"'));
     puppet.says({ type: "end", run: RUN }, Buffer.from('"own"'));
     expect(await outcome).to.include({ response: '"own"', logs: "" });
+    expect(puppet.strays).to.equal(2);
+  });
+
+  it("is answered no more unknown ops than its run may have ops, and its empty logs count for nothing", async () => {
+    const { puppet, outcome } = session({ limits: { keyOps: 3 } });
+    puppet.says({ type: "log", run: RUN });
+    for (let i = 1; i <= 10; i++) puppet.says(op("x", {}, i));
+    expect((await outcome).error?.code).to.equal("limit_exceeded");
+    expect(puppet.heard.filter((message) => message.type === "answer")).to.have.length.at.most(3);
+    expect(puppet.strays).to.be.above(0);
   });
 
   it("cannot send a response that is not JSON, or too large", async () => {

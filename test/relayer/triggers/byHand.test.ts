@@ -10,7 +10,7 @@ describe("the route that runs a trigger by hand", () => {
   async function signalOf(operation: IdempotentOperation | undefined): Promise<unknown> {
     const asked: { readonly signal?: AbortSignal }[] = [];
     const triggers = {
-      book: { one: async () => ({ id: "t" }), firings: async () => ({ items: [FIRING], total: 1 }) },
+      book: { one: async () => ({ id: "t" }), firing: async () => FIRING },
       run: async (_: unknown, by: { readonly signal?: AbortSignal }) => {
         asked.push(by);
         return { id: "f", fired: undefined };

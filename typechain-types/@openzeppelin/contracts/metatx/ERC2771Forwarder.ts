@@ -42,58 +42,26 @@ export declare namespace ERC2771Forwarder {
     deadline: bigint,
     data: string,
     signature: string
-  ] & {
-    from: string;
-    to: string;
-    value: bigint;
-    gas: bigint;
-    deadline: bigint;
-    data: string;
-    signature: string;
-  };
+  ] & { from: string; to: string; value: bigint; gas: bigint; deadline: bigint; data: string; signature: string };
 }
 
 export interface ERC2771ForwarderInterface extends Interface {
-  getFunction(
-    nameOrSignature:
-      | "eip712Domain"
-      | "execute"
-      | "executeBatch"
-      | "nonces"
-      | "verify"
-  ): FunctionFragment;
+  getFunction(nameOrSignature: "eip712Domain" | "execute" | "executeBatch" | "nonces" | "verify"): FunctionFragment;
 
-  getEvent(
-    nameOrSignatureOrTopic: "EIP712DomainChanged" | "ExecutedForwardRequest"
-  ): EventFragment;
+  getEvent(nameOrSignatureOrTopic: "EIP712DomainChanged" | "ExecutedForwardRequest"): EventFragment;
 
-  encodeFunctionData(
-    functionFragment: "eip712Domain",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "execute",
-    values: [ERC2771Forwarder.ForwardRequestDataStruct]
-  ): string;
+  encodeFunctionData(functionFragment: "eip712Domain", values?: undefined): string;
+  encodeFunctionData(functionFragment: "execute", values: [ERC2771Forwarder.ForwardRequestDataStruct]): string;
   encodeFunctionData(
     functionFragment: "executeBatch",
     values: [ERC2771Forwarder.ForwardRequestDataStruct[], AddressLike]
   ): string;
   encodeFunctionData(functionFragment: "nonces", values: [AddressLike]): string;
-  encodeFunctionData(
-    functionFragment: "verify",
-    values: [ERC2771Forwarder.ForwardRequestDataStruct]
-  ): string;
+  encodeFunctionData(functionFragment: "verify", values: [ERC2771Forwarder.ForwardRequestDataStruct]): string;
 
-  decodeFunctionResult(
-    functionFragment: "eip712Domain",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "eip712Domain", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "execute", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "executeBatch",
-    data: BytesLike
-  ): Result;
+  decodeFunctionResult(functionFragment: "executeBatch", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "nonces", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "verify", data: BytesLike): Result;
 }
@@ -109,11 +77,7 @@ export namespace EIP712DomainChangedEvent {
 }
 
 export namespace ExecutedForwardRequestEvent {
-  export type InputTuple = [
-    signer: AddressLike,
-    nonce: BigNumberish,
-    success: boolean
-  ];
+  export type InputTuple = [signer: AddressLike, nonce: BigNumberish, success: boolean];
   export type OutputTuple = [signer: string, nonce: bigint, success: boolean];
   export interface OutputObject {
     signer: string;
@@ -143,31 +107,21 @@ export interface ERC2771Forwarder extends BaseContract {
     toBlock?: string | number | undefined
   ): Promise<Array<TypedEventLog<TCEvent>>>;
 
-  on<TCEvent extends TypedContractEvent>(
-    event: TCEvent,
-    listener: TypedListener<TCEvent>
-  ): Promise<this>;
+  on<TCEvent extends TypedContractEvent>(event: TCEvent, listener: TypedListener<TCEvent>): Promise<this>;
   on<TCEvent extends TypedContractEvent>(
     filter: TypedDeferredTopicFilter<TCEvent>,
     listener: TypedListener<TCEvent>
   ): Promise<this>;
 
-  once<TCEvent extends TypedContractEvent>(
-    event: TCEvent,
-    listener: TypedListener<TCEvent>
-  ): Promise<this>;
+  once<TCEvent extends TypedContractEvent>(event: TCEvent, listener: TypedListener<TCEvent>): Promise<this>;
   once<TCEvent extends TypedContractEvent>(
     filter: TypedDeferredTopicFilter<TCEvent>,
     listener: TypedListener<TCEvent>
   ): Promise<this>;
 
-  listeners<TCEvent extends TypedContractEvent>(
-    event: TCEvent
-  ): Promise<Array<TypedListener<TCEvent>>>;
+  listeners<TCEvent extends TypedContractEvent>(event: TCEvent): Promise<Array<TypedListener<TCEvent>>>;
   listeners(eventName?: string): Promise<Array<Listener>>;
-  removeAllListeners<TCEvent extends TypedContractEvent>(
-    event?: TCEvent
-  ): Promise<this>;
+  removeAllListeners<TCEvent extends TypedContractEvent>(event?: TCEvent): Promise<this>;
 
   eip712Domain: TypedContractMethod<
     [],
@@ -185,32 +139,19 @@ export interface ERC2771Forwarder extends BaseContract {
     "view"
   >;
 
-  execute: TypedContractMethod<
-    [request: ERC2771Forwarder.ForwardRequestDataStruct],
-    [void],
-    "payable"
-  >;
+  execute: TypedContractMethod<[request: ERC2771Forwarder.ForwardRequestDataStruct], [void], "payable">;
 
   executeBatch: TypedContractMethod<
-    [
-      requests: ERC2771Forwarder.ForwardRequestDataStruct[],
-      refundReceiver: AddressLike
-    ],
+    [requests: ERC2771Forwarder.ForwardRequestDataStruct[], refundReceiver: AddressLike],
     [void],
     "payable"
   >;
 
   nonces: TypedContractMethod<[owner: AddressLike], [bigint], "view">;
 
-  verify: TypedContractMethod<
-    [request: ERC2771Forwarder.ForwardRequestDataStruct],
-    [boolean],
-    "view"
-  >;
+  verify: TypedContractMethod<[request: ERC2771Forwarder.ForwardRequestDataStruct], [boolean], "view">;
 
-  getFunction<T extends ContractMethod = ContractMethod>(
-    key: string | FunctionFragment
-  ): T;
+  getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
   getFunction(
     nameOrSignature: "eip712Domain"
@@ -231,31 +172,18 @@ export interface ERC2771Forwarder extends BaseContract {
   >;
   getFunction(
     nameOrSignature: "execute"
-  ): TypedContractMethod<
-    [request: ERC2771Forwarder.ForwardRequestDataStruct],
-    [void],
-    "payable"
-  >;
+  ): TypedContractMethod<[request: ERC2771Forwarder.ForwardRequestDataStruct], [void], "payable">;
   getFunction(
     nameOrSignature: "executeBatch"
   ): TypedContractMethod<
-    [
-      requests: ERC2771Forwarder.ForwardRequestDataStruct[],
-      refundReceiver: AddressLike
-    ],
+    [requests: ERC2771Forwarder.ForwardRequestDataStruct[], refundReceiver: AddressLike],
     [void],
     "payable"
   >;
-  getFunction(
-    nameOrSignature: "nonces"
-  ): TypedContractMethod<[owner: AddressLike], [bigint], "view">;
+  getFunction(nameOrSignature: "nonces"): TypedContractMethod<[owner: AddressLike], [bigint], "view">;
   getFunction(
     nameOrSignature: "verify"
-  ): TypedContractMethod<
-    [request: ERC2771Forwarder.ForwardRequestDataStruct],
-    [boolean],
-    "view"
-  >;
+  ): TypedContractMethod<[request: ERC2771Forwarder.ForwardRequestDataStruct], [boolean], "view">;
 
   getEvent(
     key: "EIP712DomainChanged"

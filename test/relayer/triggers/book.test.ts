@@ -1,0 +1,125 @@
+/** Rows of triggers that last: what attaches them, which of them are dropped, and claims whose answer is lost. */
+import { randomBytes, randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { sql } from "kysely";
+import { parseAddress, type AccountId, type Address, type KeyId } from "../../../protocol/ids";
+import { Events } from "../../../relayer/chain/events/events";
+import type { Store } from "../../../relayer/store";
+import { dropOld } from "../../../relayer/store/retention";
+import { attachSeen, TriggerBook } from "../../../relayer/triggers/book";
+import type { NewFiring } from "../../../relayer/triggers/due";
+import { Firings } from "../../../relayer/triggers/firings";
+import { failureOf } from "../../support/refusal";
+import { openTestStore } from "../../support/testStore";
+
+const hash = (): string => `0x${randomBytes(32).toString("hex")}`;
+const freshAddress = (): Address => parseAddress(`0x${randomBytes(20).toString("hex")}`) as Address;
+const NAMES = ["a\u0000", '"keyId":"0x', `\\"keyId\\":\\"${hash()}\\"`, "\ud800", "plain"];
+
+describe("triggers in the store", function () {
+  this.timeout(30_000);
+  let store: Store;
+  let book: TriggerBook;
+  before(async () => {
+    store = await openTestStore();
+    book = new TriggerBook(store.db);
+  });
+  after(() => store.close());
+
+  async function added(accountId = hash() as AccountId): Promise<{ id: string; accountId: AccountId; keyId: KeyId }> {
+    const trigger = { id: randomUUID(), accountId, keyId: hash() as KeyId };
+    await book.add({
+      ...{ ...trigger, name: "t", kind: "schedule", settings: { schedule: { cron: "* * * * *", missed: "skip" } } },
+      ...{
+        cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as never,
+        paramsSha256: hash(),
+        sealed: "sealed",
+        code: undefined,
+      },
+    });
+    return trigger;
+  }
+
+  const happened = (account_id: string, name: string, args: object, owner: string | null = null): Promise<unknown> =>
+    store.db
+      .insertInto("chain_events")
+      .values({
+        ...{ account_id, name, args: JSON.stringify(args), owner, log_index: 0, block_number: 1 },
+        ...{ block_hash: hash(), transaction_hash: hash() },
+      })
+      .execute();
+  const stateOf = async (id: string): Promise<string | undefined> =>
+    (await store.db.selectFrom("triggers").select("state").where("id", "=", id).executeTakeFirst())?.state;
+
+  it("are attached once their key is set, whatever keys of any account are called", async () => {
+    const [attached, waiting] = [await added(), await added()];
+    for (const name of NAMES) {
+      await happened(attached.accountId, "UsageApiKeySet", { id: attached.accountId, name, keyId: hash() });
+      await happened(waiting.accountId, "UsageApiKeySet", { id: waiting.accountId, name, keyId: hash() });
+    }
+    await happened(attached.accountId, "UsageApiKeySet", { id: attached.accountId, name: "", keyId: attached.keyId });
+    await attachSeen(store.db, { headNumber: async () => 1 });
+    expect([await stateOf(attached.id), await stateOf(waiting.id)]).to.deep.equal(["active", "unattached"]);
+  });
+
+  it("and wallets are known by their registrations, whatever those are called", async () => {
+    const wallet = freshAddress();
+    for (const name of NAMES) {
+      const [account, derivationPath] = [hash(), hash()];
+      await happened(
+        account,
+        "WalletDerivationRegistered",
+        { id: account, name, pkpId: wallet, derivationPath },
+        wallet,
+      );
+      const registrations = await new Events(store.db).registrationsOf(wallet);
+      expect(registrations.at(-1)).to.deep.equal({ accountId: account, derivationPath });
+    }
+  });
+
+  const firingOf = ({ id: triggerId, accountId }: { id: string; accountId: AccountId }): NewFiring => ({
+    ...{ id: randomUUID().replaceAll("-", ""), triggerId, accountId, cause: undefined, kind: "manual" },
+    ...{ causeKey: randomUUID(), dueAt: new Date() },
+  });
+  const firings = (): Firings =>
+    new Firings({ db: store.db, instanceId: "an instance", onPaused: async () => undefined });
+
+  it("are dropped once deleted and without firings, or never attached; messages of runs before that", async () => {
+    const [deleted, used, old, young] = [await added(), await added(), await added(), await added()];
+    const claims = firings();
+    const claimed = await claims.addOwn(firingOf(used));
+    if (claimed === undefined) throw new Error("it was not stored");
+    await claims.end(claimed, { outcome: "threw", detail: "what the params said" });
+    for (const { id } of [deleted, used]) await book.delete(id);
+    await sql`update triggers set created_at = now() - interval '40 days' where id = ${old.id}`.execute(store.db);
+    const detail = async (): Promise<unknown> => (await book.firing(claimed.id))?.detail;
+    await dropOld(store.db, { detailDays: 7, runRecordsDays: 30 });
+    const states = async (): Promise<unknown> => Promise.all([deleted, used, old, young].map(({ id }) => stateOf(id)));
+    expect(await states()).to.deep.equal([undefined, "deleted", undefined, "unattached"]);
+    expect(await detail()).to.equal("what the params said");
+    await sql`update trigger_firings set ended_at = now() - interval '8 days'`.execute(store.db);
+    await dropOld(store.db, { detailDays: 7, runRecordsDays: 30 });
+    expect([await detail(), (await book.firing(claimed.id))?.outcome]).to.deep.equal([undefined, "threw"]);
+    await sql`update trigger_firings set ended_at = now() - interval '31 days'`.execute(store.db);
+    await dropOld(store.db, { detailDays: 7, runRecordsDays: 30 });
+    expect(await stateOf(used.id)).to.equal(undefined);
+  });
+
+  it("have a claim that is asked for again left to who made it, and one without an answer made again", async () => {
+    const trigger = await added();
+    const claims = firings();
+    const firing = firingOf(trigger);
+    expect(await claims.addOwn(firing)).to.not.equal(undefined);
+    expect(await claims.addOwn(firing), "the same again").to.equal(undefined);
+    await sql`update trigger_firings set started_at = now() - interval '1 minute'`.execute(store.db);
+    await sql`insert into instances (id) values ('an instance')`.execute(store.db);
+    expect((await claims.interrupted()).map(({ id }) => id)).to.not.include(firing.id);
+
+    const failing = new Firings({
+      db: store.db.withSchema("nowhere"),
+      ...{ instanceId: "an instance", onPaused: async () => undefined },
+    });
+    await failureOf(failing.addOwn({ ...firing, kind: null as never }));
+    expect(failing.claimed).to.equal(0);
+  });
+});
