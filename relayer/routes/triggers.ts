@@ -189,7 +189,7 @@ function triggerItem(trigger: TriggerView): Answer<"getTrigger"> {
   };
 }
 
-/** An error's message may say what the run's params said: those of runs only the owner reads, and who asked for them. */
+/** A run's error may say what its params said: only the owner reads it, and whoever asked for the run. */
 function firingItem(firing: FiringView, readsMessage: boolean): Answer<"listFirings">[number] {
   const { id, triggerId, kind, cause, state, outcome, detail, durationMs, costCents, receipt } = firing;
   return {

@@ -93,7 +93,7 @@ async function missingMigrations(db: Kysely<Database>): Promise<readonly string[
   return Object.keys(MIGRATIONS).filter((name) => !executed.has(name));
 }
 
-/** On PostgreSQL with connections of its own: to build an index of millions of rows takes longer than statements may. */
+/** On PostgreSQL with connections of its own: an index of millions of rows takes longer than statements may. */
 async function migrate(
   db: Kysely<Database>,
   { databaseUrl, onIdleError = () => undefined }: StoreOptions,

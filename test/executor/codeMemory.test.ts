@@ -183,7 +183,7 @@ describe("the memory of code by CID", function () {
     nothingIsLeft();
   });
 
-  it("is given back at once by runs whose gateway is slow, when it is revoked or they leave; the fetch ends", async () => {
+  it("is given back at once by runs whose gateway is slow, revoked or left, and their fetch ends", async () => {
     const signals: AbortSignal[] = [];
     gateway = (signal) =>
       new Promise((_, reject) => {
