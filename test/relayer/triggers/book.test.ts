@@ -29,7 +29,12 @@ describe("triggers in the store", function () {
   async function added(accountId = hash() as AccountId): Promise<{ id: string; accountId: AccountId; keyId: KeyId }> {
     const trigger = { id: randomUUID(), accountId, keyId: hash() as KeyId };
     await book.add({
-      ...{ ...trigger, name: "t", kind: "schedule", settings: { schedule: { cron: "* * * * *", missed: "skip" } } },
+      ...{
+        ...trigger,
+        name: "t",
+        kind: "schedule",
+        settings: { schedule: { cron: "* * * * *", time_zone: "UTC", missed: "skip" } },
+      },
       ...{
         cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as never,
         paramsSha256: hash(),
