@@ -103,8 +103,10 @@ export class Starter {
 
   /** The path where the starter listens; starts it if it does not run. */
   async #listening(): Promise<string> {
-    this.#ready ??= this.#startProcess();
-    await this.#ready;
+    const ready = (this.#ready ??= this.#startProcess());
+    // One for which the system had no process is followed by another.
+    ready.catch(() => this.#ready === ready && (this.#ready = undefined));
+    await ready;
     return this.#path;
   }
 

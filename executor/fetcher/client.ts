@@ -99,6 +99,7 @@ class FetcherClient implements Fetcher, WebhookFetcher {
   readonly #calls = new Map<number, Call>();
   #nextCall = 1;
   #isClosing = false;
+  #restart: NodeJS.Timeout | undefined;
   #onReady: ((missing: string[]) => void) | undefined;
   readonly #options: FetcherOptions;
   readonly #role: { isProbe?: boolean };
@@ -281,11 +282,19 @@ class FetcherClient implements Fetcher, WebhookFetcher {
     this.#calls.clear();
     if (this.#isClosing || this.#role.isProbe) return;
     this.#options.logger.error("the fetcher ended and is started again");
-    const restart = () =>
-      this.start().catch((error: unknown) =>
-        this.#options.logger.error({ err: error }, "the fetcher cannot be started"),
-      );
-    setTimeout(() => !this.#isClosing && void restart(), RESTART_MS).unref();
+    this.#startSoon();
+  }
+
+  /** Again and again: without memory for a process there is none that could end. */
+  #startSoon(): void {
+    this.#restart ??= setTimeout(() => {
+      this.#restart = undefined;
+      if (this.#isClosing) return;
+      this.start().catch((error: unknown) => {
+        this.#options.logger.error({ err: error }, "the fetcher cannot be started");
+        this.#startSoon();
+      });
+    }, RESTART_MS).unref();
   }
 }
 

@@ -161,9 +161,10 @@ async function pinnedAgent(url: URL, rules: ExchangeRules, signal: AbortSignal):
     maxHeaderSize: MAX_HEADER_BYTES,
     pipelining: 0,
   });
-  return agent.compose(
-    (dispatch) => (options, handler) => dispatch(options, new PieceCounter(handler, rules.onRefused, rules.takeTurn)),
-  );
+  return agent.compose((dispatch) => (options, handler) => {
+    const reading = { takeTurn: rules.takeTurn, hasBody: options.method !== "HEAD" };
+    return dispatch(options, new PieceCounter(handler, rules.onRefused, reading));
+  });
 }
 
 /** Throws FetchFailed when a guest may not reach the URL because of its port or an address of its host. */

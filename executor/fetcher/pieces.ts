@@ -14,7 +14,10 @@ const MOST_BEFORE = 16;
  * server says, and several one upon the other give nothing for any amount of work.
  */
 export const ACCEPTED_CODINGS = "gzip, deflate";
-const CODINGS: ReadonlySet<string> = new Set(["identity", "gzip", "x-gzip", "deflate"]);
+const COSTLY: ReadonlySet<string> = new Set(["br", "zstd"]);
+const isCostly = (codings: readonly string[]): boolean =>
+  codings.length > 1 || codings.some((coding) => COSTLY.has(coding));
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 304]);
 /** Read without a break. */
 const PIECES_AT_ONCE = 32;
 
@@ -40,19 +43,27 @@ export class PieceCounter extends Decorator {
   #reading: Reading | undefined;
   readonly #onRefused: (why: string) => void;
   readonly #takeTurn: TakeTurn | undefined;
+  readonly #hasBody: boolean;
 
-  constructor(handler: Dispatcher.DispatchHandler, onRefused: (why: string) => void, takeTurn?: TakeTurn) {
+  constructor(
+    handler: Dispatcher.DispatchHandler,
+    onRefused: (why: string) => void,
+    { takeTurn, hasBody = true }: { readonly takeTurn?: TakeTurn | undefined; readonly hasBody?: boolean } = {},
+  ) {
     super(handler);
+    this.#hasBody = hasBody;
     this.#onRefused = onRefused;
     this.#takeTurn = takeTurn;
   }
 
   override onResponseStart(controller: Controller, status: number, headers: Headers, ...rest: unknown[]): void {
     if (status < 200) return ++this.#before > MOST_BEFORE ? this.#onRefused(TOO_MANY) : undefined;
-    const coding = String(headers["content-encoding"] ?? "identity")
-      .trim()
-      .toLowerCase();
-    if (!CODINGS.has(coding)) return this.#onRefused(`is encoded as ${coding.slice(0, 40)}: ${ONLY_CODINGS}`);
+    const codings = String(headers["content-encoding"] ?? "")
+      .toLowerCase()
+      .split(/[\s,]+/)
+      .filter((coding) => coding !== "");
+    if (this.#hasBody && !WITHOUT_BODY.has(status) && isCostly(codings))
+      return this.#onRefused(`is encoded as ${codings.join(", ").slice(0, 40)}: ${ONLY_CODINGS}`);
     this.#reading = new Reading(controller);
     super.onResponseStart(this.#reading, status, headers, ...rest);
   }

@@ -193,6 +193,10 @@ function boundedText(maxBytes: number, description: string) {
     .meta({ type: "string", maxLength: maxBytes, description });
 }
 
+/** For what is kept in columns of text, which cannot hold U+0000. */
+export const withoutNul = <T extends z.ZodType<string>>(text: T) =>
+  text.refine((value) => !value.includes("\0"), "must not hold U+0000");
+
 export const nameText = boundedText(WIRE_LIMITS.nameBytes, `A name, at most ${WIRE_LIMITS.nameBytes} bytes of UTF-8.`);
 export const descriptionText = boundedText(
   WIRE_LIMITS.descriptionBytes,

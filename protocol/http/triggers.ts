@@ -19,6 +19,7 @@ import {
   scopeGroupId,
   success,
   wholeNumber,
+  withoutNul,
 } from "./fields";
 import { paramsText } from "./runs";
 import { defineRoute } from "./route";
@@ -29,8 +30,8 @@ const tag = "Triggers";
 
 const body = z
   .strictObject({
-    name: nameText,
-    code: codeText.optional(),
+    name: withoutNul(nameText),
+    code: withoutNul(codeText).optional(),
     action_ipfs_cid: cid.optional(),
     params: paramsText.optional(),
     schedule: scheduleSchema.optional(),
@@ -240,7 +241,7 @@ const updateTrigger = defineRoute({
   request: {
     ...ofOne,
     body: z.strictObject({
-      name: nameText.optional(),
+      name: withoutNul(nameText).optional(),
       paused: z.boolean().optional().meta({ description: "true pauses, false resumes." }),
     }),
   },
@@ -271,7 +272,13 @@ const deleteTrigger = defineRoute({
   effect: true,
 });
 
-const response = outJson.optional().meta({ description: "What the action returned." });
+const returned = {
+  response: outJson.optional().meta({ description: "What the action returned." }),
+  response_returned_before: z
+    .literal(true)
+    .optional()
+    .meta({ description: "In the answer to a repeated request: responses are not stored." }),
+};
 
 const runTrigger = defineRoute({
   method: "POST",
@@ -281,7 +288,7 @@ const runTrigger = defineRoute({
   auth: "anyKey",
   body: "none",
   request: ofOne,
-  response: firing.extend({ response }),
+  response: firing.extend(returned),
   errors: ["trigger_not_found", "trigger_paused", "not_authorized"],
   example: {
     params: { id: exampleId },
@@ -306,7 +313,7 @@ const callHook = defineRoute({
     firing_id: z.string(),
     repeated: z.literal(true).optional().meta({ description: "This message has been accepted before." }),
     outcome: z.string().optional(),
-    response,
+    ...returned,
   }),
   errors: [
     "trigger_not_found",

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { WEBHOOK_LIMITS, WIRE_LIMITS } from "../limits";
 import { WEBHOOK_EVENTS, WEBHOOK_MESSAGE_ID } from "../webhooks";
-import { boundedNumber, count, descriptionText, members, outJson, success } from "./fields";
+import { boundedNumber, count, descriptionText, members, outJson, success, withoutNul } from "./fields";
 import { defineRoute } from "./route";
 
 const ID = /^wh_[0-9a-f]{32}$/;
@@ -30,7 +30,7 @@ const values = {
   events: members(z.string().refine(isWanted, "must be *, a type of docs/webhooks.md or a family such as run.*"), 64)
     .min(1, "must name at least one type")
     .meta({ description: "Types, families such as `run.*`, or `*` for everything." }),
-  description: descriptionText,
+  description: withoutNul(descriptionText),
   credit_low_cents: boundedNumber(
     1,
     WIRE_LIMITS.amountCentsMax,

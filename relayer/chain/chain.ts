@@ -103,6 +103,8 @@ class ChainModule extends Reads implements Chain {
   readonly #follower: Follower;
   readonly #lastWrite: () => Promise<number>;
   readonly #events: Events;
+  /** Shared by all requests that wait for the newest events. */
+  #following: Promise<void> | undefined;
   readonly #members: Members;
   readonly #work: readonly PeriodicTask[];
   readonly #given: ChainOptions;
@@ -275,7 +277,10 @@ class ChainModule extends Reads implements Chain {
           {},
           { retryAfterSeconds: 2 },
         );
-      await this.#underLease("follow_events", () => this.#follower.follow()).catch(() => undefined);
+      this.#following ??= this.#underLease("follow_events", () => this.#follower.follow())
+        .catch(() => undefined)
+        .finally(() => (this.#following = undefined));
+      await this.#following;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }

@@ -108,8 +108,8 @@ function withoutSecrets(route: RouteName, answer: unknown, { receipt }: Idempote
   if (route === "runAction")
     return { has_error: members["has_error"], usage: members["usage"], ...defined({ receipt }) };
   if (route === "runTrigger" || route === "callHook") {
-    const { response: _, ...kept } = members;
-    return kept;
+    const { response, ...kept } = members;
+    return response === undefined ? kept : { ...kept, response_returned_before: true };
   }
   const secrets = routeOf(route).secrets ?? [];
   const kept = Object.fromEntries(Object.entries(members).filter(([name]) => !secrets.includes(name)));

@@ -156,7 +156,7 @@ async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Pr
   const spender = keyId && { accountId, keyId, capCents, origin: call.header("origin") };
   const trigger = await triggers.book.one(params.id, caller.accountId);
   operation?.begins();
-  // Whoever can repeat the request gets the answer of this run, which therefore is made.
+  // Whoever can repeat the request learns how this run ended, which therefore is made.
   const signal = operation === undefined ? call.signal : undefined;
   const { id, fired } = await triggers.run(trigger, { credential, spender, signal }, operation?.id);
   const made = await triggers.book.firing(id);

@@ -10,7 +10,7 @@ import { defined } from "../../protocol/defined";
 export interface PostgresPoolOptions {
   readonly databaseUrl: string;
   readonly maxConnections: number;
-  /** Statements may take as long as they need: those of migrations. Default false. */
+  /** Statements may take as long as they need once they have their locks: those of migrations. Default false. */
   readonly isPatient?: boolean;
   /** Receives errors of idle connections; the pool replaces them itself. */
   readonly onIdleError: (error: Error) => void;
@@ -34,7 +34,7 @@ export function openPostgresPool(options: PostgresPoolOptions): MeasuredPool {
     connectionString: options.databaseUrl,
     max: options.maxConnections,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    ...(options.isPatient === true ? {} : TIMEOUTS),
+    ...(options.isPatient === true ? { lock_timeout: TIMEOUTS.lock_timeout } : TIMEOUTS),
     keepAlive: true,
     // `begin` and the transaction's first statement are sent in one round trip.
     pipeline: true,

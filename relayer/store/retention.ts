@@ -54,14 +54,16 @@ const oldMessages = (days: number): RawBuilder<{ dropped: number }> => sql`
 
 /** Webhooks without a URL whose messages nobody fetches any more. */
 async function dropUnasked(db: Db): Promise<void> {
-  const { rows } = await sql<{ id: string }>`select id from webhooks where url is null
-    and asked_at < now() - ${sql.lit(UNASKED_HOURS)} * interval '1 hour'`.execute(db);
-  for (const { id } of rows) await deleteWebhook(db, id);
+  const isUnasked = sql`url is null and asked_at < now() - ${sql.lit(UNASKED_HOURS)} * interval '1 hour'`;
+  const { rows } = await sql<{ id: string }>`select id from webhooks where ${isUnasked}`.execute(db);
+  for (const { id } of rows) await deleteWebhook(db, id, isUnasked);
 }
 
 /** Its messages first, which may be millions. */
-export async function deleteWebhook(db: Db, id: string): Promise<void> {
-  await sql`update webhooks set state = 'off', off_reason = coalesce(off_reason, 'owner') where id = ${id}`.execute(db);
+export async function deleteWebhook(db: Db, id: string, isStill = sql`true`): Promise<void> {
+  const { rows } = await sql`update webhooks set state = 'off', off_reason = coalesce(off_reason, 'owner')
+    where id = ${id} and ${isStill} returning id`.execute(db);
+  if (rows.length === 0) return;
   await repeatedly(
     db,
     () => sql`

@@ -36,6 +36,8 @@ interface Found {
 const NOTHING: Found = { firings: [], crowded: [] };
 const ACCOUNTS_CHAIN = 0;
 const BLOCKS_AT_ONCE = 32;
+/** Their reads and transactions share connections with all others. */
+const DEPTHS_AT_ONCE = 4;
 /** As many as an exchange with an endpoint takes. */
 const ADDRESSES_AT_ONCE = 50;
 const KEPT_BLOCKS = 256;
@@ -104,11 +106,13 @@ class ChainSearch {
     const watchers = head === undefined ? [] : await this.#watchers();
     if (head === undefined) return;
     const depths = Map.groupBy(watchers, ({ settings }) => settings.event.confirmations);
-    const searches = [...depths].map(([confirmations, those]) =>
-      this.#search(confirmations, those, head.number - confirmations + 1),
+    let failure: unknown;
+    await inPieces([...depths], DEPTHS_AT_ONCE, ([confirmations, those]) =>
+      this.#search(confirmations, those, head.number - confirmations + 1).catch(
+        (error: unknown) => (failure ??= error),
+      ),
     );
-    const failed = (await Promise.allSettled(searches)).find(({ status }) => status === "rejected");
-    if (failed?.status === "rejected") throw failed.reason;
+    if (failure !== undefined) throw failure;
   }
 
   async #watchers(): Promise<readonly Watcher[]> {

@@ -38,8 +38,8 @@ interface RpcReceipt {
 
 const MAX_BLOCKS_AT_ONCE = 2_000;
 /**
- * An empty result that can be neither confirmed nor refuted is accepted once it has been in doubt for this time, or the
- * block is as old: a reader that is behind, with many such blocks, would fall further behind.
+ * An empty result that can be neither confirmed nor refuted is accepted once it has been in doubt for this time; or if
+ * the block is as old and an endpoint says so: a reader that is behind, at many such blocks, would fall further behind.
  */
 const MISSING_ACCEPTED_AFTER_MS = 15_000;
 
@@ -94,11 +94,14 @@ export class BlockReader {
     const promised = this.#bloom.ask(block.logsBloom);
     if (promised === "no") return [];
     const isOfBlock = (logs: readonly ChainLog[]): boolean => logs.every(({ blockHash }) => blockHash === block.hash);
-    const isCredible = (logs: readonly ChainLog[]): boolean =>
-      isOfBlock(logs) && (promised === "unknown" || logs.length > 0);
+    let isSaidEmpty = false;
+    const isCredible = (logs: readonly ChainLog[]): boolean => {
+      isSaidEmpty ||= logs.length === 0;
+      return isOfBlock(logs) && (promised === "unknown" || logs.length > 0);
+    };
     const filter = { address: this.#contract, blockHash: block.hash };
     const logs = await this.#rpc.firstAccepted<readonly ChainLog[]>("eth_getLogs", [filter], isCredible);
-    return logs ?? (promised === "yes" ? this.#logsInReceipts(block) : undefined);
+    return logs ?? (promised === "yes" ? this.#logsInReceipts(block, isSaidEmpty) : undefined);
   }
 
   /** Logs of final blocks; undefined when the range must be split. */
@@ -116,7 +119,7 @@ export class BlockReader {
   }
 
   /** Taken from receipts whose blooms make up the header's bloom, so that none is missing. */
-  async #logsInReceipts(block: Header): Promise<readonly ChainLog[] | undefined> {
+  async #logsInReceipts(block: Header, isSaidEmpty: boolean): Promise<readonly ChainLog[] | undefined> {
     const isWhole = (receipts: readonly RpcReceipt[] | null): boolean =>
       receipts !== null &&
       receipts.every(({ blockHash }) => blockHash === block.hash) &&
@@ -126,17 +129,17 @@ export class BlockReader {
       [block.hash],
       isWhole,
     );
-    if (receipts === undefined || receipts === null) return this.#emptyOnceWaited(block);
+    if (receipts === undefined || receipts === null) return this.#emptyOnceWaited(block, isSaidEmpty);
     this.#doubts.delete(block.hash);
     return receipts.flatMap(({ logs }) =>
       logs.filter(({ address }) => address.toLowerCase() === this.#contract.toLowerCase()),
     );
   }
 
-  #emptyOnceWaited({ hash, madeAtMs = Infinity }: Header): readonly ChainLog[] | undefined {
+  #emptyOnceWaited({ hash, madeAtMs = Infinity }: Header, isSaidEmpty: boolean): readonly ChainLog[] | undefined {
     const doubted = this.#doubts.get(hash) ?? Date.now();
     this.#doubts.set(hash, doubted);
-    const since = Math.min(doubted, madeAtMs);
+    const since = isSaidEmpty ? Math.min(doubted, madeAtMs) : doubted;
     if (Date.now() - since < MISSING_ACCEPTED_AFTER_MS) return undefined;
     this.#doubts.clear();
     return [];

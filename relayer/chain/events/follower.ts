@@ -141,7 +141,11 @@ export class Follower {
     if (last === undefined) return false;
     const isTorn =
       logs?.some(({ blockNumber, blockHash }) => Number(blockNumber) === to && blockHash !== last.hash) === true;
-    if (logs !== undefined && !isTorn) await this.#keep(at, [last], logs);
+    if (logs === undefined || isTorn) return true;
+    const near = (await this.#hasReadNear())
+      ? await this.#logsOnceFinal(from - this.#options.finalityDepth, from - 1)
+      : [];
+    await this.#keep(at, [last], [...near, ...logs]);
     return true;
   }
 
@@ -166,12 +170,21 @@ export class Follower {
 
   /** Read once more: near the head, nodes that do not have a block's logs yet may have said that it has none. */
   async #logsOnceFinal(from: number, to: number): Promise<readonly ChainLog[]> {
-    const first = Math.max(from, this.#options.deploymentBlock);
-    if (to < first) return [];
-    for (;;) {
-      const logs = await this.#reader.logsOfRange(first, to);
-      if (logs !== undefined) return logs;
+    const logs: ChainLog[] = [];
+    for (let next = Math.max(from, this.#options.deploymentBlock); next <= to;) {
+      const last = Math.min(to, next + this.#reader.span - 1);
+      const read = await this.#reader.logsOfRange(next, last);
+      if (read === undefined) continue;
+      logs.push(...read);
+      next = last + 1;
     }
+    return logs;
+  }
+
+  /** The newest blocks were read near the head, and not once more since. */
+  async #hasReadNear(): Promise<boolean> {
+    const kept = await this.#options.db.selectFrom("followed_blocks").select("number").limit(2).execute();
+    return kept.length > 1;
   }
 
   async #keep(at: Block | undefined, blocks: readonly Block[], logs: readonly ChainLog[]): Promise<void> {

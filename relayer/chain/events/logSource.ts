@@ -1,13 +1,15 @@
-/** Logs of any contract on the account's chain, block by block, as reliably as those of our own (`BlockReader`). */
+/** Logs of any contract on the account's chain, block by block, as those of our own near the head (`BlockReader`). */
 import { LRUCache } from "lru-cache";
 import type { Address } from "../../../protocol/ids";
+import { MIB } from "../../../protocol/limits";
 import type { RpcClient } from "../rpc/client";
 import { BlockReader, type Block, type Header } from "./blockReader";
 import type { ChainLog } from "./eventRows";
 
 const MAX_ADDRESSES = 5_000;
-/** Logs, and one for each list of them. */
-const MAX_LOGS_KEPT = 20_000;
+const MAX_CHARS_KEPT = 32 * MIB;
+/** What a log takes besides its data. */
+const LOG_CHARS = 1_024;
 
 export interface LogSource {
   /** The newest block that an endpoint knows. */
@@ -23,8 +25,8 @@ export class ChainLogs implements LogSource {
   readonly #readers = new LRUCache<Address, BlockReader>({ maxSize: MAX_ADDRESSES, sizeCalculation: () => 1 });
   /** By block and address: searches of several depths come past the same blocks, one after the other. */
   readonly #logs = new LRUCache<string, readonly ChainLog[]>({
-    maxSize: MAX_LOGS_KEPT,
-    sizeCalculation: ({ length }) => length + 1,
+    maxSize: MAX_CHARS_KEPT,
+    sizeCalculation: (logs) => logs.reduce((sum, { data }) => sum + data.length + LOG_CHARS, 0),
   });
   readonly #blocks: BlockReader;
   readonly #rpc: RpcClient;
@@ -46,7 +48,8 @@ export class ChainLogs implements LogSource {
   async logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
     const name = `${block.hash} ${address}`;
     const logs = this.#logs.get(name) ?? (await this.#read(block, address));
-    if (logs !== undefined) this.#logs.set(name, logs);
+    // An empty list may turn out to be wrong.
+    if (logs !== undefined && logs.length > 0) this.#logs.set(name, logs);
     return logs;
   }
 

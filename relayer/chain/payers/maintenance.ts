@@ -65,8 +65,9 @@ export class PayerMaintenance {
   async run(): Promise<void> {
     await this.#matchPool();
     const lanes = await this.#observe();
-    for (const lane of lanes) await this.#repairNonces(lane);
+    const repairs = await Promise.allSettled(lanes.map((lane) => this.#repairNonces(lane)));
     await this.#topUp(lanes);
+    for (const repair of repairs) if (repair.status === "rejected") throw repair.reason;
   }
 
   /** Adds missing lanes, drains those beyond the wanted number. */
@@ -166,13 +167,17 @@ export class PayerMaintenance {
 
   /**
    * Most endpoints report the count; the store has no final transaction above it; and if it is far above the counter,
-   * the chain shows the transaction that used its last nonce: gaps up to a wrong one would never all be filled.
+   * the chain shows the transaction that used its last nonce (gaps up to a wrong one would never all be filled),
+   * unless nodes lack the states to find it.
    */
   async #isWitnessed({ payer, address, chainNonce, nextNonce }: Observed): Promise<boolean> {
     const { rpc, db } = this.#options;
     if ((await this.#agreedCount(address)) !== chainNonce) return false;
     if (chainNonce > nextNonce + NONCES_SEEN)
-      return (await new UseOfNonce(rpc).find(address, chainNonce - 1)) !== undefined;
+      return new UseOfNonce(rpc).find(address, chainNonce - 1).then(
+        (use) => use !== undefined,
+        () => true,
+      );
     const final = await db
       .selectFrom("transactions")
       .select("nonce")
@@ -188,7 +193,7 @@ export class PayerMaintenance {
   async #agreedCount(address: string): Promise<number | undefined> {
     const answers = await this.#options.rpc.callEverywhere("eth_getTransactionCount", [address, "latest"], countIn);
     const counts = answers.filter((answer) => typeof answer === "number");
-    return counts.find((count) => counts.filter((other) => other === count).length * 2 > answers.length);
+    return counts.find((count) => counts.filter((other) => other === count).length * 2 > counts.length);
   }
 
   async #fill(payer: number, nonce: number): Promise<void> {

@@ -47,9 +47,14 @@ const FIELDS_BYTES = 512;
 const MAX_SHARED_GAS = 1_000_000n;
 const MAX_SHARED_BYTES = 8_192;
 
+const PROBE_AGAIN_MS = 600_000;
+
 export class Simulation {
-  /** False once an endpoint turned out not to support state overrides; writes are then simulated individually. */
-  #probeWorks = true;
+  /**
+   * Until then writes are simulated individually: an endpoint turned out not to support state overrides, or answered
+   * oddly.
+   */
+  #probeAgainAt = 0;
   readonly #options: SimulationOptions;
 
   constructor(options: SimulationOptions) {
@@ -122,7 +127,7 @@ export class Simulation {
    * support it.
    */
   async inSequence(calls: readonly Call[], payer: Address): Promise<readonly ProbedCall[] | undefined> {
-    if (!this.#probeWorks) return undefined;
+    if (Date.now() < this.#probeAgainAt) return undefined;
     const { rpc, minBlock, contractAddress, forwarder } = this.#options;
     const isForwards = calls.some(({ forward }) => forward !== undefined);
     const target = isForwards ? await forwarder() : contractAddress;
@@ -143,7 +148,7 @@ export class Simulation {
       if (!(error instanceof RpcError || error instanceof RangeError || error instanceof TypeError)) throw error;
       if (error instanceof RpcError && mayAnswerElsewhere(error.failure)) return undefined;
     }
-    this.#probeWorks = false;
+    this.#probeAgainAt = Date.now() + PROBE_AGAIN_MS;
     return undefined;
   }
 

@@ -228,7 +228,7 @@ export class TransactionMonitor {
     if (isToBeNoop(item)) return;
     await this.#parts.transactions.abandon(item.transaction.id);
     item.transaction = { ...item.transaction, abandon: true };
-    await this.#attemptAgain(item, true, await this.#parts.fees.now());
+    await this.#replaceIfAbandoned(item);
   }
 
   /** The attempt that has a receipt, of one endpoint or of any, determines the outcome; false if none has one. */
@@ -303,16 +303,20 @@ export class TransactionMonitor {
     await this.#attemptAgain(item, isNoop, await this.#parts.fees.toReplace(fees, isNoop && !newest.is_noop));
   }
 
-  /** Without fees (the cap is reached) pending attempts stay as they are. What the executor declines is abandoned. */
+  /**
+   * Without fees, here or by the executor's rules, pending attempts stay as they are. What it declines for good is
+   * abandoned.
+   */
   async #attemptAgain(item: Monitored, isNoop: boolean, fees: Fees | undefined): Promise<void> {
     if (fees === undefined) return;
     try {
       await this.#attempt(item, isNoop, fees);
     } catch (error) {
-      if (!(error instanceof KeywrightError) || error.retryable) throw error;
+      const isOfFees = error instanceof KeywrightError && error.code === "no_payer_available";
+      if (!(error instanceof KeywrightError) || (error.retryable && !isOfFees)) throw error;
       const { id } = item.transaction;
       this.#parts.log.error({ err: error, transactionId: id }, "the executor declines a replacement");
-      if (!isNoop) await this.#abandonSigned(item);
+      if (!isNoop && !isOfFees) await this.#abandonSigned(item);
     }
   }
 

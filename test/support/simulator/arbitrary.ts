@@ -16,7 +16,15 @@ const ms = fc.oneof(
 const FAULTS: readonly EndpointFault[] = [
   ...(["down", "other chain", "no receipts", "lags", "forgets", "answers lost"] as const),
   ...(["sent twice", "already known", "nonce too low", "no transactions", "slow"] as const),
-  ...(["counts lag", "counts none", "counts many", "numbers ahead", "balances none", "fees high"] as const),
+  ...([
+    "counts lag",
+    "counts none",
+    "counts many",
+    "numbers ahead",
+    "balances none",
+    "fees high",
+    "short ranges",
+  ] as const),
 ];
 
 const write = fc.record({

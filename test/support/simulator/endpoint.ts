@@ -39,6 +39,8 @@ export type EndpointFault =
   | "fees high"
   /** It knows no transaction by its hash; receipts it has. */
   | "no transactions"
+  /** It refuses to read logs of more than three blocks at once. */
+  | "short ranges"
   /** Its answers take up to some seconds each, so that later questions are answered first. */
   | "slow";
 
@@ -197,6 +199,8 @@ export class Node {
       return this.fault === "no receipts" ? [] : block.receipts.flatMap(({ logs }) => logs);
     }
     const [from, to] = [Number(filter.fromBlock), Number(filter.toBlock)];
+    if (this.fault === "short ranges" && to - from >= 3)
+      refuse({ code: -32_600, message: "query exceeds the most blocks that are read" });
     return this.#serves.blocks
       .filter(({ number }) => number >= from && number <= to)
       .flatMap(({ receipts }) => receipts.flatMap(({ logs }) => logs));
