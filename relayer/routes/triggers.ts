@@ -7,7 +7,7 @@ import { kindOfSettings, type Settings } from "../../protocol/trigger";
 import { NEVER_AND_NO_CAP, RUNS_ONLY, usageKeySet } from "../../protocol/updates";
 import type { Answer, Call, Caller, HandlersOf } from "../middleware/call";
 import { hookHeadersOf } from "../triggers/book";
-import type { FiringView, TriggerView } from "../triggers/types";
+import type { Fired, FiringView, TriggerView } from "../triggers/types";
 import type { RouteDeps } from "./deps";
 import { storePageOf } from "./pages";
 import { attemptOf, done, withSecret, write, type Writes } from "./writes";
@@ -160,14 +160,20 @@ async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Pr
   const signal = operation === undefined ? call.signal : undefined;
   const { id, fired } = await triggers.run(trigger, { credential, spender, signal }, operation?.id);
   const made = await triggers.book.firing(id);
-  if (made === undefined) throw new KeywrightError("timed_out", "The firing did not end in time.");
+  if (made?.state !== "ended") throw new KeywrightError("timed_out", "The firing did not end in time.");
   operation?.happened();
   if (fired?.outcome === "not_authorized")
     throw new KeywrightError("not_authorized", fired.detail ?? "This key may not run the trigger's action.");
-  return {
-    ...firingItem(made, true),
-    ...(fired?.response === undefined ? {} : { response: JSON.parse(fired.response) }),
-  };
+  return { ...firingItem(made, true), ...returnedOf(made, fired) };
+}
+
+/** A run that an earlier request began has left no response. */
+function returnedOf(
+  { outcome }: FiringView,
+  fired: Fired | undefined,
+): Pick<Answer<"runTrigger">, "response" | "response_returned_before"> {
+  if (fired === undefined) return outcome === "succeeded" ? { response_returned_before: true } : {};
+  return fired.response === undefined ? {} : { response: JSON.parse(fired.response) };
 }
 
 function triggerItem(trigger: TriggerView): Answer<"getTrigger"> {

@@ -3,6 +3,7 @@
  * block are queried by hash and checked against the bloom in its header: an empty result that contradicts the bloom is
  * accepted only if all receipts of the block confirm it.
  */
+import { LRUCache } from "lru-cache";
 import type { Address } from "../../../protocol/ids";
 import { eventTopics } from "../abi/logs";
 import type { RpcClient } from "../rpc/client";
@@ -37,16 +38,17 @@ interface RpcReceipt {
 }
 
 const MAX_BLOCKS_AT_ONCE = 2_000;
+const MAX_DOUBTS = 1_024;
 /**
- * An empty result that can be neither confirmed nor refuted is accepted once it has been in doubt for this time; or if
- * the block is as old and an endpoint says so: a reader that is behind, at many such blocks, would fall further behind.
+ * An empty result that can be neither confirmed nor refuted is accepted once it has been in doubt for this time, or the
+ * block is as old: a reader that is behind, at many such blocks, would fall further behind.
  */
 const MISSING_ACCEPTED_AFTER_MS = 15_000;
 
 export class BlockReader {
   readonly #bloom: BloomQuestion;
   /** Since when the logs of a block (by hash) are missing. */
-  readonly #doubts = new Map<string, number>();
+  readonly #doubts = new LRUCache<string, number>({ max: MAX_DOUBTS });
   /** Reduced when a node refuses a range of logs, doubled when it answers. */
   #span = MAX_BLOCKS_AT_ONCE;
   readonly #rpc: RpcClient;
@@ -101,7 +103,7 @@ export class BlockReader {
     };
     const filter = { address: this.#contract, blockHash: block.hash };
     const logs = await this.#rpc.firstAccepted<readonly ChainLog[]>("eth_getLogs", [filter], isCredible);
-    return logs ?? (promised === "yes" ? this.#logsInReceipts(block, isSaidEmpty) : undefined);
+    return logs ?? this.#logsInReceipts(block, isSaidEmpty);
   }
 
   /** Logs of final blocks; undefined when the range must be split. */
@@ -109,7 +111,7 @@ export class BlockReader {
     try {
       const filter = { address: this.#contract, fromBlock: quantityOf(from), toBlock: quantityOf(to) };
       const [logs] = await this.#rpc.callBelow(to, [{ method: "eth_getLogs", params: [filter] }]);
-      this.#span = Math.min(MAX_BLOCKS_AT_ONCE, this.#span * 2);
+      if (to - from + 1 >= this.#span) this.#span = Math.min(MAX_BLOCKS_AT_ONCE, this.#span * 2);
       return logs as readonly ChainLog[];
     } catch (error) {
       if (this.#span === 1) throw error;
@@ -137,11 +139,11 @@ export class BlockReader {
   }
 
   #emptyOnceWaited({ hash, madeAtMs = Infinity }: Header, isSaidEmpty: boolean): readonly ChainLog[] | undefined {
+    if (!isSaidEmpty) return undefined;
     const doubted = this.#doubts.get(hash) ?? Date.now();
     this.#doubts.set(hash, doubted);
-    const since = isSaidEmpty ? Math.min(doubted, madeAtMs) : doubted;
-    if (Date.now() - since < MISSING_ACCEPTED_AFTER_MS) return undefined;
-    this.#doubts.clear();
+    if (Date.now() - Math.min(doubted, madeAtMs) < MISSING_ACCEPTED_AFTER_MS) return undefined;
+    this.#doubts.delete(hash);
     return [];
   }
 }

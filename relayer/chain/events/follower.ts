@@ -51,6 +51,8 @@ export class Follower {
   readonly #reader: BlockReader;
   /** As last read. */
   #head = Infinity;
+  /** Up to where this process has read blocks since they became final. */
+  #finalUpTo: number | undefined;
   readonly #options: FollowerOptions;
 
   constructor(options: FollowerOptions) {
@@ -92,6 +94,8 @@ export class Follower {
   async #advance(): Promise<boolean> {
     const { deploymentBlock, finalityDepth } = this.#options;
     const at = await this.#position();
+    // An operator has gone back.
+    if (at !== undefined && at.number < (this.#finalUpTo ?? 0)) this.#finalUpTo = undefined;
     const head = await this.#reader.head();
     if (head === undefined) return false;
     this.#head = head.number;
@@ -142,10 +146,9 @@ export class Follower {
     const isTorn =
       logs?.some(({ blockNumber, blockHash }) => Number(blockNumber) === to && blockHash !== last.hash) === true;
     if (logs === undefined || isTorn) return true;
-    const near = (await this.#hasReadNear())
-      ? await this.#logsOnceFinal(from - this.#options.finalityDepth, from - 1)
-      : [];
+    const near = await this.#logsOnceFinal(await this.#firstUnsettled(from), from - 1);
     await this.#keep(at, [last], [...near, ...logs]);
+    this.#finalUpTo = to;
     return true;
   }
 
@@ -162,9 +165,10 @@ export class Follower {
     const newest = readable.at(-1)?.number;
     if (newest === undefined) return false;
     const { finalityDepth } = this.#options;
-    const final = await this.#logsOnceFinal(from - finalityDepth, newest - finalityDepth);
+    const final = await this.#logsOnceFinal(await this.#firstUnsettled(from), newest - finalityDepth);
     const near = logs.slice(0, readable.length).flatMap((ofBlock) => ofBlock ?? []);
     await this.#keep(at, readable, [...final, ...near]);
+    this.#finalUpTo = newest - finalityDepth;
     return from + readable.length <= to && missing === -1;
   }
 
@@ -181,10 +185,13 @@ export class Follower {
     return logs;
   }
 
-  /** The newest blocks were read near the head, and not once more since. */
-  async #hasReadNear(): Promise<boolean> {
-    const kept = await this.#options.db.selectFrom("followed_blocks").select("number").limit(2).execute();
-    return kept.length > 1;
+  /** Of the blocks below `from`, the first that was read near the head and not once more since it became final. */
+  async #firstUnsettled(from: number): Promise<number> {
+    const { db, finalityDepth } = this.#options;
+    if (this.#finalUpTo !== undefined) return Math.max(from - finalityDepth, this.#finalUpTo + 1);
+    // After the catch-up of an earlier process there is only the position.
+    const kept = await db.selectFrom("followed_blocks").select("number").limit(2).execute();
+    return kept.length > 1 ? from - finalityDepth : from;
   }
 
   async #keep(at: Block | undefined, blocks: readonly Block[], logs: readonly ChainLog[]): Promise<void> {

@@ -4,7 +4,9 @@
  */
 import { sql } from "kysely";
 import type { Logger } from "pino";
+import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
+import { RpcError } from "../../../protocol/rpc/errors";
 import type { Db } from "../../store/database";
 import type { TransactionMonitor } from "../submissions/transactionMonitor";
 import { wantedBalance, wantedPayers } from "./wanted";
@@ -133,7 +135,7 @@ export class PayerMaintenance {
   /**
    * Counter behind the chain: the payer was used elsewhere, or the store is an older copy; the counter is raised.
    * Counter ahead, with nonces of no transaction: it is lowered past those at the top, others are filled with no-ops.
-   * Only when seen twice, since a node may lag, and when more than one endpoint's word says so.
+   * Only when seen twice, since a node may lag, and when `#isWitnessed`.
    */
   async #repairNonces(lane: Observed): Promise<void> {
     const drift = await this.#driftOf(lane);
@@ -176,7 +178,7 @@ export class PayerMaintenance {
     if (chainNonce > nextNonce + NONCES_SEEN)
       return new UseOfNonce(rpc).find(address, chainNonce - 1).then(
         (use) => use !== undefined,
-        () => true,
+        (error: unknown) => lacksStates(error),
       );
     const final = await db
       .selectFrom("transactions")
@@ -249,6 +251,10 @@ export class PayerMaintenance {
     }
   }
 }
+
+/** Nodes that are no archives have lost what they were asked about. */
+const lacksStates = (error: unknown): boolean =>
+  error instanceof KeywrightError && error.cause instanceof RpcError && error.cause.failure === "stale";
 
 const largest = (...values: readonly bigint[]): bigint => values.reduce((a, b) => (a > b ? a : b));
 const smallest = (a: bigint, b: bigint): bigint => (a < b ? a : b);

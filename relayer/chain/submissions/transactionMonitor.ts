@@ -173,6 +173,11 @@ export class TransactionMonitor {
   async #broadcast(item: Monitored): Promise<void> {
     const newest = item.attempts.at(-1);
     if (newest === undefined) return;
+    if (isToBeNoop(item) && !newest.is_noop) {
+      // What is abandoned is not sent again, also while nothing can take its place.
+      item.sentAt = Date.now();
+      return;
+    }
     const failure = await this.#parts.rpc.broadcast(newest.raw);
     item.sentAt = item.lookedAt = Date.now();
     item.misses = 0;
@@ -228,7 +233,8 @@ export class TransactionMonitor {
     if (isToBeNoop(item)) return;
     await this.#parts.transactions.abandon(item.transaction.id);
     item.transaction = { ...item.transaction, abandon: true };
-    await this.#replaceIfAbandoned(item);
+    if (item.isKnownToNode) await this.#replaceIfAbandoned(item);
+    else await this.#attemptAgain(item, true, await this.#parts.fees.now());
   }
 
   /** The attempt that has a receipt, of one endpoint or of any, determines the outcome; false if none has one. */
