@@ -206,6 +206,7 @@ export class SimulatedRelayer {
         encodeTransaction({ payer, nonce, calls: carried.map(({ calldata }) => calldata), maxFee: maxFeePerGas }),
       signNoop: ({ payer, nonce, maxFeePerGas }) =>
         encodeTransaction({ payer, nonce, calls: [], maxFee: maxFeePerGas }),
+      signTopUp: ({ nonce, maxFeePerGas }) => encodeTransaction({ payer: 0, nonce, calls: [], maxFee: maxFeePerGas }),
       payers: ({ count }) => ({
         adminPayer: payerAddress(0),
         payers: Array.from({ length: count }, (_, index) => payerAddress(index + 1)),
