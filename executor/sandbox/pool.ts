@@ -74,6 +74,12 @@ const MAX_START_MS = 10;
 /** A run that is ended costs its child: starting new ones must not take the cores from everybody. */
 const REVOKE_EVERY_MS = 250;
 
+/** A run that has no child yet: the first that is free gets it, one of its owner's or a new one. */
+interface Childless {
+  readonly affinity: string;
+  readonly take: (worker: Worker) => void;
+}
+
 /** A run in a child. */
 interface Placed {
   readonly worker: Worker;
@@ -128,6 +134,7 @@ class Pool implements SandboxPool {
   #unused: Promise<Worker>[] = [];
   readonly #freeUids: number[] = [];
   readonly #sessions = new Map<RunSession, Placed>();
+  readonly #childless = new Set<Childless>();
   /** Runs that wait, to be removed from the queue by an abort. */
   readonly #queued = new Set<AbortController>();
   #running = 0;
@@ -260,7 +267,7 @@ class Pool implements SandboxPool {
     try {
       const warm = this.#takeWarm(affinityOf(job));
       if (warm === undefined) start.rest();
-      const worker = warm ?? (await this.#takeUnused(scope));
+      const worker = warm ?? (await this.#takeFirstFree(job, scope));
       start.wake();
       timer = setTimeout(() => start.rest(), MAX_START_MS);
       const placed = { worker, account: job.account, underWay, place };
@@ -336,13 +343,32 @@ class Pool implements SandboxPool {
     return warm;
   }
 
-  async #takeUnused(scope: Scope): Promise<Worker> {
-    const turn = await scope.take(this.#childStarts);
-    try {
-      return await this.#nextUnused();
-    } finally {
-      turn.rest();
-    }
+  /** On a busy machine a new child is ready long after one of the owner's other runs has ended. */
+  #takeFirstFree(job: RunJob, scope: Scope): Promise<Worker> {
+    return new Promise((resolve, reject) => {
+      const childless = { affinity: affinityOf(job), take: resolve };
+      this.#childless.add(childless);
+      const isWanted = (): boolean => this.#childless.has(childless);
+      const taken = (worker: Worker | undefined): void => {
+        const isServed = !this.#childless.delete(childless);
+        if (worker === undefined) return;
+        if (isServed) this.#release(worker);
+        else resolve(worker);
+      };
+      const failed = (error: unknown): void => {
+        this.#childless.delete(childless);
+        reject(error as Error);
+      };
+      this.#takeUnused(shareOf(job), scope.over, isWanted).then(taken, failed);
+    });
+  }
+
+  /** Nothing if it is not wanted any more when its turn comes. The turn lasts as long as the start, not as the run. */
+  #takeUnused(account: string, over: AbortSignal, isWanted: () => boolean): Promise<Worker | undefined> {
+    return inScope(account, over, async (scope) => {
+      await scope.take(this.#childStarts);
+      return isWanted() ? this.#nextUnused() : undefined;
+    });
   }
 
   async #nextUnused(): Promise<Worker> {
@@ -365,6 +391,8 @@ class Pool implements SandboxPool {
       return this.#fillUnused();
     }
     if (worker.affinity === undefined) return void this.#unused.unshift(Promise.resolve(worker));
+    const next = [...this.#childless].find(({ affinity }) => affinity === worker.affinity);
+    if (next !== undefined && this.#childless.delete(next)) return next.take(worker);
     this.#idle.push(worker);
     this.#evictIdle(0);
   }

@@ -104,6 +104,18 @@ describe("the lifecycle of children", function () {
     expect(most).to.equal(5);
   });
 
+  it("nor do many runs of one key and code at once", async () => {
+    await start({ maxChildren: 10 });
+    let most = 0;
+    const timer = setInterval(() => (most = Math.max(most, pool.stats().children)), 10);
+    const caller = async () => {
+      for (let i = 0; i < 10; i++) await here();
+    };
+    await Promise.all(Array.from({ length: 16 }, caller));
+    clearInterval(timer);
+    expect(most).to.be.within(1, 10);
+  });
+
   it("a child that is used again and again stays warm while many keys run once", async () => {
     await start({ maxChildren: 5 });
     for (let i = 0; i < 2; i++) await here({ key: "regular" });

@@ -14,6 +14,10 @@ const starters = () => childrenOf(process.pid, "starterProcess.js");
 let own: ReturnType<typeof starters>[number];
 const children = () => childrenOf(own.pid, "sandbox/child.js");
 const HELLO = 'async function main() { return "hello"; }';
+const HELLO_LATER = `async function main() {
+  await new Promise((end) => setTimeout(end, 300));
+  return "hello";
+}`;
 
 describe("the starter of children", function () {
   this.timeout(30_000);
@@ -53,6 +57,26 @@ describe("the starter of children", function () {
     process.kill(own.pid, "SIGKILL");
     await eventually("its children have ended", () => pool.stats().children === 0);
     expect(await hello()).to.equal('"hello"');
+  });
+
+  it("is not waited for by a run once a child of its owner is free", async () => {
+    await pool.close(0);
+    const before = starters().map(({ pid }) => pid);
+    const parts = { limits: RUN_LIMITS, logger: silent, fetcher: noFetcher };
+    pool = await createSandboxPool({ ...parts, size: 2, maxChildren: 12 });
+    own = starters().find(({ pid }) => !before.includes(pid)) as typeof own;
+    await hello();
+    process.kill(own.pid, "SIGSTOP");
+    let isAwake = false;
+    const timer = setTimeout(() => (isAwake = process.kill(own.pid, "SIGCONT")), 8_000);
+    // They take the children that were prepared.
+    const others = ["another", "a third"].map((account) => pool.run(jobOf(HELLO, { account })));
+    const both = await Promise.all([pool.run(jobOf(HELLO_LATER)), pool.run(jobOf(HELLO))]);
+    expect(both.map(({ response }) => response)).to.deep.equal(['"hello"', '"hello"']);
+    expect(isAwake).to.equal(false);
+    clearTimeout(timer);
+    process.kill(own.pid, "SIGCONT");
+    await Promise.all(others);
   });
 
   it("survives a signal to the keyholder's process group, so that runs can finish", async () => {
