@@ -249,6 +249,7 @@ async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Pr
  * rows from the one that has to lock before it.
  */
 export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<void> {
+  if (ends.length === 0) return;
   const wanted = JSON.stringify(ends.map(({ submissionId, charged }) => ({ id: submissionId, charged })));
   await sql`
     with ends as (

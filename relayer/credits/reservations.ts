@@ -117,35 +117,19 @@ export class Reservations {
   }
 
   /**
-   * The write was mined (also when it reverted: its gas was paid). Call in the transaction that stores the outcome;
-   * idempotent. Returns the cents charged.
+   * Settles the writes that were mined (also reverted ones: their gas was paid), and releases the others. Call in the
+   * transaction that stores their outcomes; idempotent.
    */
-  async settleWrite(submissionId: string, trx: Trx): Promise<number> {
-    return this.#endWrite(submissionId, "settled", trx);
-  }
-
-  /** The write failed before it was mined, or expired. Call in the transaction that stores the outcome; idempotent. */
-  async releaseWrite(submissionId: string, db: Db): Promise<void> {
-    await this.#endWrite(submissionId, "released", db);
-  }
-
-  /** For all writes of a batch: settles the charged ones and releases the others, in one statement. */
   async endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void> {
     for (const { submissionId } of ends) this.#inUse.delete(submissionId);
     await giveBack(
       trx,
       ends.filter(({ isUndone }) => isUndone === true),
     );
-    const closing = ends.filter(({ isUndone }) => isUndone !== true);
-    const [only] = closing;
-    if (closing.length > 1) await closeWrites(trx, closing);
-    else if (only !== undefined) await this.#endWrite(only.submissionId, only.charged ? "settled" : "released", trx);
-  }
-
-  async #endWrite(id: string, state: Closing["state"], db: Db): Promise<number> {
-    this.#inUse.delete(id);
-    const cost = await close(db, { id, state, costCents: state === "settled" ? Number.MAX_SAFE_INTEGER : 0 });
-    return cost ?? (await this.#costOf(id, db));
+    await closeWrites(
+      trx,
+      ends.filter(({ isUndone }) => isUndone !== true),
+    );
   }
 
   /**

@@ -7,6 +7,7 @@ import type { AccountId, KeyId } from "../../protocol/ids";
 import { KeywrightError } from "../../protocol/errors";
 import type { StripeDouble } from "../../scripts/dev/stripe/server";
 import { expectBalancedBooks } from "./books";
+import { endWrite } from "./endedWrite";
 import {
   freshAccount,
   freshKey,
@@ -168,11 +169,8 @@ export class CreditsHistory {
     capped: boolean;
     mined: boolean;
   }): Promise<void> {
-    const { credits, db } = this.#any();
-    await db.transaction().execute(async (trx) => {
-      if (!mined) await credits.reservations.releaseWrite(id, trx);
-      else this.#charge(index, capped, await credits.reservations.settleWrite(id, trx));
-    });
+    const cents = await endWrite(this.#any(), id, mined);
+    if (mined) this.#charge(index, capped, cents);
   }
 
   #spender(index: number, capped: boolean): { accountId: AccountId; keyId?: KeyId; capCents?: number } {

@@ -127,7 +127,8 @@ async function endWhatWasUnderWay({ db }: Store, double: Awaited<ReturnType<type
     .where("state", "=", "held")
     .where("bound", "=", true)
     .execute();
-  for (const { id } of bound) await db.transaction().execute((trx) => reservations.settleWrite(id, trx));
+  const ends = bound.map(({ id }) => ({ submissionId: id, charged: true }));
+  await db.transaction().execute((trx) => reservations.endWrites(ends, trx));
   await reservations.sweep();
   await new Payments(db, paymentKeys(double), DEPLOYMENT).reconcile();
 }

@@ -10,6 +10,7 @@ import { Secret } from "../../protocol/secret";
 import { Credits } from "../../relayer/credits/index";
 import { openStore } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
+import { endWrite } from "./endedWrite";
 
 export interface SpenderOptions {
   readonly databaseUrl?: string;
@@ -92,7 +93,7 @@ async function write({ credits, db }: Tools, accountId: AccountId): Promise<void
   const id = randomBytes(16).toString("hex");
   await credits.reservations.reserveWrite({ accountId, submissionId: id, cents: 7 });
   await db.transaction().execute((trx) => credits.reservations.bindWrites([id], trx));
-  const cents = await db.transaction().execute((trx) => credits.reservations.settleWrite(id, trx));
+  const cents = await endWrite({ db, credits }, id, true);
   tell({ told: "cost", id, cents });
 }
 

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, freshKey, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { endWrite } from "../../support/endedWrite";
 
 describe("concurrent spending", () => {
   let bench: CreditsBench;
@@ -45,7 +46,7 @@ describe("concurrent spending", () => {
       if (index % 3 === 0) {
         const submissionId = randomBytes(16).toString("hex");
         await credits.reservations.reserveWrite({ accountId, keyId, submissionId, cents: 1 });
-        return bench.db.transaction().execute((trx) => credits.reservations.settleWrite(submissionId, trx));
+        return endWrite({ db: bench.db, credits }, submissionId, true);
       }
       const { reservationId } = await credits.reservations.reserveRun({ accountId, keyId, limitMs: 30_000 });
       return credits.reservations.settleRun(reservationId, (index % 9) * 1000);

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { sql } from "kysely";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, fund, openCredits, reservationsOf, type CreditsBench } from "../../support/credits";
+import { endWrite } from "../../support/endedWrite";
 import { expectRefusal } from "../../support/refusal";
 import { Audit } from "../../../relayer/credits/audit";
 import type { Reservations } from "../../../relayer/credits/reservations";
@@ -75,9 +76,7 @@ describe("reservations of a dead instance", () => {
     await silentFor(3600);
     await sweeper.sweep();
     expect(await living.credits.accounts.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 4 });
-    expect(
-      await living.db.transaction().execute((trx) => living.credits.reservations.settleWrite(submissionId, trx)),
-    ).to.equal(4);
+    expect(await endWrite(living, submissionId, true)).to.equal(4);
   });
 
   it("stop a write whose credit was released meanwhile: it is not stored, nothing is sent", async () => {

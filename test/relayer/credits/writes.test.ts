@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { endWrite } from "../../support/endedWrite";
 import { expectRefusal } from "../../support/refusal";
 import type { AccountId } from "../../../protocol/ids";
 
@@ -30,7 +31,7 @@ describe("credit for a management write", () => {
     await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 3 });
     await inTransaction((trx) => bench.credits.reservations.bindWrites([submissionId], trx));
-    expect(await inTransaction((trx) => bench.credits.reservations.settleWrite(submissionId, trx))).to.equal(3);
+    expect(await endWrite(bench, submissionId, true)).to.equal(3);
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
   });
 
@@ -38,7 +39,7 @@ describe("credit for a management write", () => {
     const submissionId = submission();
     await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
     await inTransaction((trx) => bench.credits.reservations.bindWrites([submissionId], trx));
-    await inTransaction((trx) => bench.credits.reservations.releaseWrite(submissionId, trx));
+    expect(await endWrite(bench, submissionId, false)).to.equal(0);
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
 
@@ -74,10 +75,8 @@ describe("credit for a management write", () => {
     const submissionId = submission();
     await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
     const charged: number[] = [];
-    for (let time = 0; time < 3; time++)
-      charged.push(await inTransaction((trx) => bench.credits.reservations.settleWrite(submissionId, trx)));
-    await inTransaction((trx) => bench.credits.reservations.releaseWrite(submissionId, trx));
-    expect(charged).to.deep.equal([3, 3, 3]);
+    for (const isMined of [true, true, true, false]) charged.push(await endWrite(bench, submissionId, isMined));
+    expect(charged).to.deep.equal([3, 3, 3, 3]);
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
   });
 
@@ -85,7 +84,7 @@ describe("credit for a management write", () => {
     const submissionId = submission();
     await bench.credits.reservations.reserveWrite({ accountId, submissionId, cents: 3 });
     const failing = bench.db.transaction().execute(async (trx) => {
-      await bench.credits.reservations.settleWrite(submissionId, trx);
+      await bench.credits.reservations.endWrites([{ submissionId, charged: true }], trx);
       throw new Error("the outcome could not be written");
     });
     await failing.catch(() => undefined);
@@ -125,8 +124,8 @@ describe("credit for a management write", () => {
       evenWithoutCredit: true,
     });
     await inTransaction((trx) => bench.credits.reservations.bindWrites([free], trx));
-    expect(await inTransaction((trx) => bench.credits.reservations.settleWrite(paid, trx))).to.equal(10);
-    expect(await inTransaction((trx) => bench.credits.reservations.settleWrite(free, trx))).to.equal(0);
+    expect(await endWrite(bench, paid, true)).to.equal(10);
+    expect(await endWrite(bench, free, true)).to.equal(0);
     expect(await balance()).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
   });
 
@@ -134,6 +133,6 @@ describe("credit for a management write", () => {
     const poor = freshAccount();
     const submissionId = submission();
     await bench.credits.reservations.reserveWrite({ accountId: poor, submissionId, cents: 0 });
-    expect(await inTransaction((trx) => bench.credits.reservations.settleWrite(submissionId, trx))).to.equal(0);
+    expect(await endWrite(bench, submissionId, true)).to.equal(0);
   });
 });

@@ -8,6 +8,7 @@ import type { HDNodeWallet } from "ethers";
 import { packedAccountId, type AccountId, type Address, type KeyId } from "../../../protocol/ids";
 import { fundedWallet } from "../../support/chain";
 import { ChainBed } from "../../support/chainBed";
+import { endWrite } from "../../support/endedWrite";
 import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount } from "../../support/http";
 import { startRelayerBed, type RelayerBed } from "../../support/relayerBed";
 
@@ -42,9 +43,7 @@ describe("an owner over HTTP", function () {
         submissionId,
         cents: await balance(),
       });
-      await relayer.store.db
-        .transaction()
-        .execute((trx) => relayer.credits.reservations.settleWrite(submissionId, trx));
+      await endWrite({ db: relayer.store.db, credits: relayer.credits }, submissionId, true);
       expect(await balance()).to.equal(0);
       expect(codeOf(await account.api.post("/add_group", { group_name: "g", group_description: "" }))).to.equal(
         "insufficient_credit",

@@ -7,6 +7,7 @@ import type { SignedForwardRequest } from "../../../protocol/forwardShape";
 import { packedAccountId, type AccountId, type Address } from "../../../protocol/ids";
 import { ERC2771Forwarder__factory, AccountManager__factory } from "../../../typechain-types";
 import { ChainBed } from "../../support/chainBed";
+import { endWrite } from "../../support/endedWrite";
 import { signedForward, type ForwardOverrides } from "../../support/forwards";
 import { Api, codeOf, type HttpAnswer } from "../../support/http";
 import { startRelayerBed, UNLIMITED, type RelayerBed } from "../../support/relayerBed";
@@ -51,9 +52,7 @@ describe("POST /relay", function () {
       expect((await relay(owner, "newChainSecuredAccount", ["mine", ""])).status).to.equal(200);
       const submissionId = randomBytes(16).toString("hex");
       await relayer.credits.reservations.reserveWrite({ accountId: id, submissionId, cents: await balanceOf(id) });
-      await relayer.store.db
-        .transaction()
-        .execute((trx) => relayer.credits.reservations.settleWrite(submissionId, trx));
+      await endWrite({ db: relayer.store.db, credits: relayer.credits }, submissionId, true);
       expect(await balanceOf(id)).to.equal(0);
     });
     const freezing = (count: number): string[] =>
