@@ -119,7 +119,7 @@ class Pool implements SandboxPool {
   /** More starts at once than cores would only push each other out of the caches. */
   readonly #starts = new FairShare({ total: availableParallelism(), unit: 0 });
   /** Of those that have no warm child: a start of one takes far longer, and the others do not wait for it. */
-  readonly #childStarts = new FairShare({ total: availableParallelism(), unit: 0 });
+  readonly #childStarts: FairShare;
   readonly #modules: ModuleCache;
   readonly #shares: RunShares;
   readonly #recycle: { runs: number; ageMs: number };
@@ -167,6 +167,8 @@ class Pool implements SandboxPool {
       mayGrant: () => this.#hasMemory(),
     });
     this.#places = new FairShare({ total: size, patienceMs, revokeEveryMs: REVOKE_EVERY_MS });
+    // A start may go on after its run got another child: with so many, children are below twice their maximum.
+    this.#childStarts = new FairShare({ total: Math.min(availableParallelism(), size), unit: 0 });
     this.#shares = new RunShares(options.limits.fetchBytes);
     const firstUid = options.firstUid ?? DEFAULT_FIRST_UID;
     // More ids than children: an id is reused only after its last child has exited.
@@ -352,8 +354,9 @@ class Pool implements SandboxPool {
       const taken = (worker: Worker | undefined): void => {
         const isServed = !this.#childless.delete(childless);
         if (worker === undefined) return;
-        if (isServed) this.#release(worker);
-        else resolve(worker);
+        if (isServed) return this.#release(worker);
+        resolve(worker);
+        this.#fillUnused();
       };
       const failed = (error: unknown): void => {
         this.#childless.delete(childless);
@@ -367,34 +370,43 @@ class Pool implements SandboxPool {
   #takeUnused(account: string, over: AbortSignal, isWanted: () => boolean): Promise<Worker | undefined> {
     return inScope(account, over, async (scope) => {
       await scope.take(this.#childStarts);
-      return isWanted() ? this.#nextUnused() : undefined;
+      return this.#nextUnused(isWanted);
     });
   }
 
-  async #nextUnused(): Promise<Worker> {
-    for (let attempt = 1; ; attempt++) {
+  async #nextUnused(isWanted: () => boolean): Promise<Worker | undefined> {
+    for (let failures = 0; isWanted();) {
       try {
         const worker = await (this.#unused.shift() ?? this.#startWorker());
-        this.#fillUnused();
         if (worker.isAlive) return worker;
+        this.#fillUnused();
       } catch (error) {
         if (this.#isClosing) throw new PoolClosed();
-        if (attempt >= START_ATTEMPTS) throw error;
+        if (++failures >= START_ATTEMPTS) throw error;
       }
     }
+    return undefined;
   }
 
   #release(worker: Worker): void {
     if (!worker.isAlive) return this.#fillUnused();
-    if (this.#isClosing || this.#isUsedUp(worker)) {
+    const isUsedUp = this.#isUsedUp(worker);
+    const next = isUsedUp ? undefined : [...this.#childless].find(({ affinity }) => affinity === worker.affinity);
+    if (next !== undefined && this.#childless.delete(next)) return next.take(worker);
+    if (this.#isClosing || isUsedUp) {
       worker.kill("recycled");
       return this.#fillUnused();
     }
-    if (worker.affinity === undefined) return void this.#unused.unshift(Promise.resolve(worker));
-    const next = [...this.#childless].find(({ affinity }) => affinity === worker.affinity);
-    if (next !== undefined && this.#childless.delete(next)) return next.take(worker);
+    if (worker.affinity === undefined) return this.#keepUnused(worker);
     this.#idle.push(worker);
     this.#evictIdle(0);
+  }
+
+  /** For the next run, which else would have another one started; above the maximum it is ended. */
+  #keepUnused(worker: Worker): void {
+    const isTooMany = this.#unused.length >= UNUSED_CHILDREN && this.#workers.size > this.#maxChildren;
+    if (isTooMany) worker.kill("more than needed");
+    else this.#unused.unshift(Promise.resolve(worker));
   }
 
   #isUsedUp(worker: Worker): boolean {
@@ -467,7 +479,8 @@ class Pool implements SandboxPool {
       await Promise.race(exiting.map((worker) => worker.exited));
     }
     if (this.#isDrained) throw new PoolClosed();
-    const uid = this.#freeUids.pop() ?? this.#options.firstUid ?? DEFAULT_FIRST_UID;
+    const uid = this.#freeUids.pop();
+    if (uid === undefined) throw new Error("every user id of children is in use");
     const { limits, logger } = this.#options;
     const worker = new Worker({ heapMiB: limits.heapMiB, uid, ...options }, this.#starter, logger);
     this.#workers.add(worker);
