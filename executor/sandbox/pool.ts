@@ -345,7 +345,10 @@ class Pool implements SandboxPool {
     return warm;
   }
 
-  /** On a busy machine a new child is ready long after one of the owner's other runs has ended. */
+  /**
+   * On a busy machine a new child is ready long after one of the owner's other runs has ended. A cancelled run does not
+   * wait for it.
+   */
   #takeFirstFree(job: RunJob, scope: Scope): Promise<Worker> {
     return new Promise((resolve, reject) => {
       const childless = { affinity: affinityOf(job), take: resolve };
@@ -362,11 +365,12 @@ class Pool implements SandboxPool {
         this.#childless.delete(childless);
         reject(error as Error);
       };
+      scope.over.addEventListener("abort", () => failed(scope.over.reason), { once: true });
       this.#takeUnused(shareOf(job), scope.over, isWanted).then(taken, failed);
     });
   }
 
-  /** Nothing if it is not wanted any more when its turn comes. The turn lasts as long as the start, not as the run. */
+  /** Nothing if it is not wanted any more. The turn lasts as long as the start, also when the run ends before. */
   #takeUnused(account: string, over: AbortSignal, isWanted: () => boolean): Promise<Worker | undefined> {
     return inScope(account, over, async (scope) => {
       await scope.take(this.#childStarts);

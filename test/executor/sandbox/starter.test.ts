@@ -59,24 +59,47 @@ describe("the starter of children", function () {
     expect(await hello()).to.equal('"hello"');
   });
 
-  it("is not waited for by a run once a child of its owner is free", async () => {
-    await pool.close(0);
-    const before = starters().map(({ pid }) => pid);
-    const parts = { limits: RUN_LIMITS, logger: silent, fetcher: noFetcher };
-    pool = await createSandboxPool({ ...parts, size: 2, maxChildren: 12 });
-    own = starters().find(({ pid }) => !before.includes(pid)) as typeof own;
-    await hello();
-    process.kill(own.pid, "SIGSTOP");
-    let isAwake = false;
-    const timer = setTimeout(() => (isAwake = process.kill(own.pid, "SIGCONT")), 8_000);
-    // They take the children that were prepared.
-    const others = ["another", "a third"].map((account) => pool.run(jobOf(HELLO, { account })));
-    const both = await Promise.all([pool.run(jobOf(HELLO_LATER)), pool.run(jobOf(HELLO))]);
-    expect(both.map(({ response }) => response)).to.deep.equal(['"hello"', '"hello"']);
-    expect(isAwake).to.equal(false);
-    clearTimeout(timer);
-    process.kill(own.pid, "SIGCONT");
-    await Promise.all(others);
+  describe("when it starts nothing for seconds, and the children it prepared are taken", () => {
+    let isAwake: boolean;
+    let timer: NodeJS.Timeout;
+    let others: Promise<unknown>;
+    const wake = () => {
+      clearTimeout(timer);
+      isAwake = process.kill(own.pid, "SIGCONT");
+    };
+    beforeEach(async () => {
+      await pool.close(0);
+      const before = starters().map(({ pid }) => pid);
+      const parts = { limits: RUN_LIMITS, logger: silent, fetcher: noFetcher };
+      pool = await createSandboxPool({ ...parts, size: 2, maxChildren: 12 });
+      own = starters().find(({ pid }) => !before.includes(pid)) as typeof own;
+      await hello();
+      process.kill(own.pid, "SIGSTOP");
+      isAwake = false;
+      timer = setTimeout(wake, 8_000);
+      others = Promise.all(["another", "a third"].map((account) => pool.run(jobOf(HELLO, { account }))));
+    });
+    afterEach(async () => {
+      wake();
+      await others;
+    });
+
+    it("a run gets a child of its owner's that becomes free", async () => {
+      const both = await Promise.all([pool.run(jobOf(HELLO_LATER)), pool.run(jobOf(HELLO))]);
+      expect(both.map(({ response }) => response)).to.deep.equal(['"hello"', '"hello"']);
+      expect(isAwake).to.equal(false);
+    });
+
+    it("a run that is cancelled leaves at once", async () => {
+      const cancelled = new AbortController();
+      const run = pool.run(jobOf(HELLO, { account: "a fourth", signal: cancelled.signal })).catch(String);
+      await eventually("it waits for a child", () => pool.stats().queued === 0);
+      const busy = pool.stats().busy;
+      cancelled.abort();
+      expect(await run).to.contain("RunCancelled");
+      expect(pool.stats().busy).to.equal(busy - 1);
+      expect(isAwake).to.equal(false);
+    });
   });
 
   it("survives a signal to the keyholder's process group, so that runs can finish", async () => {
