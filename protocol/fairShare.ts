@@ -223,10 +223,14 @@ export class FairShare {
       refuse: (reason) => (settled(), reject(reason as Error)),
     };
     account.askedAt = asked.since;
-    signal.addEventListener("abort", leave, { once: true });
     account.waiting.push(asked);
     this.#countWaiting(1);
     this.serve();
+    // Most are granted at once.
+    if (account.waiting.includes(asked)) {
+      if (signal.aborted) leave();
+      else signal.addEventListener("abort", leave, { once: true });
+    }
     if (account.waiting.length > this.#options.mostWaitingEach) this.#refuseNewest(account);
     else if (this.#waiting > this.#options.mostWaiting) this.#refuseNewest(this.#withMostWaiting(account));
     if (this.#waiting > 0) this.#revokeLate();

@@ -4,12 +4,14 @@ import {
   EXECUTOR_CALLS,
   REQUEST_ID_HEADER,
   SHARE_HEADER,
+  runKeyOf,
   type ExecutorAnswer,
   type ExecutorCall,
   type ExecutorRequest,
 } from "../../protocol/executor";
 import { parseJson } from "../../protocol/json";
-import { RunExchange, type RequestedRun } from "./runExchange";
+import type { KeyState } from "../../protocol/keyState";
+import { BESIDE_RUN_MS, RunExchange, type PaidRun, type RequestedRun } from "./runExchange";
 import { refusalIn, unavailable, unreachable } from "./errors";
 import type { RunQuestion } from "./runBody";
 import { defined } from "../../protocol/defined";
@@ -23,6 +25,8 @@ export interface CallContext {
   /** Whose share of the executor's memory a large run takes. */
   readonly account?: string;
   readonly signal?: AbortSignal;
+  /** How long to wait for the answer; default 30 s. */
+  readonly withinMs?: number;
 }
 
 /** The executor as routes see it; `ExecutorClient` is the implementation. */
@@ -33,6 +37,8 @@ export interface Executor {
    * it is not stored for other machines then.
    */
   askRun(question: RunQuestion, context?: CallContext): RequestedRun;
+  /** A small run for which credit is reserved ahead: it is made only if this is the state of its key. */
+  askPaidRun(question: RunQuestion, onlyFor: KeyState, context?: CallContext): PaidRun;
 }
 
 export class ExecutorClient implements Executor {
@@ -46,8 +52,6 @@ export class ExecutorClient implements Executor {
   constructor(socketPath: string, options: { connections?: number } = {}) {
     const config = {
       connect: { socketPath },
-      headersTimeout: CALL_TIMEOUT_MS,
-      bodyTimeout: CALL_TIMEOUT_MS,
       maxResponseSize: MAX_ANSWER_BYTES,
     };
     const { connections = 256 } = options;
@@ -73,12 +77,23 @@ export class ExecutorClient implements Executor {
 
   askRun(question: RunQuestion, context: CallContext = {}): RequestedRun {
     const headers = { ...headersOf(context), ...shareOf(question, context) };
-    const { requestId } = context;
-    const leave = (): void => {
-      // If this fails the run is made and paid for, as any other.
-      if (requestId !== undefined) this.call("leaveQueue", { requestId }).catch(() => undefined);
+    return new RunExchange(this.#runs, question, headers, () => this.#leaveQueue(context));
+  }
+
+  askPaidRun(question: RunQuestion, onlyFor: KeyState, context: CallContext = {}): PaidRun {
+    return {
+      start: (limitMs) => {
+        const withinMs = limitMs + BESIDE_RUN_MS;
+        return this.call("run", { ...question, limitMs, onlyFor: runKeyOf(onlyFor) }, { ...context, withinMs });
+      },
+      leave: () => this.#leaveQueue(context),
+      mayHaveRun: true,
     };
-    return new RunExchange(this.#runs, question, headers, leave);
+  }
+
+  #leaveQueue({ requestId }: CallContext): void {
+    // If this fails the run is made and paid for, as any other.
+    if (requestId !== undefined) this.call("leaveQueue", { requestId }).catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -90,11 +105,14 @@ export class ExecutorClient implements Executor {
     content: string,
     context: CallContext,
   ): Promise<{ statusCode: number; text: string }> {
-    const deadline = AbortSignal.timeout(CALL_TIMEOUT_MS);
+    const { withinMs = CALL_TIMEOUT_MS } = context;
+    const deadline = AbortSignal.timeout(withinMs);
     try {
       const response = await request(`http://executor${EXECUTOR_CALLS[name].path}`, {
         method: "POST",
-        dispatcher: this.#agent,
+        dispatcher: name === "run" ? this.#runs : this.#agent,
+        headersTimeout: withinMs,
+        bodyTimeout: withinMs,
         signal: context.signal === undefined ? deadline : AbortSignal.any([deadline, context.signal]),
         headers: headersOf(context),
         body: content,

@@ -8,7 +8,8 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../../protocol/executor";
 import { parseCid } from "../../protocol/cid";
 import type { AccountId, Cid } from "../../protocol/ids";
-import type { RequestedRun } from "./runExchange";
+import type { KeyState } from "../../protocol/keyState";
+import type { PaidRun, RequestedRun } from "./runExchange";
 import type { RunQuestion } from "./runBody";
 import type { CallContext, Executor } from "./client";
 import type { SharedCodeStore } from "../store/sharedCode";
@@ -66,11 +67,7 @@ export class CodeSharingExecutor implements Executor {
         if (cid === undefined) throw error;
         return this.#runNotKept(cid, (changes) => runAgain(limitMs, changes));
       });
-      // Such runs may be free, and storing their code would let clients fill the store at no cost.
-      if (outcome.serviceFault || outcome.error?.code === "invalid_code") return outcome;
-      const { accountId } = await first.permission;
-      await soon(this.#note(accountId, outcome.cid as Cid, question.code));
-      return outcome;
+      return this.#shared(outcome, (await first.permission).accountId, question);
     };
     return {
       permission: first.permission,
@@ -81,6 +78,20 @@ export class CodeSharingExecutor implements Executor {
         return last.mayHaveRun;
       },
     };
+  }
+
+  /** Code by CID that the executor has not stored is refused: then the run has to be asked for as any other. */
+  askPaidRun(question: RunQuestion, onlyFor: KeyState, context: CallContext = {}): PaidRun {
+    const keptOnly = question.code === undefined ? { keptOnly: true } : {};
+    const run = this.#executor.askPaidRun({ ...question, ...keptOnly }, onlyFor, context);
+    return { ...run, start: async (limitMs) => this.#shared(await run.start(limitMs), onlyFor.accountId, question) };
+  }
+
+  async #shared(outcome: Outcome, accountId: AccountId, { code }: RunQuestion): Promise<Outcome> {
+    // Such runs may be free, and storing their code would let clients fill the store at no cost.
+    if (outcome.serviceFault || outcome.error?.code === "invalid_code") return outcome;
+    await soon(this.#note(accountId, outcome.cid as Cid, code));
+    return outcome;
   }
 
   /** Runs the stored code if there is any; else the executor fetches the code from a gateway. */

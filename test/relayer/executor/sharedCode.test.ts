@@ -9,7 +9,7 @@ import type { ExecutorAnswer } from "../../../protocol/executor";
 import { MIB } from "../../../protocol/limits";
 import type { AccountId, Cid } from "../../../protocol/ids";
 import type { KeyState } from "../../../protocol/keyState";
-import type { RequestedRun } from "../../../relayer/executor/runExchange";
+import type { PaidRun, RequestedRun } from "../../../relayer/executor/runExchange";
 import type { RunQuestion } from "../../../relayer/executor/runBody";
 import type { Executor } from "../../../relayer/executor/client";
 import { CodeSharingExecutor } from "../../../relayer/executor/sharedCode";
@@ -44,6 +44,11 @@ class ExecutorDouble implements Executor {
       leave: () => undefined,
       mayHaveRun: false,
     };
+  }
+
+  askPaidRun(asked: RunQuestion): PaidRun {
+    this.asked.push(asked);
+    return { start: (limitMs) => this.#run(asked, limitMs), leave: () => undefined, mayHaveRun: true };
   }
 
   async #run({ code, cid, keptOnly }: RunQuestion, limitMs: number): Promise<ExecutorAnswer<"run">> {
@@ -115,6 +120,19 @@ describe("code shared by machines", () => {
     ]);
     await other.sharing.askRun(input({ cid })).start(1_000);
     expect(other.executor.asked, "from then on its executor keeps it").to.have.length(3);
+  });
+
+  it("of a run paid ahead is stored, too; by CID it runs only where its executor has it", async () => {
+    const state = await PERMISSION;
+    await machine()
+      .sharing.askPaidRun(input({ code: CODE }), state)
+      .start(1_000);
+    expect(store.uses).to.deep.equal([`keep ${cid}`]);
+    const { executor, sharing } = machine();
+    executor.outside.set(cid, CODE);
+    expect(await refusalOf(sharing.askPaidRun(input({ cid }), state).start(1_000))).to.equal("code_not_found");
+    executor.kept.set(cid, CODE);
+    expect((await sharing.askPaidRun(input({ cid }), state).start(1_000)).response).to.equal("1");
   });
 
   it("is fetched from outside only where the store does not have it", async () => {

@@ -1,5 +1,6 @@
 /** The order of a run's checks, and its contract calls: one, by the executor, whose answer is the permission. */
 import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "chai";
 import { freePort } from "../../../scripts/dev/ports";
 import { startStack, type Stack } from "../../../scripts/dev/stack";
@@ -15,9 +16,14 @@ import {
   type HttpAnswer,
 } from "../../support/http";
 import { RpcProxy } from "../../support/rpcProxy";
+import { MIB } from "../../../protocol/limits";
 
 const HELLO = "async function main() { return 'hello'; }";
 const OTHER = "async function main() { return 'another'; }";
+const SLEEPS = "async function main({ ms }) { await new Promise((woken) => setTimeout(woken, ms)); return 'slept'; }";
+const SLEEP_MS = 10_000;
+/** Four such bodies take all the memory for bodies. */
+const PADDED_BYTES = 16 * MIB;
 const UNLISTED = "async function main() { return 'in no group'; }";
 const ABI = AccountManager__factory.createInterface();
 const MULTICALL = ABI.getFunction("multicall").selector;
@@ -52,7 +58,7 @@ describe("the checks of a run, in order", function () {
     proxy = (await starting) as RpcProxy;
     account = await newApiAccount(stack.baseUrl);
     await account.api.must("/add_group", { group_name: "g", group_description: "" });
-    for (const code of [HELLO, OTHER])
+    for (const code of [HELLO, OTHER, SLEEPS])
       cids[code] = String((await account.api.post("/get_lit_action_ipfs_id", code)).body);
     await account.api.must("/groups/1/actions", { add: Object.values(cids) });
   });
@@ -185,6 +191,20 @@ describe("the checks of a run, in order", function () {
     expect(told(await run(bot, OTHER))).to.deep.equal([200, false]);
     await revoke(String(bot.key));
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[401, "unknown_key"], 0]);
+  });
+
+  it("keeps no memory for a padded body while the run goes on, whether it is the first one or made ahead", async () => {
+    const padded = (params: object): Buffer =>
+      Buffer.from(JSON.stringify({ code: SLEEPS, js_params: params }) + " ".repeat(PADDED_BYTES));
+    const bots = await Promise.all(Array.from({ length: 3 }, () => knownKey()));
+    for (const bot of bots) expect(told(await raw(bot, padded({ ms: 0 })))).to.deep.equal([200, false]);
+    let asleep = 0;
+    const sleeps = bots.flatMap((bot) => [1, 2].map(() => raw(bot, padded({ ms: SLEEP_MS })).finally(() => asleep--)));
+    asleep = sleeps.length;
+    await pause(SLEEP_MS / 2);
+    expect(told(await raw(account.api, padded({ ms: 0 })))).to.deep.equal([200, false]);
+    expect(asleep, "all that sleep were read before").to.equal(sleeps.length);
+    for (const slept of await Promise.all(sleeps)) expect(told(slept)).to.deep.equal([200, false]);
   });
 
   it("sees its own answered writes, in any order", async () => {
