@@ -289,8 +289,8 @@ const GONE = { retryAfterSeconds: 1 };
 /** How long a permission waits for its payment. */
 const PAYMENT_WAIT_MS = 15_000;
 
-function requirePaidFor({ key }: Permitted, { onlyFor }: RunRequest): void {
-  if (onlyFor !== undefined && !isSameRunKey(onlyFor, runKeyOf(key)))
+function requirePaidFor({ key }: Permitted, { paidFor }: RunRequest): void {
+  if (paidFor !== undefined && !isSameRunKey(paidFor, runKeyOf(key)))
     throw new KeywrightError("invalid_body", "The run was paid for under another state of its key.");
 }
 

@@ -131,7 +131,7 @@ const runRequest = z.strictObject({
    */
   limitMs: limitMs.optional(),
   /** Paid ahead, for this state of the key: under any other it is refused, and nothing runs. */
-  onlyFor: runKeySchema.optional(),
+  paidFor: runKeySchema.optional(),
 });
 /** The second part of the request. */
 export const runStartSchema = z.strictObject({ limitMs });

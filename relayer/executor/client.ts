@@ -38,7 +38,7 @@ export interface Executor {
    */
   askRun(question: RunQuestion, context?: CallContext): RequestedRun;
   /** A small run for which credit is reserved ahead: it is made only if this is the state of its key. */
-  askPaidRun(question: RunQuestion, onlyFor: KeyState, context?: CallContext): PaidRun;
+  askPaidRun(question: RunQuestion, paidFor: KeyState, context?: CallContext): PaidRun;
 }
 
 export class ExecutorClient implements Executor {
@@ -80,11 +80,11 @@ export class ExecutorClient implements Executor {
     return new RunExchange(this.#runs, question, headers, () => this.#leaveQueue(context));
   }
 
-  askPaidRun(question: RunQuestion, onlyFor: KeyState, context: CallContext = {}): PaidRun {
+  askPaidRun(question: RunQuestion, paidFor: KeyState, context: CallContext = {}): PaidRun {
     return {
       start: (limitMs) => {
         const withinMs = limitMs + BESIDE_RUN_MS;
-        return this.call("run", { ...question, limitMs, onlyFor: runKeyOf(onlyFor) }, { ...context, withinMs });
+        return this.call("run", { ...question, limitMs, paidFor: runKeyOf(paidFor) }, { ...context, withinMs });
       },
       leave: () => this.#leaveQueue(context),
       mayHaveRun: true,

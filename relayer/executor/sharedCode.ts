@@ -81,10 +81,10 @@ export class CodeSharingExecutor implements Executor {
   }
 
   /** Code by CID that the executor has not stored is refused: then the run has to be asked for as any other. */
-  askPaidRun(question: RunQuestion, onlyFor: KeyState, context: CallContext = {}): PaidRun {
+  askPaidRun(question: RunQuestion, paidFor: KeyState, context: CallContext = {}): PaidRun {
     const keptOnly = question.code === undefined ? { keptOnly: true } : {};
-    const run = this.#executor.askPaidRun({ ...question, ...keptOnly }, onlyFor, context);
-    return { ...run, start: async (limitMs) => this.#shared(await run.start(limitMs), onlyFor.accountId, question) };
+    const run = this.#executor.askPaidRun({ ...question, ...keptOnly }, paidFor, context);
+    return { ...run, start: async (limitMs) => this.#shared(await run.start(limitMs), paidFor.accountId, question) };
   }
 
   async #shared(outcome: Outcome, accountId: AccountId, { code }: RunQuestion): Promise<Outcome> {

@@ -101,10 +101,10 @@ class CountingExecutor implements Executor {
     };
   }
 
-  askPaidRun(question: RunQuestion, onlyFor: KeyState): PaidRun {
+  askPaidRun(question: RunQuestion, paidFor: KeyState): PaidRun {
     const asked = this.askRun(question);
     const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
-      if (isDeepStrictEqual(await asked.permission, onlyFor)) return asked.start(limitMs);
+      if (isDeepStrictEqual(await asked.permission, paidFor)) return asked.start(limitMs);
       throw new KeywrightError("invalid_body", "The run was paid for under another state of its key.");
     };
     return { start, leave: asked.leave, mayHaveRun: true };
