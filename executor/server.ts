@@ -16,7 +16,7 @@ import {
   type ExecutorRequest,
   type RunPermission,
 } from "../protocol/executor";
-import { Crowded, inScope } from "../protocol/fairShare";
+import { Crowded, inScope, Preempted } from "../protocol/fairShare";
 import { RunDenied } from "./access/authorize";
 import { CodeMemory, LARGE_CODE_BYTES, MEMORY_PER_REQUEST_BYTE } from "./code/memory";
 import { DISCONNECTED, MAX_RUN_BYTES, readParts, type LargeRequest } from "./requests";
@@ -278,6 +278,8 @@ class Reply {
 /** Known errors are returned; unknown ones are logged, and the caller only learns that the service failed. */
 function refusalOf(error: unknown, log: Logger): KeywrightError {
   if (error instanceof Crowded) return crowded(error);
+  // Others needed what it held before any code ran.
+  if (error instanceof Preempted) return crowded(new Crowded(1));
   if (error instanceof KeywrightError) {
     log[error.status >= 500 ? "warn" : "debug"]({ err: error }, "refused");
     return error;

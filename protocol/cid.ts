@@ -14,8 +14,10 @@ export * from "./cidText";
 const CHUNK_BYTES = 262_144;
 const LINKS_PER_NODE = 174;
 
-export async function cidOfCode(code: string | Uint8Array): Promise<Cid> {
-  const content = typeof code === "string" ? new TextEncoder().encode(code) : code;
+/** @param pause awaited after each chunk, so that large code does not hold an event loop */
+export async function cidOfCode(code: string | Uint8Array, pause?: () => Promise<unknown>): Promise<Cid> {
+  const bytes = typeof code === "string" ? new TextEncoder().encode(code) : code;
+  const content = pause === undefined ? bytes : chunksOf(bytes, pause);
   const options = {
     cidVersion: 0 as const,
     rawLeaves: false,
@@ -25,4 +27,12 @@ export async function cidOfCode(code: string | Uint8Array): Promise<Cid> {
   for await (const entry of importer([{ content }], new BlackHoleBlockstore(), options))
     return entry.cid.toString() as Cid;
   throw new Error("the importer returned no entry");
+}
+
+async function* chunksOf(bytes: Uint8Array, pause: () => Promise<unknown>): AsyncIterable<Uint8Array> {
+  let at = 0;
+  do {
+    yield bytes.subarray(at, (at += CHUNK_BYTES));
+    await pause();
+  } while (at < bytes.length);
 }

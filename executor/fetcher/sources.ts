@@ -1,5 +1,6 @@
 /** What the service itself fetches: modules, code by CID, key sets; only from configured endpoints. */
 import { createHash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import { base58btc } from "multiformats/bases/base58";
 import { cidOfCode } from "../../protocol/cid";
 import { exchange, type Rules } from "./exchange";
@@ -74,7 +75,7 @@ export class Sources {
       if (signal?.aborted) throw new FetchFailed("timed_out", "the sources took too long");
       try {
         const bytes = await attempt();
-        if ((await cidOfCode(bytes)) === cid) return bytes;
+        if ((await cidOfCode(bytes, setImmediate)) === cid) return bytes;
         problems.push(new FetchFailed("failed", "a source answered with other bytes than the CID names"));
       } catch (error) {
         if (!(error instanceof FetchFailed)) throw error;

@@ -1,7 +1,8 @@
 /** Resolves an import specifier to its one URL, and returns a module only if its bytes have the named hash. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Fetcher } from "../fetcher/types";
+import { inTurn } from "../loop";
 
 export interface ImportedModule {
   source: Buffer;
@@ -39,6 +40,14 @@ function splitOnce(text: string, separator: string): string[] {
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
+/** Who imports a module. */
+export interface ModuleUser {
+  readonly account: string;
+  readonly maxBytes: number;
+  /** Fetches one that is not cached, when the account may. */
+  readonly fetching: (fetch: () => Promise<Buffer>) => Promise<Buffer>;
+}
+
 /** Modules by hash: a verified module is never fetched again while it is cached. */
 export class ModuleCache {
   readonly #modules: LRUCache<string, Buffer>;
@@ -52,12 +61,12 @@ export class ModuleCache {
     this.#modules = new LRUCache({ maxSize: maxBytes, sizeCalculation: (source) => source.length + 1 });
   }
 
-  async get(specifier: string, maxModuleBytes: number): Promise<ImportedModule> {
+  async get(specifier: string, { account, maxBytes, fetching }: ModuleUser): Promise<ImportedModule> {
     const { url, integrity } = resolveImport(specifier, this.#moduleOrigin);
     const known = this.#modules.get(integrity);
     if (known) return { source: known, url, integrity };
-    const source = await this.#fetcher.fetchModule(url, maxModuleBytes);
-    const actual = `sha384-${createHash("sha384").update(source).digest("base64")}`;
+    const source = await fetching(() => this.#fetcher.fetchModule(url, maxBytes));
+    const actual = await inTurn(account, () => `sha384-${hash("sha384", source, "base64")}`);
     if (actual !== integrity) throw new BadImport(`the module at ${url} has the hash ${actual}, not ${integrity}`);
     this.#modules.set(integrity, source);
     return { source, url, integrity };

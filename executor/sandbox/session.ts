@@ -278,7 +278,11 @@ export class RunSession {
       };
     const { specifier } = parsed.data;
     try {
-      const { source, url, integrity } = await this.#parts.modules.get(specifier, this.#job.limits.importBytes);
+      const { source, url, integrity } = await this.#parts.modules.get(specifier, {
+        account: this.#job.account,
+        maxBytes: this.#job.limits.importBytes,
+        fetching: (fetch) => this.#inFetchShares(fetch),
+      });
       return { ok: true, value: JSON.stringify({ url, integrity }), body: source };
     } catch (error) {
       if (error instanceof FetchFailed && error.code === "too_large") {
@@ -291,6 +295,16 @@ export class RunSession {
         return { ok: false, code: "invalid_code", message: error.message };
       throw error;
     }
+  }
+
+  /** A module takes its place and its memory among the fetches of all runs. */
+  #inFetchShares(fetch: () => Promise<Buffer>): Promise<Buffer> {
+    const { open, answers } = this.#parts.shares;
+    return inScope(this.#job.account, this.#stopped.signal, async (scope) => {
+      await this.#serviceTime.unbilled(scope.take(open));
+      await this.#serviceTime.unbilled(scope.take(answers, this.#job.limits.importBytes));
+      return fetch();
+    });
   }
 
   #count(what: keyof typeof ZERO_COUNTS, words: string): void {

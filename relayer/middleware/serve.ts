@@ -368,6 +368,8 @@ async function withDeadline<T>(
   const deadlineMs = name === "runAction" ? RUN_DEADLINE_MS : REQUEST_DEADLINE_MS;
   const onClose = (): void => gone.abort();
   ctx.res.once("close", onClose);
+  // It may have left while its request was read.
+  if (ctx.res.closed) gone.abort();
   try {
     return await within(deadlineMs, work(gone.signal), () => {
       gone.abort();

@@ -27,7 +27,7 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
     () => repeatedly(db, () => closedReservations(detailDays)),
     () => repeatedly(db, () => oldMessages(Math.max(detailDays, LEAST_MESSAGE_DAYS))),
     () => dropUnasked(db),
-    () => sql`delete from key_expiries where expires_at < extract(epoch from now() - interval '1 day')`.execute(db),
+    () => repeatedly(db, () => PAST_EXPIRIES),
     () => repeatedly(db, () => messagesOfFirings(detailDays)),
     () => repeatedly(db, () => endedFirings(runRecordsDays)),
     () => repeatedly(db, () => triggersOfNothing(runRecordsDays)),
@@ -41,6 +41,13 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
 /** Longer than messages are tried again, and as long as they may be replayed. */
 const LEAST_MESSAGE_DAYS = 7;
 const UNASKED_HOURS = 1;
+
+const PAST_EXPIRIES = sql<{ dropped: number }>`
+  with old as (
+    select key_id, expires_at from key_expiries where expires_at < extract(epoch from now() - interval '1 day')
+    limit ${sql.lit(AT_A_TIME)}
+  ), dropped as (delete from key_expiries where (key_id, expires_at) in (select * from old) returning key_id)
+  select count(*) as dropped from dropped`;
 
 /** Messages to webhooks. */
 const oldMessages = (days: number): RawBuilder<{ dropped: number }> => sql`

@@ -19,6 +19,9 @@ describe("the CID of an action's code", () => {
     it(`agrees with an independently built tree at ${bytes} bytes`, async () => {
       const content = Buffer.alloc(bytes, "keywright ");
       expect(await cidOfCode(content)).to.equal(cidByHand(content));
+      let pauses = 0;
+      expect(await cidOfCode(content, async () => void pauses++)).to.equal(cidByHand(content));
+      expect(pauses, "after each chunk the loop is left to others").to.equal(Math.max(1, Math.ceil(bytes / CHUNK)));
     });
   }
 });

@@ -1,7 +1,7 @@
 /**
  * The effects of payments on the ledger. Every function moves the books to the state that the facts received so far
- * imply, so events may be duplicated, late or out of order: an intent is credited once, and its debit is max(refunded,
- * disputed and not reinstated), capped at the credited amount.
+ * imply, so events may be duplicated, late or out of order: an intent is credited once, and its debit is what was
+ * refunded and what is disputed and not reinstated, together at most what was credited.
  */
 import { sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";

@@ -17,6 +17,7 @@ import { EXECUTOR_CALLS, SHARE_HEADER } from "../../../protocol/executor";
 import { MIB, SHARED_LIMITS } from "../../../protocol/limits";
 import { ExecutorClient } from "../../../relayer/executor/client";
 import { expectInTime } from "../../support/inTime";
+import { Preempted } from "../../../protocol/fairShare";
 import { silent } from "../../support/sandbox";
 
 const CODE_MIB = 12;
@@ -67,6 +68,11 @@ describe("attack: dozens of sources of many megabytes", function () {
         .once("error", reject)
         .end(body);
     });
+
+  it("are refused as queue_full where others needed what their run held before it began", async () => {
+    serveRuns(() => Promise.reject(new Preempted()));
+    expect(await ask("account", "{}")).to.include({ code: "queue_full", status: 429 });
+  });
 
   it("are read as there is memory for them, and another account's at once", async () => {
     const under = { now: 0, most: 0 };

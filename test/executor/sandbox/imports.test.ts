@@ -12,10 +12,12 @@ const hashOf = (source: string): string => `sha384-${createHash("sha384").update
 
 const sources = new Map<string, string>();
 const fetched: string[] = [];
+let onFetch = (): void => undefined;
 const fetcher: Fetcher = {
   ...noFetcher,
   fetchModule: async (url, maxBytes) => {
     fetched.push(url);
+    onFetch();
     const source = sources.get(url);
     if (source === undefined) throw new FetchFailed("not_found", `${url} does not exist`);
     if (source.length > maxBytes) throw new FetchFailed("too_large", "too large");
@@ -35,7 +37,10 @@ describe("imports", () => {
     pool = await createSandboxPool({ limits: RUN_LIMITS, size: 2, logger: silent, fetcher, moduleOrigin: ORIGIN });
   });
   after(() => pool.close(0));
-  beforeEach(() => fetched.splice(0));
+  beforeEach(() => {
+    fetched.splice(0);
+    onFetch = () => undefined;
+  });
 
   const here = (code: string): Promise<RunOutcome> => pool.run(jobOf(code));
   const refused = (outcome: RunOutcome, message: string) => {
@@ -72,6 +77,19 @@ describe("imports", () => {
       ],
     ]);
     expect(outcome.logs).to.contain("lib@1.2.3");
+  });
+
+  it("a module is fetched in a fetch's place and memory, which a cached one does not take", async () => {
+    const specifier = publish("shared@1.0.0", "export default 'shared';");
+    const held: unknown[] = [];
+    const code = `import one from "${specifier}";\nasync function main() { return one; }`;
+    onFetch = () => {
+      const { fetches, answerBytes } = pool.stats().held;
+      held.push([fetches, answerBytes]);
+    };
+    for (let time = 0; time < 2; time++) expect((await here(code)).response).to.equal('"shared"');
+    expect(held).to.deep.equal([[1, RUN_LIMITS.importBytes]]);
+    expect(pool.stats().held).to.include({ fetches: 0, answerBytes: 0 });
   });
 
   it("a module is fetched once for all importers", async () => {
