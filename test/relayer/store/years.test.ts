@@ -184,6 +184,9 @@ describe("a store with years of data", function () {
     await sql`update credit_reservations set closed_at = now() - interval '8 days'
       where id in (select id from credit_reservations where state <> 'held' limit 700)`.execute(db);
     await sql`insert into instances (id, renewed_at) values ('long gone', now() - interval '2 days')`.execute(db);
+    // The last one's key was renewed.
+    await sql`insert into key_expiries (key_id, expires_at, account_id) select 'key ' || n, n, '' from
+      generate_series(1, 700) n union all select 'key 700', extract(epoch from now())::int8, ''`.execute(db);
     const [bytes, closed] = [await count("writes where calldata is not null"), await count("credit_reservations")];
     await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
     expect(await count("writes where calldata is not null")).to.equal(bytes - 2);
@@ -191,6 +194,7 @@ describe("a store with years of data", function () {
     expect([await attemptsOf("old 0"), await attemptsOf("noop"), await attemptsOf("open")]).to.eql([0, 0, 1]);
     expect(await count("credit_reservations")).to.equal(closed - 700);
     expect(await count("instances where id = 'long gone'")).to.equal(0);
+    expect([await count("key_expiries"), await count("key_expiries where key_id = 'key 700'")]).to.deep.equal([1, 1]);
     expect([await count("ledger_entries"), await count("writes")]).to.deep.equal([entries, submissions]);
   });
 });
