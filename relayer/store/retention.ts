@@ -46,7 +46,10 @@ const PAST_EXPIRIES = sql<{ dropped: number }>`
   with old as (
     select key_id, expires_at from key_expiries where expires_at < extract(epoch from now() - interval '1 day')
     limit ${sql.lit(AT_A_TIME)}
-  ), dropped as (delete from key_expiries where (key_id, expires_at) in (select * from old) returning key_id)
+  ), dropped as (
+    delete from key_expiries using old
+      where key_expiries.key_id = old.key_id and key_expiries.expires_at = old.expires_at returning old.key_id
+  )
   select count(*) as dropped from dropped`;
 
 /** Messages to webhooks. */
