@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import type { Cid, Hash32, PkpId } from "../protocol/ids";
 import type { KeyState } from "../protocol/keyState";
 import { RECEIPT_TYPE, RECEIPT_VERSION, type ReceiptClaims } from "../protocol/receipt";
-import { isFreeRun, startedSeconds } from "../protocol/runPrice";
+import { startedSeconds } from "../protocol/runPrice";
 import type { Decision } from "../protocol/decision";
 import type { Chain } from "./chain/chain";
 import type { StatementKey } from "./keys/statementKey";
@@ -27,6 +27,12 @@ export interface DecidedRun {
   readonly params: string;
   readonly decision: Decision;
   readonly trigger?: { readonly id: string; readonly cause: string } | undefined;
+}
+
+export interface RunPayment {
+  /** The paid time, which bounds the price. */
+  readonly limitMs: number;
+  readonly isFree: boolean;
 }
 
 /** How long the answer of a finished run waits for the hash of its decision's block, once for each block. */
@@ -63,10 +69,8 @@ export class Receipts {
     void this.#parts.chain.blockHash(decision);
   }
 
-  /** @param limitMs the paid time, which bounds the price */
-  async ofRun(run: DecidedRun, outcome: RunOutcome, limitMs: number, use: RunUse): Promise<string> {
-    const { durationMs, error, response, fault } = outcome;
-    const isFree = isFreeRun({ serviceFault: fault === "service", errorCode: error?.code, durationMs });
+  async ofRun(run: DecidedRun, outcome: RunOutcome, { limitMs, isFree }: RunPayment, use: RunUse): Promise<string> {
+    const { durationMs, error, response } = outcome;
     const seconds = Math.min(startedSeconds(durationMs), startedSeconds(limitMs));
     return this.#signed(run, {
       response_sha256: sha256(response),

@@ -19,7 +19,8 @@ import type { Code, CodeSource } from "./code/code";
 import type { RunCode } from "./code/memory";
 import type { Firing, Triggers } from "./triggers/triggers";
 import { limitsOfRun } from "./limits";
-import { RunUse, type DecidedRun, type Receipts } from "./receipts";
+import { FreeRuns } from "./freeRuns";
+import { RunUse, type DecidedRun, type Receipts, type RunPayment } from "./receipts";
 import { createOps, type OpsParts } from "./ops/ops";
 import {
   PoolClosed,
@@ -110,6 +111,7 @@ class StartPermission {
 export class Runner {
   /** Runs that have not ended, by the id of their request. */
   readonly #left = new Map<string, AbortController>();
+  readonly #freeRuns = new FreeRuns();
   readonly #parts: RunnerParts;
 
   constructor(parts: RunnerParts) {
@@ -184,8 +186,10 @@ export class Runner {
       },
       "ran",
     );
-    const receipt = await receipts.ofRun({ ...begun, ...granted }, outcome, limits.wallMs, use);
-    return answerOf(outcome, limits.wallMs, authorization, use, receipt);
+    const isFree = this.#freeRuns.isFree(authorization.decision.accountId, outcome);
+    const payment = { limitMs: limits.wallMs, isFree };
+    const receipt = await receipts.ofRun({ ...begun, ...granted }, outcome, payment, use);
+    return answerOf(outcome, payment, authorization, use, receipt);
   }
 
   /** A trigger's definition says what runs; any other request does so itself. */
@@ -310,7 +314,7 @@ const withinPaymentWait = <T>(second: Promise<T>): Promise<T> =>
 
 function answerOf(
   outcome: RunOutcome,
-  limitMs: number,
+  { limitMs, isFree }: RunPayment,
   { cid }: Authorization,
   use: RunUse,
   receipt: string,
@@ -324,6 +328,7 @@ function answerOf(
     ...failed,
     usage: { durationMs, limitMs },
     serviceFault: fault === "service",
+    isFree,
     cid,
     pkpsUsed: [...use.pkps],
     receipt,

@@ -146,8 +146,10 @@ const runAnswer = z.strictObject({
     .strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() })
     .optional(),
   usage: z.strictObject({ durationMs: z.number().nonnegative(), limitMs: z.number().positive() }),
-  /** The failure was the service's own, so nothing is charged. */
+  /** The failure was the service's own. */
   serviceFault: z.boolean(),
+  /** Nothing is charged. */
+  isFree: z.boolean(),
   cid: z.string(),
   /** PKPs that the run's ops were allowed to use, each once, in the order of first use. */
   pkpsUsed: z.array(address),

@@ -2,7 +2,6 @@
 import { hash } from "node:crypto";
 import type { ExecutorAnswer } from "../protocol/executor";
 import { ZERO_ADDRESS, actionHashOf, parseAddress, type AccountId, type Cid, type Hash32 } from "../protocol/ids";
-import { isFreeRun } from "../protocol/runPrice";
 import type { Credits } from "./credits";
 import type { RunRecord } from "./credits/types";
 import { storable } from "./store/values";
@@ -24,10 +23,8 @@ export async function settleRan(
   ran: ExecutorAnswer<"run">,
   by: RanBy,
 ): Promise<number> {
-  const { serviceFault, error, usage } = ran;
   const record = recordOf(by, ran);
-  const isFree = isFreeRun({ serviceFault, errorCode: error?.code, durationMs: usage.durationMs });
-  if (!isFree) return credits.reservations.settleRun(reservationId, usage.durationMs, record);
+  if (!ran.isFree) return credits.reservations.settleRun(reservationId, ran.usage.durationMs, record);
   await credits.reservations.releaseRun(reservationId, record);
   return 0;
 }

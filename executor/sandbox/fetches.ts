@@ -49,7 +49,7 @@ export interface FetchParts {
   readonly shares: RunShares;
 }
 interface OwnParts extends FetchParts {
-  readonly time: Pick<ServiceTime, "unbilled">;
+  readonly time: Pick<ServiceTime, "unbilled" | "unbilledIn">;
 }
 
 export type FetchAnswer = { ok: true; value: string; body: Buffer } | { ok: false; code: string; message: string };
@@ -114,10 +114,7 @@ export class RunFetches {
     const { fetchTimeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
     const { fetcher, shares } = this.#parts;
     const startedAt = performance.now();
-    // What an account's fetches wait for its own is billed.
-    const isOwnDoing = shares.open.hasItsPart(this.#job.account);
-    const admission = this.#admit(body, scope);
-    const admitted = isOwnDoing ? admission : this.#parts.time.unbilled(admission);
+    const admitted = this.#parts.time.unbilledIn(shares.open, this.#job.account, () => this.#admit(body, scope));
     this.bodiesAdmitted = Promise.allSettled([this.bodiesAdmitted, admitted]);
     await admitted;
     await this.#parts.time.unbilled(this.#job.permitted?.());

@@ -3,6 +3,7 @@
  * It is not billed, so that a run costs the same on a busy machine. What it computes meanwhile is billed, as is all
  * waiting for others.
  */
+import type { FairShare } from "../../protocol/fairShare";
 import { AWAKE_MS } from "../awake";
 import type { Scheduled } from "./memory";
 
@@ -35,6 +36,12 @@ export class ServiceTime {
   /** The run waits for the service, not for the outside, until `granted` is settled. */
   async unbilled<T>(granted: Promise<T> | undefined): Promise<T | undefined> {
     return Promise.resolve(granted).finally(this.begin());
+  }
+
+  /** The same for a place in a share, except where the account waits for its own uses of it. */
+  unbilledIn<T>(share: Pick<FairShare, "hasItsPart">, account: string, take: () => Promise<T>): Promise<T | undefined> {
+    const isOwnDoing = share.hasItsPart(account);
+    return isOwnDoing ? take() : this.unbilled(take());
   }
 
   /** In milliseconds. Waits that are not over end now. */

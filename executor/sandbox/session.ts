@@ -301,7 +301,7 @@ export class RunSession {
   #inFetchShares(fetch: () => Promise<Buffer>): Promise<Buffer> {
     const { open, answers } = this.#parts.shares;
     return inScope(this.#job.account, this.#stopped.signal, async (scope) => {
-      await this.#serviceTime.unbilled(scope.take(open));
+      await this.#serviceTime.unbilledIn(open, this.#job.account, () => scope.take(open));
       await this.#serviceTime.unbilled(scope.take(answers, this.#job.limits.importBytes));
       return fetch();
     });

@@ -89,7 +89,7 @@ export class CodeSharingExecutor implements Executor {
 
   async #shared(outcome: Outcome, accountId: AccountId, { code }: RunQuestion): Promise<Outcome> {
     // Such runs may be free, and storing their code would let clients fill the store at no cost.
-    if (outcome.serviceFault || outcome.error?.code === "invalid_code") return outcome;
+    if (outcome.isFree || outcome.error?.code === "invalid_code") return outcome;
     await soon(this.#note(accountId, outcome.cid as Cid, code));
     return outcome;
   }

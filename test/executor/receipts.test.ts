@@ -179,8 +179,9 @@ describe("the receipt of a run", function () {
     const decision = { blockNumber: 7n, blockTimestamp: 1n };
     const key = { keyId: account.id, accountId: account.id };
     const run = { requestId: "r", key, cid: "Qm", params: "{}", decision } as never;
+    const payment = { limitMs: 2_000, isFree: false };
     const started = performance.now();
-    const receipt = await receipts.ofRun(run, { response: "1", durationMs: 2_500 } as never, 2_000, new RunUse());
+    const receipt = await receipts.ofRun(run, { response: "1", durationMs: 2_500 } as never, payment, new RunUse());
     expect(performance.now() - started).to.be.below(2_000);
     const claims = JSON.parse(Buffer.from(receipt.split(".")[1] ?? "", "base64url").toString()) as ReceiptClaims;
     expect(claims.block).to.deep.equal({ number: 7, hash: null });

@@ -85,6 +85,7 @@ class CountingExecutor implements Executor {
         logs: "",
         usage: { durationMs: 5, limitMs },
         serviceFault: false,
+        isFree: false,
         cid: await cidOf(question),
         pkpsUsed: [],
         receipt: `e30.e30.${"A".repeat(86)}`,

@@ -23,7 +23,10 @@ export const noFetcher: Fetcher = {
 };
 
 /** For what is not billed either way. */
-export const unmeasured = { unbilled: async <T>(granted: Promise<T> | undefined) => granted };
+export const unmeasured = {
+  unbilled: async <T>(granted: Promise<T> | undefined) => granted,
+  unbilledIn: async <T>(_share: unknown, _account: string, take: () => Promise<T>) => take(),
+};
 
 export const POOL_SIZE = 4;
 let shared: Promise<SandboxPool> | undefined;

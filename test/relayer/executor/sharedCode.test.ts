@@ -62,7 +62,8 @@ class ExecutorDouble implements Executor {
     const usage = { durationMs: 1, limitMs };
     const error = found === BROKEN ? { error: { code: "invalid_code" as const, message: "no" } } : {};
     const receipt = `e30.e30.${"A".repeat(86)}`;
-    return { response: "1", logs: "", ...error, usage, serviceFault: false, cid: name, pkpsUsed: [], receipt };
+    const rest = { serviceFault: false, isFree: false, cid: name, pkpsUsed: [], receipt };
+    return { response: "1", logs: "", ...error, usage, ...rest };
   }
 }
 

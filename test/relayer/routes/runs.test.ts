@@ -139,6 +139,20 @@ describe("runs over HTTP", function () {
     expect(await credit()).to.equal(before);
   });
 
+  it("that never begin are charged from the sixth in a minute on, since each takes a child", async () => {
+    const broken = "async function main() { return 2 +; }";
+    const cid = (await account.api.post("/get_lit_action_ipfs_id", broken)).body;
+    await account.api.must("/groups/1/actions", { add: [cid] });
+    const costs: unknown[] = [];
+    // A minute may begin meanwhile, and then one more.
+    for (let i = 0; i < 16; i++) {
+      const { cost_cents: cents } = members(await run({ code: broken }))["usage"] as { cost_cents: number };
+      costs.push(cents);
+    }
+    expect(costs.filter((cents) => cents === 1)).to.have.lengthOf.at.least(1);
+    expect(costs.slice(0, 6)).to.include(0);
+  });
+
   it("that never begin are charged when parsing took longer than a quarter of a second", async () => {
     const broken = `${"/(?<a>x)(?<b>y)(?<c>z)/u;".repeat(220_000)}=`;
     await account.api.must("/groups/1/actions", {

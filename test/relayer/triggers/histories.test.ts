@@ -253,6 +253,7 @@ describe("histories of triggers", function () {
           logs: "",
           usage,
           serviceFault: false,
+          isFree: false,
           cid: CID,
           pkpsUsed: [],
           receipt: `e30.e30.${"A".repeat(86)}`,
