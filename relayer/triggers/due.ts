@@ -29,12 +29,22 @@ export function decide(schedule: Schedule, dueMs: number, nowMs: number): Decide
   return { fireMs: last, missedMs: last === dueMs ? undefined : dueMs, nextMs };
 }
 
-/** Whether triggers are due, and whether firings wait, be it for a later time. */
-export async function workOf(db: Db): Promise<{ readonly isDue: boolean; readonly isWaiting: boolean }> {
-  const { rows } = await sql<{ isDue: boolean; isWaiting: boolean }>`
-    select exists (select from triggers where state = 'active' and next_due <= now()) as "isDue",
-      exists (select from trigger_firings where state = 'waiting') as "isWaiting"`.execute(db);
-  return rows[0] ?? { isDue: true, isWaiting: true };
+export interface Work {
+  readonly isDue: boolean;
+  /** Firings wait, be it for a later time. */
+  readonly isWaiting: boolean;
+  /** Triggers will be due within the given time, or logs may fire some. */
+  readonly isSoon: boolean;
+}
+
+export async function workOf(db: Db, soonMs: number): Promise<Work> {
+  const due = sql`select from triggers where state = 'active' and next_due`;
+  const { rows } = await sql<Work>`
+    select exists (${due} <= now()) as "isDue",
+      exists (select from trigger_firings where state = 'waiting') as "isWaiting",
+      exists (${due} <= now() + ${soonMs} * interval '1 millisecond')
+        or exists (select from triggers where state = 'active' and kind = 'event') as "isSoon"`.execute(db);
+  return rows[0] ?? { isDue: true, isWaiting: true, isSoon: true };
 }
 
 interface DueRow {

@@ -31,6 +31,8 @@ export interface EngineOptions extends Omit<FireParts, "firings" | "credits"> {
 }
 
 const TURN_MS = 100;
+/** While nothing is expected; hooks of other relayers are these relayers' to make. */
+const REST_MS = 500;
 const SEARCH_MS = 500;
 const SWEEP_MS = 1_000;
 /** Looks at all firings that wait. */
@@ -62,6 +64,8 @@ export class Engine {
   readonly #work: readonly PeriodicTask[];
   readonly #making = new Set<Promise<unknown>>();
   #isStopping = false;
+  /** In milliseconds of `performance.now()`; who hurries a turn under way ends the rest that it begins. */
+  #restsUntil = 0;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -82,6 +86,7 @@ export class Engine {
 
   /** Looks for firings now. */
   hurry(): void {
+    this.#restsUntil = 0;
     this.#turns.hurry();
   }
 
@@ -102,9 +107,13 @@ export class Engine {
 
   /** Most turns find nothing: one look at the indexes costs a tenth of what taking nothing would. */
   async #turn(): Promise<void> {
+    const nowMs = performance.now();
+    if (nowMs < this.#restsUntil) return;
+    this.#restsUntil = nowMs + REST_MS;
     const { db, firings, places, placesEach } = this.#options;
-    const { isDue, isWaiting } = await workOf(db);
+    const { isDue, isWaiting, isSoon } = await workOf(db, REST_MS);
     if (isDue) await scheduleDue(db);
+    if (isDue || isWaiting || isSoon) this.#restsUntil = 0;
     if (!isDue && !isWaiting) return;
     const total = Math.ceil(places * CLAIMED_PER_PLACE.all);
     const most = total - firings.claimed;
@@ -130,7 +139,7 @@ export class Engine {
     this.#making.add(made);
     void made.finally(() => {
       this.#making.delete(made);
-      if (!this.#isStopping) this.#turns.hurry();
+      if (!this.#isStopping) this.hurry();
     });
     return made;
   }

@@ -144,7 +144,7 @@ describe("a store with years of data", function () {
     await credits.runs.list(account, { outcome: "succeeded" }, { number: 0, size: 50 });
     await credits.accounts.balance(account);
     await reservationsOf(db, "me").sweep();
-    await workOf(db);
+    await workOf(db, 500);
     await reopenOrphans(db);
     await confirm(db, 2);
     await passedBlocks(db);
