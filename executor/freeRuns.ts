@@ -3,13 +3,14 @@ import type { RunOutcome } from "./sandbox/types";
 
 /** Code found invalid within this time may be free; longer parsing is charged. */
 const MISTAKE_MS = 250;
-/** Each mistake takes a child, so more of them are charged. */
-const MISTAKES_PER_MINUTE = 5;
+/** Each mistake takes a child, so more of them are charged: of one account, and of a crowd. */
+const MISTAKES_PER_MINUTE = { each: 5, all: 60 };
 const MINUTE_MS = 60_000;
 
 export class FreeRuns {
   /** The free mistakes of this minute, by account. */
   readonly #mistakes = new Map<string, number>();
+  #ofAll = 0;
   #minute = 0;
 
   /** Asked once for each run that has ended: it counts. */
@@ -20,11 +21,15 @@ export class FreeRuns {
 
   #isFreeMistake(account: string, nowMs: number): boolean {
     const minute = Math.floor(nowMs / MINUTE_MS);
-    if (minute !== this.#minute) this.#mistakes.clear();
-    this.#minute = minute;
+    if (minute !== this.#minute) {
+      this.#mistakes.clear();
+      this.#ofAll = 0;
+      this.#minute = minute;
+    }
     const made = this.#mistakes.get(account) ?? 0;
-    if (made >= MISTAKES_PER_MINUTE) return false;
+    if (made >= MISTAKES_PER_MINUTE.each || this.#ofAll >= MISTAKES_PER_MINUTE.all) return false;
     this.#mistakes.set(account, made + 1);
+    this.#ofAll += 1;
     return true;
   }
 }
