@@ -123,7 +123,7 @@ async function creditOf(caller: Caller, accounts: readonly AbuseAccount[]): Prom
 
 function problemsOf(
   row: Omit<CrowdRow, "problems">,
-  { isPaid }: CrowdAttack,
+  { isPaid, freeRuns = 0 }: CrowdAttack,
   ends: readonly RunEnd[],
   { honest: quiet }: CrowdRow,
 ): string[] {
@@ -138,7 +138,7 @@ function problemsOf(
     ...atMost("the p90 of code of 100 KiB", large.p90, largeMs),
     ...memoryProblems(row.memoryMiB),
     ...(isPaid && row.paidCents <= 0 ? ["the attack cost nothing"] : []),
-    ...(isPaid && free.length > 0 ? [`${free.length} attacking runs were free: ${free[0]?.end}`] : []),
+    ...(isPaid && free.length > freeRuns ? [`${free.length} attacking runs were free: ${free[0]?.end}`] : []),
   ];
 }
 
