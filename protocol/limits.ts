@@ -181,6 +181,7 @@ export const RATE_LIMITS = {
     /** Per account. */
     paymentIntentsPerMinute: 10,
     mintsPerMinutePerAddress: 10,
+    /** In any 24 hours; half of them at once, shared by networks (`relayer/middleware/mintBudget.ts`). */
     mintsPerDay: 1_000,
     /** Per account: writes executed without credit, such as revoking a key. */
     freeWritesPerDay: 50,

@@ -112,7 +112,7 @@ const environment = z.object({
     .describe("new accounts and signature mints a minute per address"),
   RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000)
     .optional()
-    .describe("new accounts and signature mints a day over all addresses"),
+    .describe("new accounts and signature mints in any 24 hours over all addresses, half of them at once"),
   RATE_LIMIT_FREE_WRITES_PER_DAY: whole(1, 1_000_000)
     .optional()
     .describe("writes a day per account that are carried out although it has no credit: freezing, revoking, leaving"),

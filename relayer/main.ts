@@ -34,6 +34,7 @@ import { openStore, type Store } from "./store";
 import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
+import { storeCounts } from "./store/mintCounts";
 import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
 import { SharedCodeStore } from "./store/sharedCode";
 import { openTriggers, type TriggersNeeds } from "./triggers/open";
@@ -190,7 +191,7 @@ function startCredits(config: Config, log: Logger, store: Store, instanceId: str
 /** The continuous audit. It reports discrepancies for people to resolve and repairs nothing. */
 function requestLimits({ rateLimits }: Config, { db }: Store, instance: Instance): RequestLimits {
   const [budgets, rates] = [storeLimiter(db), fleetingLimiter(db)];
-  return new RequestLimits(rateLimits, { budgets, rates, instances: () => instance.peers });
+  return new RequestLimits(rateLimits, { budgets, rates, mints: storeCounts(db), instances: () => instance.peers });
 }
 
 function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFigures {

@@ -4,20 +4,16 @@
  */
 import { createHmac } from "node:crypto";
 import { RateLimiterRes, type RateLimiterAbstract } from "rate-limiter-flexible";
-import { clientGroup } from "../../protocol/clientGroup";
+import { clientNetworks } from "../../protocol/clientGroup";
 import { KeywrightError } from "../../protocol/errors";
 import type { RateLimits } from "../../protocol/limits";
+import { memoryCounts, type Counts } from "../store/mintCounts";
 import { memoryLimiter, type LimiterFactory } from "../store/rateLimits";
+import { MintBudget } from "./mintBudget";
 import { SharedLimit } from "./sharedLimit";
 
 const MINUTE_SECONDS = 60;
 const DAY_SECONDS = 24 * 60 * 60;
-const ALL = "all";
-/** Of a counter whose limit depends on another one. */
-const UNLIMITED = 2 ** 31 - 2;
-/** An address gets at most this part of what is left of a daily budget, and never less than the minimum. */
-const DAILY_SHARES = 64;
-const LEAST_DAILY_SHARE = 8;
 
 /** Counters shared by the relayers on one store. */
 export interface Shared {
@@ -25,24 +21,31 @@ export interface Shared {
   readonly budgets: LimiterFactory;
   /** For windows of a second. */
   readonly rates: LimiterFactory;
+  /** Of new accounts and keys. */
+  readonly mints: Counts;
   /** Relayers on this store, this one included. */
   readonly instances: () => number;
 }
 
-const ALONE: Shared = { budgets: memoryLimiter, rates: memoryLimiter, instances: () => 1 };
+const alone = (): Shared => ({
+  budgets: memoryLimiter,
+  rates: memoryLimiter,
+  mints: memoryCounts(),
+  instances: () => 1,
+});
 
 /**
- * Stands for the address in the store, which keeps no addresses. There are so few IPv4 addresses that only a hash with
- * a key, which is not in the store, hides them.
+ * Stand for the address and the networks that contain it in the store, which keeps no addresses. There are so few IPv4
+ * addresses that only a hash with a key, which is not in the store, hides them.
  */
-export const hashedAddress = (key: string, address: string): string =>
-  createHmac("sha256", key).update(clientGroup(address)).digest("hex");
+export const hashedNetworks = (key: string, address: string): string[] =>
+  clientNetworks(address).map((network) => createHmac("sha256", key).update(network).digest("hex"));
+
+export const hashedAddress = (key: string, address: string): string => hashedNetworks(key, address)[0] ?? "";
 
 export class RequestLimits {
   readonly #mintsByAddress: RateLimiterAbstract;
-  readonly #mintsTodayByAddress: RateLimiterAbstract;
-  readonly #mintsOverall: RateLimiterAbstract;
-  readonly #mintsPerDay: number;
+  readonly #mints: MintBudget;
   readonly #byKey: SharedLimit;
   readonly #byAddress: RateLimiterAbstract;
   readonly #unknownCredentials: RateLimiterAbstract;
@@ -50,11 +53,9 @@ export class RequestLimits {
   readonly #payments: RateLimiterAbstract;
   readonly #freeWrites: RateLimiterAbstract;
 
-  constructor(limits: RateLimits, { budgets, rates, instances }: Shared = ALONE) {
+  constructor(limits: RateLimits, { budgets, rates, mints, instances }: Shared = alone()) {
     this.#mintsByAddress = budgets("mints_by_address", limits.mintsPerMinutePerAddress, MINUTE_SECONDS);
-    this.#mintsPerDay = limits.mintsPerDay;
-    this.#mintsTodayByAddress = budgets("mints_today_by_address", UNLIMITED, DAY_SECONDS);
-    this.#mintsOverall = budgets("mints_overall", limits.mintsPerDay, DAY_SECONDS);
+    this.#mints = new MintBudget(limits.mintsPerDay, mints);
     this.#byKey = new SharedLimit({
       name: "requests_by_key",
       points: limits.keyRequestsPerSecond,
@@ -108,17 +109,9 @@ export class RequestLimits {
     return consume(this.#mintsByAddress, address, "Too many accounts or keys were requested from this address.");
   }
 
-  /**
-   * Counts a new account or key in the day's budget. No address may take more than a share of what the day has left, so
-   * that a few do not use up the budget of all others. `address`: a hash, since the count is in the store.
-   */
-  async mintToday(address: string): Promise<void> {
-    const spent = (await this.#mintsOverall.get(ALL))?.consumedPoints ?? 0;
-    const share = Math.max(LEAST_DAILY_SHARE, Math.ceil((this.#mintsPerDay - spent) / DAILY_SHARES));
-    const own = await this.#mintsTodayByAddress.consume(address);
-    if (own.consumedPoints > share)
-      throw rateLimited(own, "Too many accounts or keys were requested from this address today.");
-    await consume(this.#mintsOverall, ALL, "The service's daily budget of new accounts and keys is used up.");
+  /** Counts a new account or key in the service's budget. `networks`: as `hashedNetworks` returns them. */
+  mint(networks: readonly string[]): Promise<void> {
+    return this.#mints.take(networks);
   }
 
   requestBy(actorId: string): Promise<void> {

@@ -28,7 +28,7 @@ import { guardAnswer, guardRequest, type GuardedRequest } from "./guard";
 import { bodyHashOf, idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
 import { permit } from "./permit";
 import type { AccountId } from "../../protocol/ids";
-import { hashedAddress, type RequestLimits } from "./rateLimits";
+import { hashedAddress, hashedNetworks, type RequestLimits } from "./rateLimits";
 import { within } from "../../protocol/within";
 
 export interface ServeDeps {
@@ -283,8 +283,9 @@ async function performOnce(
     // A submitted operation was permitted when it began. A confirmed conversion retires the very key that repeats the
     // request, and the client must still learn its outcome.
     if (operation?.isRepeated !== true || !(await deps.wasSubmitted(operation.id))) permit(routeOf(name), caller);
-    // Counted only for what is done, so that neither invalid nor repeated requests use up the day's budget.
-    if (routeOf(name).mints && operation?.isRepeated !== true) await deps.limits.mintToday(address());
+    // Counted only for what is done, so that neither invalid nor repeated requests use up the budget.
+    if (routeOf(name).mints && operation?.isRepeated !== true)
+      await deps.limits.mint(hashedNetworks(deps.addressHashKey, ctx.ip));
     return work(operation);
   };
   if (attemptKey === undefined || routeOf(name).idempotentByItself) return run();
@@ -327,9 +328,8 @@ function decidingFor(context: RequestContext): Deciding {
 }
 
 async function countAsMint(ctx: RelayerContext, { limits, addressHashKey }: ServeDeps): Promise<void> {
-  const address = hashedAddress(addressHashKey, ctx.ip);
-  await limits.mintBy(address);
-  await limits.mintToday(address);
+  await limits.mintBy(hashedAddress(addressHashKey, ctx.ip));
+  await limits.mint(hashedNetworks(addressHashKey, ctx.ip));
 }
 
 function callOf<N extends RouteName>(

@@ -31,6 +31,7 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
     () => repeatedly(db, () => messagesOfFirings(detailDays)),
     () => repeatedly(db, () => endedFirings(runRecordsDays)),
     () => repeatedly(db, () => triggersOfNothing(runRecordsDays)),
+    () => sql`delete from mint_counts where counted_at < now() - interval '7 days'`.execute(db),
     () => sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db),
   ];
   const failures: unknown[] = [];

@@ -34,10 +34,19 @@ export interface RateLimitsTable {
   expire: number | null;
 }
 
+/** Uses of the budget of new accounts and keys, which all relayers share. */
+export interface MintCountsTable {
+  /** `all`, or a keyed hash of a network. */
+  name: string;
+  points: number;
+  counted_at: Timestamp;
+}
+
 /** Tables of the HTTP API: idempotent requests, known CIDs, rate limits. */
 export interface HttpTables {
   idempotent_requests: IdempotentRequestsTable;
   known_cids: KnownCidsTable;
   rate_limits: RateLimitsTable;
   fleeting_rates: RateLimitsTable;
+  mint_counts: MintCountsTable;
 }

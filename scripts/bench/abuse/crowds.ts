@@ -141,7 +141,7 @@ async function unfinishedBodies({ accounts, baseUrl, over }: Crowd): Promise<Run
 async function repeatedSignUps({ caller, accounts, over }: Crowd): Promise<RunEnd[]> {
   const ends = accounts.map(async (account, i) => {
     const body = JSON.stringify({ account_name: "again", account_description: "" });
-    const stranger = { ...account, apiKey: undefined, address: `10.9.${accounts.length}.${i}` };
+    const stranger = { ...account, apiKey: undefined, address: `11.${i}.${accounts.length}.9` };
     const idempotencyKey = randomUUID();
     const answers: RunEnd[] = [];
     for (let n = 0; n < 39 && !over.aborted; n++)

@@ -36,7 +36,7 @@ interface Facts {
   readonly rpcUrl: string;
   readonly honest: AbuseAccount;
   readonly servers: string;
-  /** So that each has its own address. */
+  /** So that each is of a network of its own. */
   readonly earlierSignUps: number;
 }
 export type Ends = Readonly<Record<Act, readonly RunEnd[]>>;
@@ -77,7 +77,7 @@ async function work({ baseUrl, rpcUrl, honest, servers, earlierSignUps: earlier 
   const newcomer = (): AbuseAccount => ({
     apiKey: undefined,
     pkpId: "",
-    address: `10.2.${++signUps >> 8}.${signUps & 255}`,
+    address: `${12 + (++signUps >> 8)}.${signUps & 255}.0.2`,
   });
   const acts: Readonly<Record<Act, () => Promise<RunEnd>>> = {
     hello: () => caller.run(honest, HELLO, { timeoutMs: 60_000 }),

@@ -3,9 +3,10 @@ import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
-import { clientGroup } from "../../../protocol/clientGroup";
+import { clientGroup, clientNetworks } from "../../../protocol/clientGroup";
 import { hashedAddress, RequestLimits, type Shared } from "../../../relayer/middleware/rateLimits";
 import type { Db } from "../../../relayer/store/database";
+import { storeCounts } from "../../../relayer/store/mintCounts";
 import { fleetingLimiter, storeLimiter } from "../../../relayer/store/rateLimits";
 import { sharedStore } from "../../support/store";
 
@@ -15,7 +16,7 @@ const FEW = {
   heavyPerMinutePerAddress: 2,
   paymentIntentsPerMinute: 2,
   mintsPerMinutePerAddress: 2,
-  mintsPerDay: 3,
+  mintsPerDay: 16,
   freeWritesPerDay: 2,
   keyRequestsPerSecond: 2,
 };
@@ -23,6 +24,7 @@ const FEW = {
 const sharedBy = (db: Db, relayers: number): Shared => ({
   budgets: storeLimiter(db),
   rates: fleetingLimiter(db),
+  mints: storeCounts(db),
   instances: () => relayers,
 });
 
@@ -43,6 +45,17 @@ describe("rate limits", () => {
     expect(clientGroup("::ffff:203.0.113.7")).to.equal("203.0.113.7");
     expect(clientGroup("203.0.113.7")).to.not.equal(clientGroup("203.0.113.8"));
     expect(clientGroup("not an address")).to.equal("unknown");
+  });
+
+  it("know the networks that contain an address", () => {
+    expect(clientNetworks("203.0.113.7")).to.deep.equal(["203.0.113.7", "cb0071/24", "cb00/16"]);
+    expect(clientNetworks("2001:db8:1:2:3:4:5:6")).to.deep.equal([
+      "20010db800010002/64",
+      "20010db8000100/56",
+      "20010db80001/48",
+      "20010db8/32",
+    ]);
+    expect(clientNetworks("not an address")).to.deep.equal(["unknown"]);
   });
 
   for (const where of ["memory", "store"] as const) {
@@ -91,23 +104,12 @@ describe("rate limits", () => {
     await limits.freeWrite("another");
   });
 
-  it("over all addresses limit a day's total", async () => {
+  it("over all addresses limit what is minted at once", async () => {
     const limits = new RequestLimits(FEW);
-    for (let i = 0; i < FEW.mintsPerDay; i++) await limits.mintToday(`address ${i}`);
-    expect((await refusal(() => limits.mintToday("another")))?.code).to.equal("rate_limited");
-  });
-
-  it("of a day leave something to newcomers, however much 64 greedy addresses take", async () => {
-    const limits = new RequestLimits({ ...FEW, mintsPerDay: 1_000 });
-    const taken: number[] = [];
-    for (let address = 0; address < 64; address++) {
-      let count = 0;
-      while ((await refusal(() => limits.mintToday(`greedy ${address}`))) === undefined) count += 1;
-      taken.push(count);
-    }
-    expect(taken[0]).to.equal(16);
-    expect(Math.min(...taken)).to.equal(8);
-    expect(await refusal(() => limits.mintToday("newcomer"))).to.equal(undefined);
+    for (let i = 0; i < FEW.mintsPerDay / 2; i++) await limits.mint([`address ${i}`]);
+    const refused = await refusal(() => limits.mint(["another"]));
+    expect(refused?.code).to.equal("rate_limited");
+    expect(refused?.retryAfterSeconds).to.be.within(3 * 3_600 - 10, 3 * 3_600);
   });
 
   it("in the store keep no address", async () => {
@@ -115,10 +117,9 @@ describe("rate limits", () => {
     const limits = new RequestLimits(FEW, sharedBy(db, 1));
     const address = "203.0.113.99";
     await limits.mintBy(hashedAddress("key", address));
-    await limits.mintToday(hashedAddress("key", address));
     const { rows } = await sql<{ key: string }>`select key from rate_limits`.execute(db);
     const ours = rows.filter(({ key }) => key.includes(hashedAddress("key", address)));
-    expect(ours).to.have.length(2);
+    expect(ours).to.have.length(1);
     expect(JSON.stringify(rows)).to.not.include(address);
     expect(hashedAddress("another key", address)).to.not.equal(hashedAddress("key", address));
   });
@@ -155,7 +156,7 @@ describe("rate limits", () => {
     const rates: Shared["rates"] = () => ({ consume: async () => failing() }) as never;
     const limits = new RequestLimits(
       { ...FEW, keyRequestsPerSecond: 40 },
-      { budgets: rates, rates, instances: () => 2 },
+      { budgets: rates, rates, mints: { change: async () => failing() }, instances: () => 2 },
     );
     for (let i = 0; i < 2; i++) await limits.requestBy("quiet");
     expect(statements).to.equal(0);
