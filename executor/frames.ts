@@ -25,7 +25,10 @@ export interface Frame {
 }
 
 const EMPTY = Buffer.alloc(0);
-/** Frames with a larger header or payload wait for `admit`, where it is given. Smaller payloads are copied at once. */
+/**
+ * Frames with a larger header or payload wait for `room` and `admit`, where they are given. Smaller payloads are copied
+ * at once.
+ */
 const QUICK_BYTES = 16_384;
 
 export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
@@ -53,11 +56,13 @@ export function writeFrame(stream: Writable, header: object, payload: Buffer = E
 
 export interface ReadOptions {
   readonly caps?: FrameCaps;
+  /** Resolves when there is memory for a large frame; nothing of it is read before, but what came with its sizes. */
+  readonly room?: (size: FrameSize) => Promise<unknown>;
   /**
-   * Reads a large frame by calling `read` when it may be read; the stream is paused meanwhile. Resolves to what `read`
-   * returned.
+   * Parses a large frame that has arrived by calling `read` when it may be parsed; the stream is paused meanwhile.
+   * Resolves to what `read` returned.
    */
-  readonly admit?: (read: () => boolean) => Promise<boolean>;
+  readonly admit?: <T>(read: () => T) => Promise<T>;
 }
 
 /**
@@ -67,13 +72,15 @@ export function readFrames(
   stream: Readable,
   onFrame: (frame: Frame) => void,
   onViolation: (reason: string) => void,
-  { caps = DEFAULT_CAPS, admit }: ReadOptions = {},
+  { caps = DEFAULT_CAPS, room, admit }: ReadOptions = {},
 ): void {
   const reader = new FrameReader(caps);
+  let hasRoom = false;
   const onData = (chunk: Buffer): void => {
     reader.push(chunk);
     if (stream.isPaused()) return;
-    if (!drain(false)) void waitForAdmission();
+    const waiting = drain(false);
+    if (waiting !== undefined) void waitFor(waiting);
     else if (reader.bytes > QUICK_BYTES) yieldLoop();
   };
   /** Node reads a stream up to 32 times in a row: a pause spreads a large frame over iterations of the event loop. */
@@ -81,23 +88,33 @@ export function readFrames(
     stream.pause();
     setImmediate(() => stream.resume());
   };
-  /** False when a large frame waits for admission. */
-  const drain = (isAdmitted: boolean): boolean => {
+  /** The size of a large frame that waits for room or admission. */
+  const drain = (isAdmitted: boolean): FrameSize | undefined => {
     let mayTakeLarge = admit === undefined || isAdmitted;
-    for (let size = sized(); size !== undefined; size = sized()) {
-      if (Math.max(size.header, size.payload) > QUICK_BYTES && !mayTakeLarge) return false;
+    for (let size = announced(); size !== undefined; size = announced()) {
+      const isLarge = Math.max(size.header, size.payload) > QUICK_BYTES;
+      if (isLarge && room !== undefined && !hasRoom) return size;
+      if (!reader.has(size)) return undefined;
+      if (isLarge && !mayTakeLarge) return size;
       mayTakeLarge = admit === undefined;
+      hasRoom = false;
       const frame = attempt(() => reader.take());
-      if (frame === undefined) return true;
+      if (frame === undefined) return undefined;
       onFrame(frame);
     }
-    return true;
+    return undefined;
   };
-  const sized = (): FrameSize | undefined => attempt(() => reader.nextSize());
-  const waitForAdmission = async (): Promise<void> => {
+  const announced = (): FrameSize | undefined => attempt(() => reader.announced());
+  const waitFor = async (first: FrameSize): Promise<void> => {
     stream.pause();
-    while (!(await admit?.(() => drain(true))));
+    for (let next: FrameSize | undefined = first; next !== undefined;)
+      next = room !== undefined && !hasRoom ? await inRoom(room(next)) : await admit?.(() => drain(true));
     stream.resume();
+  };
+  const inRoom = async (given: Promise<unknown>): Promise<FrameSize | undefined> => {
+    await given;
+    hasRoom = true;
+    return drain(false);
   };
   const attempt = <T>(read: () => T): T | undefined => {
     try {
@@ -111,7 +128,7 @@ export function readFrames(
   stream.on("data", onData);
 }
 
-interface FrameSize {
+export interface FrameSize {
   readonly header: number;
   readonly payload: number;
 }
@@ -135,14 +152,13 @@ class FrameReader {
     return this.#length;
   }
 
-  /** Sizes of the next frame, once it has arrived completely. */
-  nextSize(): FrameSize | undefined {
-    const size = this.#size();
-    return size && this.#length >= PREFIX_BYTES + size.header + size.payload ? size : undefined;
+  /** Whether the next frame has arrived completely. */
+  has({ header, payload }: FrameSize): boolean {
+    return this.#length >= PREFIX_BYTES + header + payload;
   }
 
   take(): Frame {
-    const { header, payload } = this.#size() ?? { header: 0, payload: 0 };
+    const { header, payload } = this.announced() ?? { header: 0, payload: 0 };
     const payloadStart = PREFIX_BYTES + header;
     const bytes = this.#cut(payloadStart + payload);
     return {
@@ -151,7 +167,8 @@ class FrameReader {
     };
   }
 
-  #size(): FrameSize | undefined {
+  /** Sizes of the next frame, which need not have arrived. */
+  announced(): FrameSize | undefined {
     if (this.#length < PREFIX_BYTES) return undefined;
     const prefix = this.#peek(PREFIX_BYTES);
     const size = { header: prefix.readUInt32BE(0), payload: prefix.readUInt32BE(4) };

@@ -42,11 +42,13 @@ export const SHARED_LIMITS = {
   /** How long others wait before what an account holds most of is taken from it. */
   patienceMs: 1_000,
   fetchesUnderWay: 64,
-  /** Bytes of request bodies in transit. */
+  /** Memory of messages of children longer than 16 KiB, from before they are read till they are admitted below. */
+  frameBytes: 128 * MIB,
+  /** Bytes of request bodies in transit, and memory of the other arguments of fetches where they exceed 16 KiB. */
   fetchBodyBytes: 128 * MIB,
   /** Memory of ops with arguments longer than 16 KiB, until their answer has left the keyholder. */
   opMemoryBytes: 128 * MIB,
-  /** Memory of code that waits for a child, in the keyholder, where it or its request is larger than 64 KiB. */
+  /** Memory of code and params that wait for a child, in the keyholder, where code or request exceed 64 KiB. */
   codeMemoryBytes: 1_024 * MIB,
   /** The same for up to a megabyte, which does not wait for larger code. */
   mediumCodeMemoryBytes: 128 * MIB,

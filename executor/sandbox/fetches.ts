@@ -11,10 +11,12 @@ import { inTurn } from "../loop";
 import type { ServiceTime } from "./serviceTime";
 import type { Tripwire } from "./tripwire";
 import type { RunJob } from "./types";
+import { parseJson } from "../../protocol/json";
 import { aborted, within } from "../../protocol/within";
 
 /** What all runs' fetches and ops share. */
 export class RunShares {
+  readonly frames: FairShare;
   readonly open: FairShare;
   readonly bodies: FairShare;
   readonly answers: FairShare;
@@ -26,15 +28,22 @@ export class RunShares {
 
   /** `fetchBytes` is the size of the largest body. */
   constructor(fetchBytes: number) {
-    const { fetchesUnderWay, fetchBodyBytes, fetchAnswerBytes, patienceMs } = SHARED_LIMITS;
+    const { frameBytes, fetchesUnderWay, fetchBodyBytes, fetchAnswerBytes, patienceMs } = SHARED_LIMITS;
+    this.frames = new FairShare({ total: frameBytes, unit: fetchBytes, patienceMs });
     this.open = new FairShare({ total: fetchesUnderWay, patienceMs });
     this.bodies = new FairShare({ total: fetchBodyBytes, unit: fetchBytes, patienceMs });
     this.answers = new FairShare({ total: fetchAnswerBytes, unit: fetchBytes, patienceMs });
   }
 
   get taken(): Record<string, number> {
-    const { open, bodies, answers, ops } = this;
-    return { fetches: open.taken, bodyBytes: bodies.taken, answerBytes: answers.taken, opBytes: ops.taken };
+    const { frames, open, bodies, answers, ops } = this;
+    return {
+      frameBytes: frames.taken,
+      fetches: open.taken,
+      bodyBytes: bodies.taken,
+      answerBytes: answers.taken,
+      opBytes: ops.taken,
+    };
   }
 }
 
@@ -43,6 +52,8 @@ export class RunShares {
  * twice, and the answer likewise.
  */
 export const OP_MEMORY_PER_CHAR = 12;
+/** Longer arguments of ops and fetches count against what all share. */
+export const SHORT_ARGS_CHARS = 16_384;
 
 export interface FetchParts {
   readonly fetcher: Pick<Fetcher, "fetchGuest" | "checkGuest">;
@@ -62,7 +73,6 @@ const guestFetchSchema = z.strictObject({
   redirect: z.enum(["follow", "error", "manual"]),
   headers: z.array(z.tuple([z.string(), z.string()])).max(256),
 });
-type GuestFetch = z.infer<typeof guestFetchSchema>;
 
 /** The request contains a private key that the action was given. */
 export class KeyInRequest extends Error {}
@@ -91,32 +101,33 @@ export class RunFetches {
   }
 
   /**
-   * `args` is untrusted JSON from a child. What the fetch takes of the shares it holds until its answer is delivered.
+   * `args` is untrusted text from a child, parsed once there is room for it. What the fetch takes of the shares it
+   * holds until its answer is delivered.
    * @throws KeyInRequest; Preempted when others needed the memory of an answer that the child did not read.
    */
-  async serve(args: unknown, body: Buffer, deliver: Deliver): Promise<void> {
-    const parsed = guestFetchSchema.safeParse(args);
-    if (!parsed.success) return deliver(refused("fetch_failed", parsed.error.issues[0]?.message ?? "bad request"));
+  async serve(args: string, body: Buffer, deliver: Deliver): Promise<void> {
     const { fetchBytes } = this.#job.limits;
     if (body.length > fetchBytes)
       return deliver(refused("limit_exceeded", `the body is larger than ${fetchBytes} bytes`));
     const refusal = await inScope(this.#job.account, this.#over, async (scope) => {
-      const answer = await this.#exchange(parsed.data, body, scope).catch((error: unknown) =>
-        refusalOf(error, scope.over),
-      );
+      const answer = await this.#exchange(args, body, scope).catch((error: unknown) => refusalOf(error, scope.over));
       if (!answer.ok) return answer;
       return Promise.race([deliver(answer), aborted(scope.over)]);
     });
     if (refusal !== undefined) await deliver(refusal);
   }
 
-  async #exchange(request: GuestFetch, body: Buffer, scope: Scope): Promise<FetchAnswer> {
+  async #exchange(args: string, body: Buffer, scope: Scope): Promise<FetchAnswer> {
     const { fetchTimeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
     const { fetcher, shares } = this.#parts;
     const startedAt = performance.now();
-    const admitted = this.#parts.time.unbilledIn(shares.open, this.#job.account, () => this.#admit(body, scope));
+    const admit = (): Promise<void> => this.#admit(memoryOf(args, body), scope);
+    const admitted = this.#parts.time.unbilledIn(shares.open, this.#job.account, admit);
     this.bodiesAdmitted = Promise.allSettled([this.bodiesAdmitted, admitted]);
     await admitted;
+    const parsed = guestFetchSchema.safeParse(parseJson(args));
+    if (!parsed.success) return refused("fetch_failed", parsed.error.issues[0]?.message ?? "bad request");
+    const request = parsed.data;
     await this.#parts.time.unbilled(this.#job.permitted?.());
     const grow = async (): Promise<void> =>
       void (await this.#parts.time.unbilled(scope.take(shares.answers, maxBytes)));
@@ -129,12 +140,12 @@ export class RunFetches {
     return { ok: true, value: JSON.stringify(response), body: answer };
   }
 
-  /** Waits for its place and for room for the body, no longer than a fetch may take. */
-  async #admit(body: Buffer, scope: Scope): Promise<void> {
+  /** Waits for its place and for room for arguments and body, no longer than a fetch may take. */
+  async #admit(bytes: number, scope: Scope): Promise<void> {
     const { open, bodies } = this.#parts.shares;
     const admitted = async (): Promise<void> => {
       await scope.take(open);
-      if (body.length > 0) await scope.take(bodies, body.length);
+      if (bytes > 0) await scope.take(bodies, bytes);
     };
     const { fetchTimeoutMs } = this.#job.limits;
     await within(fetchTimeoutMs, admitted(), () => {
@@ -147,6 +158,9 @@ export class RunFetches {
     if (isIn) throw new KeyInRequest();
   }
 }
+
+const memoryOf = (args: string, body: Buffer): number =>
+  body.length + (args.length > SHORT_ARGS_CHARS ? args.length * OP_MEMORY_PER_CHAR : 0);
 
 const CROWDED = "other accounts needed what this one's fetches held; make fewer or shorter ones at once";
 

@@ -9,14 +9,21 @@ import { FetchFailed } from "../fetcher/types";
 import { inTurn } from "../loop";
 import { inScope, Preempted } from "../../protocol/fairShare";
 import { aborted } from "../../protocol/within";
-import { OP_MEMORY_PER_CHAR, KeyInRequest, RunFetches, type Deliver, type FetchParts } from "./fetches";
+import {
+  OP_MEMORY_PER_CHAR,
+  SHORT_ARGS_CHARS,
+  KeyInRequest,
+  RunFetches,
+  type Deliver,
+  type FetchParts,
+} from "./fetches";
 import { BadImport, type ModuleCache } from "./imports";
 import { residentCapBytes } from "./launch";
 import type { FromChild } from "./messages";
 import { ServiceTime } from "./serviceTime";
 import { Tripwire } from "./tripwire";
 import { RunCancelled, type RpcUrls, type RunError, type RunJob, type RunOutcome } from "./types";
-import type { Worker, WorkerExit } from "./worker";
+import type { Room, Worker, WorkerExit } from "./worker";
 import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
 import { isOpName, opRow } from "../../protocol/ops";
@@ -33,8 +40,6 @@ const ZERO_COUNTS = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
 const MAX_ARGS_CHARS = 1_048_576;
 /** Of one character, as JavaScript counts them. */
 const MAX_UTF8_BYTES = 3;
-/** Longer ones count against the memory of all ops. */
-const SHORT_ARGS_CHARS = 16_384;
 
 export interface SessionParts extends FetchParts {
   modules: ModuleCache;
@@ -103,6 +108,7 @@ export class RunSession {
     worker.events = {
       onMessage: (message, payload) => this.#onMessage(message, payload),
       onExit: (exit) => this.#onExit(exit),
+      roomFor: (bytes) => this.#roomFor(bytes),
       largeAdmitted: () => Promise.all([this.#fetches.bodiesAdmitted, this.#opsAdmitted]),
     };
     job.signal?.addEventListener("abort", this.#onAbort, { once: true });
@@ -235,6 +241,26 @@ export class RunSession {
     });
   }
 
+  /** A message that the child does not finish sending gives way to others', with its run. */
+  #roomFor(bytes: number): Promise<Room> {
+    this.#parts.onWaits();
+    const { frames } = this.#parts.shares;
+    const { account } = this.#job;
+    return new Promise((given, refused) => {
+      const held = inScope(account, this.#stopped.signal, async (scope) => {
+        const grant = await this.#serviceTime.unbilledIn(frames, account, () => scope.take(frames, bytes));
+        await new Promise<void>((leave, over) => {
+          given({ arrived: () => grant?.keep(), leave });
+          aborted(scope.over).catch(over);
+        });
+      });
+      held.catch((error: unknown) => {
+        if (error instanceof Preempted) this.preempt();
+        refused(error as Error);
+      });
+    });
+  }
+
   /** Its memory is shared with all runs; until it is granted no further large message of the child is read. */
   async #serveLarge(op: Op, deliver: (answer: Answer) => Promise<void>): Promise<void> {
     requireSmall(op);
@@ -251,7 +277,7 @@ export class RunSession {
   async #serveFetch(op: Op, payload: Buffer, deliver: Deliver): Promise<void> {
     requireSmall(op);
     this.#count("fetches", "fetches");
-    await this.#fetches.serve(parseJson(op.args), payload, deliver);
+    await this.#fetches.serve(op.args, payload, deliver);
   }
 
   async #serve(op: Op): Promise<Answer> {

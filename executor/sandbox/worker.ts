@@ -1,7 +1,7 @@
 /** The keyholder's interface to one child process: starts it, passes messages, watches its memory, ends it. */
 import { constants } from "node:os";
 import type { Logger } from "pino";
-import { readFrames, writeFrame, type Frame } from "../frames";
+import { readFrames, writeFrame, type Frame, type FrameSize } from "../frames";
 import { inTurn } from "../loop";
 import type { Findings } from "../confinement/barriers";
 import { GUEST_PRIORITY, setPriorities } from "../confinement/priority";
@@ -15,6 +15,8 @@ import { defined } from "../../protocol/defined";
 /** A start takes 0.2 s, and far longer on a machine that has just booted or whose memory is scarce. */
 const READY_MS = 30_000;
 const STDERR_TAIL = 8_192;
+/** As bytes, and as the text in it with two bytes a character. */
+const MEMORY_PER_HEADER_BYTE = 3;
 const MAX_STRAYS = 1_000;
 /** After this long a run counts half for how often a child was used lately. */
 const HALF_LIFE_MS = 10_000;
@@ -37,10 +39,19 @@ export interface WorkerExit {
   wasNearCap: boolean;
 }
 
+/** Memory for a large message. */
+export interface Room {
+  /** The message is complete: from now on it is the service's turn. */
+  arrived(): void;
+  leave(): void;
+}
+
 export interface WorkerEvents {
   onMessage(message: FromChild, payload: Buffer): void;
   onExit(exit: WorkerExit): void;
-  /** Resolves when a large message may be read. */
+  /** Resolves when there is memory for a large message; rejects when the run is over. */
+  roomFor(bytes: number): Promise<Room>;
+  /** Resolves when the large messages before have memory of their own. */
   largeAdmitted(): Promise<unknown>;
 }
 
@@ -59,6 +70,8 @@ export class Worker {
   /** The child has cached the parsed form of the code it belongs to. */
   hasParsed = false;
   events: WorkerEvents | undefined;
+  /** Of the large frame that is arriving. */
+  #room: Room | undefined;
   readonly #process: StartedProcess;
   #programId: number | undefined;
   #use: ProcessUse | undefined;
@@ -81,7 +94,7 @@ export class Worker {
       this.#process.channel,
       (frame) => this.#onFrame(frame),
       (reason) => this.kill(`broke the channel: ${reason}`),
-      { admit: (read) => this.#admit(read) },
+      { room: (size) => this.#makeRoom(size), admit: (read) => this.#admit(read) },
     );
     this.exited = this.#process.ended.then(({ code, signal, problem }) => this.#onEnd(code, signal, problem));
   }
@@ -163,10 +176,22 @@ export class Worker {
     return this.#use?.isComputing() ?? false;
   }
 
-  /** Large frames wait until those before them have their memory, and are read in the account's turn. */
-  async #admit(read: () => boolean): Promise<boolean> {
+  /** Nothing of a large frame is read before those that came earlier have memory of their own, and it has some. */
+  async #makeRoom({ header, payload }: FrameSize): Promise<void> {
     await this.events?.largeAdmitted();
-    return inTurn(this.account, read);
+    this.#room = await this.events?.roomFor(header * MEMORY_PER_HEADER_BYTE + payload).catch(() => undefined);
+  }
+
+  /** Large frames are parsed in the account's turn; what they hold is then admitted to another share, or dropped. */
+  async #admit<T>(read: () => T): Promise<T> {
+    const room = this.#room;
+    this.#room = undefined;
+    room?.arrived();
+    try {
+      return await inTurn(this.account, read);
+    } finally {
+      void Promise.resolve(this.events?.largeAdmitted()).then(() => room?.leave());
+    }
   }
 
   #expect(type: FromChild["type"]): Promise<FromChild> {

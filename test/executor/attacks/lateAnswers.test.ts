@@ -33,7 +33,7 @@ describe("attack: fetches that time out while they wait for memory", () => {
       const parts = { fetcher, shares, time: unmeasured };
       const run = new RunFetches(1, job, parts, new Tripwire(), new AbortController().signal);
       const answers: FetchAnswer[] = [];
-      await run.serve(REQUEST, Buffer.alloc(0), async (answer) => void answers.push(answer));
+      await run.serve(JSON.stringify(REQUEST), Buffer.alloc(0), async (answer) => void answers.push(answer));
       expect(answers[0]).to.include({ ok: false, code: "limit_exceeded" });
       inUse();
       await holding;

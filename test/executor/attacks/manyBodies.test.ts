@@ -1,6 +1,8 @@
 import { expect } from "chai";
 import type { Fetcher } from "../../../executor/fetcher/types";
+import { OP_MEMORY_PER_CHAR, RunFetches, RunShares } from "../../../executor/sandbox/fetches";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
+import { Tripwire } from "../../../executor/sandbox/tripwire";
 import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
 
@@ -21,6 +23,35 @@ class Gauge {
     this.most = Math.max(this.most, this.now);
   }
 }
+
+describe("attack: fetches with arguments of a megabyte", () => {
+  it("of many accounts are parsed only as far as there is memory for them", async () => {
+    const shares = new RunShares(RUN_LIMITS.fetchBytes);
+    const chars = new Gauge();
+    const fetcher: Fetcher = {
+      ...noFetcher,
+      fetchGuest: async ({ url }) => {
+        chars.add(url.length);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        chars.add(-url.length);
+        const response = { url: "", redirected: false, status: 200, statusText: "OK", headers: [] };
+        return { response, body: Buffer.alloc(0) };
+      },
+    };
+    const url = `http://a.test/${"x".repeat(MIB - 200)}`;
+    const request = JSON.stringify({ url, method: "GET", redirect: "follow", headers: [] });
+    let served = 0;
+    const fetches = Array.from({ length: 64 }, (_, i) => {
+      const time = { unbilled: async <T>(granted: Promise<T> | undefined) => granted };
+      const job = jobOf("", { account: `account ${i}` });
+      const run = new RunFetches(i, job, { fetcher, shares, time }, new Tripwire(), new AbortController().signal);
+      return run.serve(request, Buffer.alloc(0), async ({ ok }) => void (served += ok ? 1 : 0));
+    });
+    await Promise.all(fetches);
+    expect([served, chars.now, shares.bodies.taken]).to.deep.equal([64, 0, 0]);
+    expect(chars.most).to.be.within(1, SHARED_LIMITS.fetchBodyBytes / OP_MEMORY_PER_CHAR);
+  });
+});
 
 describe("attack: bodies of hundreds of megabytes", function () {
   this.timeout(60_000);

@@ -5,7 +5,7 @@ import type { FromChild, ToChild } from "../../../executor/sandbox/messages";
 import { RunShares } from "../../../executor/sandbox/fetches";
 import { RunSession } from "../../../executor/sandbox/session";
 import type { Worker, WorkerEvents } from "../../../executor/sandbox/worker";
-import { RUN_LIMITS } from "../../../protocol/limits";
+import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox";
 
 class Puppet {
@@ -36,11 +36,14 @@ class Puppet {
 
 const RUN = 7;
 
-function session(options: RunOptions = {}): { puppet: Puppet; outcome: RunSession["outcome"] } {
+function session(
+  options: RunOptions = {},
+  shares = new RunShares(RUN_LIMITS.fetchBytes),
+): { puppet: Puppet; outcome: RunSession["outcome"] } {
   const puppet = new Puppet();
   const running = new RunSession(RUN, jobOf("", options), puppet as unknown as Worker, {
     fetcher: noFetcher,
-    shares: new RunShares(RUN_LIMITS.fetchBytes),
+    shares,
     modules: {} as ModuleCache,
     logger: silent,
     onWaits: () => undefined,
@@ -119,6 +122,41 @@ describe("a compromised child", () => {
     answer?.();
     await new Promise((resolve) => setImmediate(resolve));
     expect(JSON.stringify(puppet.heard)).to.not.contain("secret");
+  });
+
+  it("that never finishes a large message gives way to others, and all fit the memory for these", async () => {
+    const shares = new RunShares(RUN_LIMITS.fetchBytes);
+    let most = 0;
+    const sessions = Array.from({ length: 20 }, (_, i) => session({ account: `account ${i}` }, shares));
+    const settled = sessions.map(async ({ puppet }) => {
+      await puppet.events?.roomFor(20 * MIB).catch(() => undefined);
+      most = Math.max(most, shares.frames.taken);
+    });
+    await new Promise(setImmediate);
+    expect(shares.frames.taken).to.be.within(60 * MIB, SHARED_LIMITS.frameBytes);
+    await Promise.all(settled);
+    expect(most).to.be.at.most(SHARED_LIMITS.frameBytes);
+    for (const { puppet } of sessions) puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+    const ends = await Promise.all(sessions.map(async ({ outcome }) => (await outcome).error?.code));
+    expect(ends.filter((code) => code === "preempted")).to.have.length.within(10, 19);
+    expect(ends.filter((code) => code === undefined)).to.have.length.within(1, 10);
+    expect(shares.frames.taken).to.equal(0);
+  });
+
+  it("that waits for the service after a large message does not give way, and holds nothing afterwards", async () => {
+    const shares = new RunShares(RUN_LIMITS.fetchBytes);
+    const [one, other] = [session({ account: "one" }, shares), session({ account: "other" }, shares)];
+    const room = await one.puppet.events?.roomFor(100 * MIB);
+    room?.arrived();
+    const waiting = other.puppet.events?.roomFor(60 * MIB);
+    await new Promise((resolve) => setTimeout(resolve, 2 * SHARED_LIMITS.patienceMs));
+    expect([one.puppet.killedFor, shares.frames.taken]).to.deep.equal([undefined, 100 * MIB]);
+    room?.leave();
+    (await waiting)?.leave();
+    await new Promise(setImmediate);
+    expect(shares.frames.taken).to.equal(0);
+    for (const { puppet } of [one, other]) puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+    expect((await one.outcome).error).to.equal(undefined);
   });
 
   it("is ended when it is silent beyond its time", async () => {

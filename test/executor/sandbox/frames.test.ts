@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
-import { encodeFrame, readFrames, type Frame, type FrameCaps } from "../../../executor/frames";
+import { encodeFrame, readFrames, type Frame, type FrameCaps, type FrameSize } from "../../../executor/frames";
 import { count, SEED } from "../../support/counts";
 
 /** Feeds bytes in pieces and returns what was read. */
@@ -72,11 +72,35 @@ describe("frames", () => {
     expect(violations).to.have.lengthOf(1);
   });
 
+  it("that are large are not read before there is room for them", async () => {
+    const stream = new PassThrough({ highWaterMark: 1_024 });
+    const seen: number[] = [];
+    const asked: FrameSize[] = [];
+    const room = Promise.withResolvers<undefined>();
+    readFrames(
+      stream,
+      ({ payload }) => seen.push(payload.length),
+      (reason) => expect.fail(reason),
+      { room: (size) => (asked.push(size), room.promise), admit: async (take) => take() },
+    );
+    const large = encodeFrame({}, Buffer.alloc(1_000_000));
+    stream.write(encodeFrame({}, Buffer.alloc(1)));
+    stream.write(large.subarray(0, 100));
+    await new Promise(setImmediate);
+    stream.write(large.subarray(100));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect([seen, asked, stream.isPaused()]).to.deep.equal([[1], [{ header: 2, payload: 1_000_000 }], true]);
+    expect(stream.readableLength, "still in the stream").to.equal(large.length - 100);
+    room.resolve(undefined);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect([seen, asked.length, stream.isPaused()]).to.deep.equal([[1, 1_000_000], 1, false]);
+  });
+
   it("with large headers are parsed one per admission, in order, pausing the stream meanwhile", async () => {
     const stream = new PassThrough();
     const seen: unknown[] = [];
     const grants: (() => void)[] = [];
-    const admit = (take: () => boolean): Promise<boolean> => new Promise((grant) => grants.push(() => grant(take())));
+    const admit = <T>(take: () => T): Promise<T> => new Promise((grant) => grants.push(() => grant(take())));
     readFrames(
       stream,
       ({ header }) => seen.push((header as { n: number }).n),

@@ -118,7 +118,7 @@ describe("the time that a run is billed for", function () {
     };
     const over = new AbortController();
     const run = new RunFetches(1, jobOf(""), { fetcher, shares, time }, new Tripwire(), over.signal);
-    const request = { url: "http://a.test/", method: "GET", redirect: "follow", headers: [] };
+    const request = JSON.stringify({ url: "http://a.test/", method: "GET", redirect: "follow", headers: [] });
     let fetched: Promise<unknown> = Promise.resolve();
     await inScope(account, undefined, async (scope) => {
       await scope.take(shares.open, places);

@@ -92,7 +92,7 @@ describe("the key tripwire", () => {
     );
     const answers: FetchAnswer[] = [];
     await fetches.serve(
-      { url: "http://127.0.0.1/", method: "POST", redirect: "follow", headers: [] },
+      JSON.stringify({ url: "http://127.0.0.1/", method: "POST", redirect: "follow", headers: [] }),
       Buffer.alloc(1_000),
       async (answer) => void answers.push(answer),
     );
