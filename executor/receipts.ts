@@ -24,7 +24,8 @@ export interface DecidedRun {
   readonly requestId: string;
   readonly key: Pick<KeyState, "keyId" | "accountId">;
   readonly cid: Cid;
-  readonly params: string;
+  /** In hex, of their JSON text. */
+  readonly paramsSha256: string;
   readonly decision: Decision;
   readonly trigger?: { readonly id: string; readonly cause: string } | undefined;
 }
@@ -90,7 +91,7 @@ export class Receipts {
   }
 
   async #signed(
-    { requestId, key, cid, params, decision, trigger }: DecidedRun,
+    { requestId, key, cid, paramsSha256, decision, trigger }: DecidedRun,
     ended: Pick<ReceiptClaims, EndClaims>,
   ): Promise<string> {
     const blockHash = await inTime(this.#parts.chain.blockHash(decision));
@@ -109,7 +110,7 @@ export class Receipts {
           .map((op) => [op, ended.ops[op] ?? 0]),
       ),
       outcome: ended.outcome,
-      params_sha256: sha256(params),
+      params_sha256: paramsSha256,
       pkps: ended.pkps,
       price_cents: ended.price_cents,
       request_id: requestId,

@@ -1,4 +1,5 @@
 /** One run from request to answer: authenticate, resolve the code, authorize, execute; never trust the relayer. */
+import { hash } from "node:crypto";
 import { KeywrightError } from "../protocol/errors";
 import { Crowded, Preempted } from "../protocol/fairShare";
 import { parseAddress } from "../protocol/ids";
@@ -53,7 +54,7 @@ interface QueuedRun {
   readonly authorize: () => Promise<Permitted>;
   readonly pkpId: PkpId | undefined;
   readonly limits: RunLimits;
-  readonly params: string;
+  readonly params: Buffer;
   readonly signal: AbortSignal;
   /** Aborted when the run need not begin any more. */
   readonly left: AbortSignal;
@@ -65,8 +66,8 @@ interface QueuedRun {
 interface ParsedRun {
   readonly caller: Pick<Caller, "ids">;
   readonly source: CodeSource;
-  /** JSON text of an object. */
-  readonly params: string;
+  /** JSON text of an object, in UTF-8. */
+  readonly params: Buffer;
   readonly pkpId: PkpId | undefined;
   /** Of a trigger. */
   readonly firing?: Firing;
@@ -161,7 +162,8 @@ export class Runner {
     const ahead = likely === pkpId ? undefined : likely;
     const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };
     const trigger = firing && { id: firing.triggerId, cause: firing.causeKey };
-    const begun = { requestId: context.requestId, cid: source.cid, params, trigger };
+    const paramsSha256 = hash("sha256", params, "hex");
+    const begun = { requestId: context.requestId, cid: source.cid, paramsSha256, trigger };
     const authorize = (): Promise<Permitted> =>
       authorizeRun(this.#parts.chain, caller, question)
         .then((permitted) => requireOwnAccount(permitted, firing))
@@ -195,17 +197,19 @@ export class Runner {
   /** A trigger's definition says what runs; any other request does so itself. */
   async #parsed(request: RunRequest, { large }: CallContext): Promise<ParsedRun> {
     const { credential } = request;
+    const given = paramsOf(request);
     if (credential.type !== "trigger") {
       const [caller, source] = await Promise.all([
         this.#parts.callers.resolve(credential),
-        this.#parts.code.identify(request, large),
+        this.#parts.code.identify(request, large, given.length),
       ]);
-      return { caller, source, params: request.params, pkpId: pkpOf(request) };
+      return { caller, source, params: given, pkpId: pkpOf(request) };
     }
     const firing = await this.#parts.triggers.admit(credential);
-    const { keyId, cid, params } = firing;
+    const { keyId, cid } = firing;
+    const params = Buffer.from(firing.params);
     request.cid = cid;
-    const source = await this.#parts.code.identify(request, large);
+    const source = await this.#parts.code.identify(request, large, params.length);
     return { caller: { ids: [keyId] }, source, params, pkpId: undefined, firing };
   }
 
@@ -259,12 +263,14 @@ export class Runner {
     }
   }
 
-  #parsedParams(params: string): object {
-    const bytes = Buffer.byteLength(params, "utf8");
+  #parsedParams(params: Buffer): object {
     const { paramsBytes } = this.#parts.limits;
-    if (bytes > paramsBytes)
-      throw new KeywrightError("params_too_large", `js_params is ${bytes} bytes; at most ${paramsBytes} are accepted.`);
-    const parsed = parseJson(params);
+    if (params.length > paramsBytes)
+      throw new KeywrightError(
+        "params_too_large",
+        `js_params is ${params.length} bytes; at most ${paramsBytes} are accepted.`,
+      );
+    const parsed = parseJson(params.toString());
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed;
     throw new KeywrightError("invalid_value", "js_params must be a JSON object.");
   }
@@ -276,6 +282,13 @@ export class Runner {
  */
 function likelyPkp(params: { pkpId?: unknown }): PkpId | undefined {
   return typeof params.pkpId === "string" ? (parseAddress(params.pkpId) as PkpId | undefined) : undefined;
+}
+
+/** Takes them out of the request, which lives as long as the run. */
+function paramsOf(request: RunRequest): Buffer {
+  const bytes = Buffer.from(request.params);
+  request.params = "";
+  return bytes;
 }
 
 function pkpOf({ pkpId }: RunRequest): PkpId | undefined {

@@ -81,23 +81,26 @@ export class Code {
   }
 
   /**
+   * `besideBytes`: what is kept of the request beside its code, which counts as its memory, too.
+   *
    * Code sent together with its CID comes from the relayers' shared store, which is trusted no more than a gateway.
    * @throws KeywrightError `invalid_value` when neither is given, `invalid_cid`, `code_too_large`, `code_unavailable`
    * when code and CID do not match.
    */
-  async identify(request: NamedCode, large?: LargeRequest): Promise<CodeSource> {
+  async identify(request: NamedCode, large?: LargeRequest, besideBytes = 0): Promise<CodeSource> {
     const { cid, keptOnly = false } = request;
     const named = cid === undefined ? undefined : requireCid(cid);
     const bytes = bytesOf(request, large);
     if (bytes === undefined) {
       if (named === undefined) throw new KeywrightError("invalid_value", "A run needs code or a CID.");
+      large?.memory.shrink(besideBytes);
       return { cid: named, keptOnly };
     }
     this.#requireSize(bytes.length);
     const own = await this.#cids.of(bytes);
     if (named !== undefined && named !== own)
       throw otherBytes("The bytes in the shared store are not those of the CID.");
-    large?.memory.shrink(bytes.length);
+    large?.memory.shrink(bytes.length + besideBytes);
     const code = new RunCode(bytes, large?.over, () => large?.memory.rest());
     code.freeAfter(Promise.resolve());
     return { cid: own, code };

@@ -123,7 +123,7 @@ export class RunSession {
     this.#timers.push(setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS));
     const { rpcUrls } = this.#parts;
     worker.send(
-      { type: "run", run: this.#run, params: job.params, limits: job.limits, ...defined({ rpcUrls }) },
+      { type: "run", run: this.#run, params: job.params.toString(), limits: job.limits, ...defined({ rpcUrls }) },
       job.code.send(),
       () => job.code.drop(),
     );

@@ -60,8 +60,8 @@ export interface RunJob {
   key: string;
   code: RunCode;
   cid: string;
-  /** JSON text of an object, the argument of `main`. */
-  params: string;
+  /** JSON text of an object, the argument of `main`, in UTF-8: a queue of text would take twice the memory. */
+  params: Buffer;
   limits: RunLimits;
   ops: OpHandler;
   /** Fetches and imports wait for this, as `ops` does by itself; a rejection aborts `signal`. */

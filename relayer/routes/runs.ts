@@ -90,7 +90,7 @@ async function runAsPermitted(
   const asked = deps.executor.askRun(question, { requestId, account: call.caller.accountId });
   try {
     const key = await asked.permission
-      .finally(() => call.lendBody(() => dropCode(question, call)))
+      .finally(() => call.lendBody(() => dropLarge(question, call)))
       .catch((error: unknown) => refuse(deciding, error));
     const caller = await deciding.named(key);
     const answer = await deciding.as(caller, (operation) => paidRun(deps, { ...call, caller, operation }, asked));
@@ -101,8 +101,15 @@ async function runAsPermitted(
   }
 }
 
-/** The executor has it, or will not run it: it is only of use for storing it. */
-function dropCode(question: RunQuestion, { body }: Run): void {
+/**
+ * The executor has it, or will not run it: the code is only of use for storing it. A run by CID may be asked for again,
+ * with its params.
+ */
+function dropLarge(question: RunQuestion, { body }: Run): void {
+  if (question.code !== undefined) {
+    question.params = "";
+    delete body.js_params;
+  }
   delete question.code;
   delete body.code;
 }

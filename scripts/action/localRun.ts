@@ -105,7 +105,7 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
       key: "local",
       code: new RunCode(Buffer.from(code)),
       cid,
-      params: JSON.stringify({ pkpId, ...params }),
+      params: Buffer.from(JSON.stringify({ pkpId, ...params })),
       limits,
       ops: recordingOps(ops, (one) => asked.push(one)),
     });

@@ -118,6 +118,17 @@ describe("code by CID", () => {
     expect(sent.rested()).to.equal(1);
   });
 
+  it("counts as memory with the params that are kept beside it", async () => {
+    const { code } = await open();
+    const counted: number[] = [];
+    const memory = { shrink: (bytes: number) => void counted.push(bytes), rest: () => undefined };
+    const large = { memory, over: new AbortController().signal };
+    const bytes = Buffer.from(new Uint8Array(text("with params", 900)).buffer);
+    await code.identify({}, { ...large, code: bytes }, 100_000);
+    await code.identify({ cid: await cidOfCode(text("by CID")) }, large, 100_000);
+    expect(counted).to.deep.equal([100_900, 100_000]);
+  });
+
   it("is not fetched from outside when the relayers may have it", async () => {
     const bytes = text("elsewhere");
     gateway = () => Promise.resolve(bytes);

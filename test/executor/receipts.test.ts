@@ -95,7 +95,7 @@ describe("the receipt of a run", function () {
     const key = { keyId: account.id, accountId: account.id };
     const trigger = { id: "t", cause: "c" };
     const decision = { blockNumber: 7n, blockTimestamp: 1n };
-    const run = { requestId: "r", key, cid: "Qm", params: "{}", decision, trigger } as never;
+    const run = { requestId: "r", key, cid: "Qm", paramsSha256: sha256({}), decision, trigger } as never;
     const [, payload = ""] = (await receipts.ofRefusal(run, "key_expired")).split(".");
     const text = Buffer.from(payload, "base64url").toString();
     expect(text).to.equal(canonicalize(JSON.parse(text)));
@@ -178,7 +178,7 @@ describe("the receipt of a run", function () {
     const receipts = receiptsOn({ blockHash: () => new Promise(() => undefined) });
     const decision = { blockNumber: 7n, blockTimestamp: 1n };
     const key = { keyId: account.id, accountId: account.id };
-    const run = { requestId: "r", key, cid: "Qm", params: "{}", decision } as never;
+    const run = { requestId: "r", key, cid: "Qm", paramsSha256: sha256({}), decision } as never;
     const payment = { limitMs: 2_000, isFree: false };
     const started = performance.now();
     const receipt = await receipts.ofRun(run, { response: "1", durationMs: 2_500 } as never, payment, new RunUse());

@@ -84,7 +84,7 @@ export function jobOf(
     key,
     code: new RunCode(Buffer.from(code)),
     cid,
-    params: JSON.stringify(params),
+    params: Buffer.from(JSON.stringify(params)),
     limits: { ...TEST_LIMITS, ...limits },
     ops: async (call) => ops(call),
     ...(share !== undefined && { share }),

@@ -163,7 +163,7 @@ describe("the lifecycle of children", function () {
         const ops = async () => ({ ok: true, value: "1" });
         const onStarted = () => setTimeout(() => console.log("looping"), 300);
         const code = { bytes: Buffer.from("for (;;);"), drop() {} };
-        pool.run({ account: "a", key: "k", code, cid: "", params: "{}", limits, ops, onStarted });
+        pool.run({ account: "a", key: "k", code, cid: "", params: Buffer.from("{}"), limits, ops, onStarted });
       });`;
     const parent = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "inherit"] });
     await new Promise((resolve) => parent.stdout.once("data", resolve));
