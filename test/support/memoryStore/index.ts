@@ -19,15 +19,40 @@ export interface Answer {
   readonly rows: readonly Row[];
 }
 
-type Contents = ReadonlyMap<string, readonly Row[]>;
+/** The rows of tables, as they were. */
+type Contents = Map<Table, readonly Row[]>;
+
+/** The store's one connection: whoever asks for it gets it in turn. */
+class Connection {
+  readonly #client: PostgresPoolClient;
+  #isTaken = false;
+  readonly #waiting: ((client: PostgresPoolClient) => void)[] = [];
+
+  constructor(query: (text: string, params?: readonly unknown[]) => Promise<Answer>) {
+    this.#client = { query: query as unknown as PostgresPoolClient["query"], release: () => this.#leave() };
+  }
+
+  take(): Promise<PostgresPoolClient> {
+    if (this.#isTaken) return new Promise((resolve) => this.#waiting.push(resolve));
+    this.#isTaken = true;
+    return Promise.resolve(this.#client);
+  }
+
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#isTaken = false;
+    else next(this.#client);
+  }
+}
 
 export class MemoryStore {
   readonly db: Kysely<Database>;
   readonly #tables = new Map<string, Table>();
   readonly #plans = new Map<string, Plan>();
+  readonly #empty: Contents = new Map();
+  /** Of the tables that the transaction has changed. */
   #atBegin: Contents | undefined;
-  #empty: Contents = new Map();
-  #line: Promise<void> = Promise.resolve();
+  #connection = this.#newConnection();
 
   private constructor() {
     this.db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: this.pool() }) });
@@ -36,43 +61,35 @@ export class MemoryStore {
   static async open(): Promise<MemoryStore> {
     const store = new MemoryStore();
     for (const { up } of Object.values(MIGRATIONS)) await up(store.db);
-    store.#empty = store.#contents();
+    for (const table of store.#tables.values()) store.#empty.set(table, table.rows);
     return store;
   }
 
   /** As it was after its migrations. */
   reset(): void {
-    this.#restore(this.#empty);
+    restore(this.#empty);
     this.#atBegin = undefined;
-    this.#line = Promise.resolve();
+    // Whoever still has or awaits the old one is of an earlier history.
+    this.#connection = this.#newConnection();
   }
 
   pool(): PostgresPool {
-    const query = (text: string, params: readonly unknown[] = []): Promise<Answer> => {
+    return { connect: () => this.#connection.take(), end: () => Promise.resolve() };
+  }
+
+  #newConnection(): Connection {
+    return new Connection((text, params = []) => {
       try {
         return Promise.resolve(this.execute(text, params));
       } catch (error) {
         return Promise.reject(error as Error);
       }
-    };
-    const connect = async (): Promise<PostgresPoolClient> => {
-      const before = this.#line;
-      let leave = (): void => undefined;
-      this.#line = new Promise((resolve) => (leave = resolve));
-      await before;
-      return { query: query as unknown as PostgresPoolClient["query"], release: () => leave() };
-    };
-    return { connect, end: () => Promise.resolve() };
+    });
   }
 
   execute(text: string, params: readonly unknown[]): Answer {
-    if (text === "begin") this.#atBegin = this.#contents();
-    else if (text === "rollback" && this.#atBegin !== undefined) this.#restore(this.#atBegin);
-    if (text === "commit" || text === "rollback") this.#atBegin = undefined;
-    if (CONTROL.test(text)) return { command: text, rowCount: 0, rows: [] };
-    if (this.#defines(text)) return { command: "CREATE", rowCount: 0, rows: [] };
-    const plan = this.#plans.get(text) ?? planOf(parse(text), this.#tables);
-    this.#plans.set(text, plan);
+    const plan = this.#plans.get(text) ?? this.#planned(text);
+    if (plan === undefined) return this.#control(text);
     const run: Run = { params, slots: [], group: undefined, place: 0, ctes: [], changes: [] };
     const rows = plan.rows(run);
     const rowCount = plan.command === "SELECT" ? rows.length : plan.changed(run);
@@ -80,39 +97,44 @@ export class MemoryStore {
     return { command: plan.command, rowCount, rows };
   }
 
-  #contents(): Contents {
-    return new Map([...this.#tables].map(([name, { rows }]) => [name, rows]));
+  /** Undefined for what begins or ends a transaction, or defines. */
+  #planned(text: string): Plan | undefined {
+    if (CONTROL.test(text) || DEFINITION.test(text)) return undefined;
+    const plan = planOf(parse(text), this.#tables);
+    this.#plans.set(text, plan);
+    return plan;
   }
 
-  #restore(contents: Contents): void {
-    for (const [name, table] of this.#tables) table.rows = contents.get(name) ?? [];
+  #control(text: string): Answer {
+    if (!CONTROL.test(text)) {
+      this.#define(text);
+      return { command: "CREATE", rowCount: 0, rows: [] };
+    }
+    if (text === "rollback" && this.#atBegin !== undefined) restore(this.#atBegin);
+    this.#atBegin = text === "begin" ? new Map() : undefined;
+    return { command: text, rowCount: 0, rows: [] };
   }
 
   #apply({ changes }: Run): void {
     if (changes.length === 0) return;
-    const before = new Map<Table, readonly Row[]>();
-    for (const name of new Set(changes.map(({ table }) => table))) {
+    const before: Contents = new Map();
+    for (const [name, own] of Map.groupBy(changes, (change) => change.table)) {
       const table = this.#tables.get(name) as Table;
       before.set(table, table.rows);
-      const own = changes.filter((change) => change.table === name);
-      const changed = new Map<Row, Row | undefined>();
-      for (const change of own) if (change.before !== undefined) changed.set(change.before, change.after);
-      const kept = table.rows.map((row) => (changed.has(row) ? changed.get(row) : row));
-      const added = own.map((change) => (change.before === undefined ? change.after : undefined));
-      table.rows = [...kept, ...added].filter((row) => row !== undefined);
       try {
-        table.requireUnique(changed);
+        table.change(own);
       } catch (error) {
-        for (const [of, rows] of before) of.rows = rows;
+        restore(before);
         throw error;
       }
     }
+    if (this.#atBegin === undefined) return;
+    for (const [table, rows] of before) if (!this.#atBegin.has(table)) this.#atBegin.set(table, rows);
   }
 
   /** Tables, columns and unique keys. Other definitions are for speed or for webhooks, and no migration has data. */
-  #defines(text: string): boolean {
-    if (!DEFINITION.test(text)) return false;
-    if (!/^\s*(create (unlogged )?table|create unique index|alter table \S+ add column) /.test(text)) return true;
+  #define(text: string): void {
+    if (!/^\s*(create (unlogged )?table|create unique index|alter table \S+ add column) /.test(text)) return;
     const t = new Tokens(text);
     if (t.take("create", "table") || t.take("create", "unlogged", "table")) {
       const name = t.name();
@@ -126,8 +148,11 @@ export class MemoryStore {
       t.expect("add", "column");
       table?.addColumn(t);
     }
-    return true;
   }
+}
+
+function restore(contents: Contents): void {
+  for (const [table, rows] of contents) table.rows = rows;
 }
 
 const CONTROL = /^(begin|commit|rollback)$/;

@@ -1,5 +1,5 @@
 /** Tables of the store's double, as the migrations define them: columns, defaults, checks and unique keys. */
-import { compileAlone, isTrue, plain, valueOf, type Compiled, type Row } from "./expressions";
+import { compileAlone, isTrue, plain, valueOf, type Change, type Compiled, type Row } from "./expressions";
 import { parseExpression } from "./parser";
 import { type Tokens, type Expr } from "./syntax";
 
@@ -121,8 +121,20 @@ export class Table {
     return undefined;
   }
 
+  change(changes: readonly Change[]): void {
+    const changed = new Map<Row, Row | undefined>();
+    const added: Row[] = [];
+    for (const { before, after } of changes) {
+      if (before !== undefined) changed.set(before, after);
+      else if (after !== undefined) added.push(after);
+    }
+    const kept = changed.size === 0 ? this.rows : this.rows.map((row) => (changed.has(row) ? changed.get(row) : row));
+    this.rows = [...kept, ...added].filter((row) => row !== undefined);
+    this.#requireUnique(changed);
+  }
+
   /** Of changed rows. One whose keys are what they were is as unique as it was. */
-  requireUnique(changed: ReadonlyMap<Row, Row | undefined>): void {
+  #requireUnique(changed: ReadonlyMap<Row, Row | undefined>): void {
     for (const [before, row] of changed) {
       if (row === undefined || this.uniques.every((unique) => keyOf(unique, row) === keyOf(unique, before))) continue;
       if (this.conflicting(row, this.rows) !== undefined)

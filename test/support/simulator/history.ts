@@ -10,6 +10,7 @@ import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN } from "../../../relayer/chain/submi
 import { dropOld } from "../../../relayer/store/retention";
 import { seeded } from "../counts";
 import { accountId, SimulatedChain } from "./chain";
+import { withIdsOf } from "./chance";
 import { Node } from "./endpoint";
 import { violations } from "./invariants";
 import { BLOCK_MS, encodedOnce, FINALITY_DEPTH, PAYERS, SimulatedRelayer, type World } from "./relayer";
@@ -38,7 +39,7 @@ export class Simulator {
   async run(history: History): Promise<readonly string[]> {
     await this.#store.reset();
     const time = new SimulatedTime(this.#store.turnsOfStatement);
-    return time.during(() => new Run(history, time, this.#store).run());
+    return withIdsOf(history.seed, () => time.during(() => new Run(history, time, this.#store).run()));
   }
 }
 

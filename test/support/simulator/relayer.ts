@@ -74,6 +74,7 @@ export class SimulatedRelayer {
   readonly instance: Instance;
   #death: Death | undefined;
   #statementFault: Death | undefined;
+  #connection: { readonly of: PostgresPoolClient; readonly client: PostgresPoolClient } | undefined;
   #idempotencyStore!: IdempotencyStore;
   #idempotency!: Idempotency;
   readonly #world: World;
@@ -228,7 +229,13 @@ export class SimulatedRelayer {
     return { connect, end: () => Promise.resolve() };
   }
 
+  /** The store has one connection, so that this relayer's is made once; a lost one is a new one to whoever asks next. */
   #client(client: PostgresPoolClient): PostgresPoolClient {
+    if (this.#connection?.of !== client) this.#connection = { of: client, client: this.#newClient(client) };
+    return this.#connection.client;
+  }
+
+  #newClient(client: PostgresPoolClient): PostgresPoolClient {
     const { time } = this.#world;
     const send = client.query as unknown as (sql: string, parameters: readonly unknown[]) => Promise<unknown>;
     const execute = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
@@ -239,6 +246,7 @@ export class SimulatedRelayer {
     let isLost = false;
     const end = async (): Promise<void> => {
       await execute("rollback", []).catch(() => undefined);
+      isLost = false;
       client.release();
     };
     const query = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {

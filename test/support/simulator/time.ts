@@ -12,7 +12,7 @@ interface Timer {
 }
 
 const REAL = {
-  ...{ setTimeout, clearTimeout, setInterval, clearInterval, Date },
+  ...{ setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date },
   now: performance.now.bind(performance),
   eventLoopUtilization: performance.eventLoopUtilization.bind(performance),
 };
@@ -37,11 +37,13 @@ export class SimulatedTime {
   #order = 0;
   #activity = 0;
   readonly #timers = new Map<number, Timer>();
-  readonly #quietTurns: number;
+  /** What is done once all that follows from the present work is done. */
+  readonly #immediates = new Map<number, () => void>();
+  readonly #turnsOfStatement: number;
 
   /** @param turnsOfStatement turns of the event loop that a statement takes; one more shows that nothing followed */
   constructor(turnsOfStatement = 1) {
-    this.#quietTurns = turnsOfStatement + 1;
+    this.#turnsOfStatement = turnsOfStatement;
   }
 
   get now(): number {
@@ -63,6 +65,8 @@ export class SimulatedTime {
       this.#set(() => fire(...args), ms);
     const repeat = (fire: () => void, ms: number): Handle => this.#every(fire, ms);
     const clear = (handle: unknown): void => void (handle instanceof Handle && this.#timers.delete(handle.id));
+    const soon = (fire: (...args: unknown[]) => void, ...args: unknown[]): Handle => this.#soon(() => fire(...args));
+    const clearSoon = (handle: unknown): void => void (handle instanceof Handle && this.#immediates.delete(handle.id));
     const now = (): number => this.#now;
     const SimulatedDate = class extends REAL.Date {
       constructor(at: number | string = now()) {
@@ -73,7 +77,7 @@ export class SimulatedTime {
       }
     };
     const replaced = { setTimeout: set, clearTimeout: clear, setInterval: repeat, clearInterval: clear };
-    Object.assign(globalThis, replaced, { Date: SimulatedDate });
+    Object.assign(globalThis, replaced, { Date: SimulatedDate, setImmediate: soon, clearImmediate: clearSoon });
     performance.now = now;
     // Whatever is done takes no simulated time.
     performance.eventLoopUtilization = () => ({ idle: 0, active: 0, utilization: 0 });
@@ -132,12 +136,33 @@ export class SimulatedTime {
     return next;
   }
 
+  #soon(fire: () => void): Handle {
+    const order = ++this.#order;
+    this.#immediates.set(order, fire);
+    return new Handle(order);
+  }
+
+  #fireImmediates(): void {
+    const due = [...this.#immediates.values()];
+    this.#immediates.clear();
+    if (due.length > 0) this.note();
+    for (const fire of due) fire();
+  }
+
   async #settle(): Promise<void> {
-    for (let quiet = 0, turns = 0; quiet < this.#quietTurns; turns++) {
+    // A store in memory answers at once: once no promise waits to be continued, nothing can follow.
+    const turn = this.#turnsOfStatement === 0 ? continuations : turnOfEventLoop;
+    for (let quiet = 0, turns = 0; quiet <= this.#turnsOfStatement; turns++) {
       if (turns > MAX_TURNS) throw new Error("the relayers go on and on without letting time pass");
       const seen = this.#activity;
-      await new Promise((resolve) => setImmediate(resolve));
+      await turn();
+      this.#fireImmediates();
       quiet = seen === this.#activity && this.atWork === 0 ? quiet + 1 : 0;
     }
   }
 }
+
+/** Resolves once every promise that can be continued has been. */
+const continuations = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve));
+
+const turnOfEventLoop = (): Promise<void> => new Promise((resolve) => REAL.setImmediate(resolve));
