@@ -1,5 +1,5 @@
 /** Maps reverts to the API's errors. */
-import { type ErrorDescription, toBeHex, zeroPadValue, type ParamType } from "ethers";
+import { AbiCoder, toBeHex, zeroPadValue, type ErrorFragment, type ParamType, type Result } from "ethers";
 import {
   codeOfSolidityError,
   ERRORS,
@@ -41,10 +41,9 @@ export function namedError(error: unknown): unknown {
 }
 
 export function revertError(data: string | undefined, cause?: unknown): KeywrightError {
-  const description =
-    data === undefined || data === "0x" ? null : (CONTRACT.parseError(data) ?? BUDGETS.parseError(data));
-  const code = description === null ? undefined : apiCode(description);
-  if (description === null || code === undefined) {
+  const reason = data === undefined ? undefined : reasonOf(data);
+  const code = reason === undefined ? undefined : apiCode(reason);
+  if (reason === undefined || code === undefined) {
     return new KeywrightError(
       "internal_error",
       "The contract refused without a reason it declares.",
@@ -52,17 +51,41 @@ export function revertError(data: string | undefined, cause?: unknown): Keywrigh
       { cause: cause ?? new Error(`revert data ${data}`) },
     );
   }
-  const facts = factsOf(description);
+  const facts = factsOf(reason);
   return new KeywrightError(code, sentence(code, facts), facts, { cause });
 }
 
-function apiCode({ name, args }: ErrorDescription): ErrorCode | undefined {
-  if (name === "MissingScope" && args[0] === OWNER_ONLY) return "owner_only";
-  const code = codeOfSolidityError(name);
+interface Reason {
+  readonly fragment: ErrorFragment;
+  readonly args: Result;
+}
+
+/** Undefined for none that the contracts declare. */
+function reasonOf(data: string): Reason | undefined {
+  const fragment = declared().get(data.slice(0, SELECTOR_CHARS).toLowerCase());
+  if (fragment === undefined) return undefined;
+  const args = AbiCoder.defaultAbiCoder().decode(fragment.inputs, `0x${data.slice(SELECTOR_CHARS)}`);
+  return { fragment, args };
+}
+
+const SELECTOR_CHARS = "0x".length + 8;
+let errors: ReadonlyMap<string, ErrorFragment> | undefined;
+
+/** By selector: to find one, `Interface.parseError` hashes the signature of each. */
+function declared(): ReadonlyMap<string, ErrorFragment> {
+  if (errors !== undefined) return errors;
+  const found = new Map<string, ErrorFragment>();
+  for (const contract of [BUDGETS, CONTRACT]) contract.forEachError((error) => found.set(error.selector, error));
+  return (errors = found);
+}
+
+function apiCode({ fragment, args }: Reason): ErrorCode | undefined {
+  if (fragment.name === "MissingScope" && args[0] === OWNER_ONLY) return "owner_only";
+  const code = codeOfSolidityError(fragment.name);
   return isErrorCode(code) ? code : undefined;
 }
 
-function factsOf({ fragment, args }: ErrorDescription): ErrorFacts {
+function factsOf({ fragment, args }: Reason): ErrorFacts {
   const entries = fragment.inputs.map((input, index): [string, unknown] => [
     wireName(input),
     wireValue(input, args[index]),

@@ -4,7 +4,9 @@ import { keccak256 } from "ethers";
 const BYTES = 256;
 
 /** Positions of a value's three bits: byte from the left, and bit within it. */
-function placesOf(value: string): readonly (readonly [number, number])[] {
+type Places = readonly (readonly [number, number])[];
+
+function placesOf(value: string): Places {
   const hash = Buffer.from(keccak256(value).slice(2), "hex");
   return [0, 2, 4].map((at): [number, number] => {
     const bit = hash.readUInt16BE(at) & 0x7ff;
@@ -14,8 +16,8 @@ function placesOf(value: string): readonly (readonly [number, number])[] {
 
 /** Tests blooms for one contract: its address, and any of these topics; without topics, its address alone. */
 export class BloomQuestion {
-  readonly #address: readonly (readonly [number, number])[];
-  readonly #topics: readonly (readonly (readonly [number, number])[])[];
+  readonly #address: Places;
+  readonly #topics: readonly Places[];
 
   constructor(address: string, topics: readonly string[]) {
     this.#address = placesOf(address);
@@ -26,8 +28,7 @@ export class BloomQuestion {
   ask(bloom: string | undefined): "no" | "yes" | "unknown" {
     const bits = Buffer.from((bloom ?? "0x").slice(2), "hex");
     if (bits.length !== BYTES) return "unknown";
-    const has = (places: readonly (readonly [number, number])[]): boolean =>
-      places.every(([byte, bit]) => (((bits[byte] ?? 0) >> bit) & 1) === 1);
+    const has = (places: Places): boolean => places.every(([byte, bit]) => (((bits[byte] ?? 0) >> bit) & 1) === 1);
     if (!has(this.#address) || (this.#topics.length > 0 && !this.#topics.some(has))) return "no";
     return isMoreThanHalfFull(bits) ? "unknown" : "yes";
   }

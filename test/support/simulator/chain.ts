@@ -48,14 +48,17 @@ export interface SimulatedTransaction {
   readonly maxFee: bigint;
 }
 
-interface Log {
+interface EncodedLog {
+  readonly topics: readonly string[];
+  readonly data: string;
+}
+
+interface Log extends EncodedLog {
   readonly address: string;
   readonly blockNumber: string;
   readonly blockHash: string;
   readonly transactionHash: string;
   readonly logIndex: string;
-  readonly topics: readonly string[];
-  readonly data: string;
 }
 
 export interface SimulatedReceipt {
@@ -216,7 +219,7 @@ export class SimulatedChain {
     const hash = hashOf(`${this.#name} ${number} ${parentHash} ${this.#forks}`);
     const receipts: SimulatedReceipt[] = [];
     let logIndex = 0;
-    const logOf = (transactionHash: string, log: { topics: readonly string[]; data: string }): Log => ({
+    const logOf = (transactionHash: string, log: EncodedLog): Log => ({
       ...log,
       address: CONTRACT_ADDRESS,
       blockNumber: toBeHex(number),
@@ -243,11 +246,8 @@ export class SimulatedChain {
   }
 
   /** As the contract: a write alone reverts its transaction, one of a batch reports its failure by an event. */
-  #execute(
-    { calls }: SimulatedTransaction,
-    groups: Map<string, number>,
-  ): { logs: { topics: readonly string[]; data: string }[]; isDone: boolean } {
-    const logs: { topics: readonly string[]; data: string }[] = [];
+  #execute({ calls }: SimulatedTransaction, groups: Map<string, number>): { logs: EncodedLog[]; isDone: boolean } {
+    const logs: EncodedLog[] = [];
     if (calls.length > 1 && calls.some((data) => this.calls.get(data)?.nature === "greedy"))
       return { logs, isDone: false };
     for (const [index, data] of calls.entries()) {
@@ -255,16 +255,30 @@ export class SimulatedChain {
       if (call === undefined) continue;
       if (call.nature === "refused" || call.nature === "reverts") {
         if (calls.length === 1) return { logs: [], isDone: false };
-        logs.push(CONTRACT.encodeEventLog("CallFailed", [index, REFUSAL]));
+        logs.push(callFailed(index));
         continue;
       }
       const groupId = (groups.get(call.account) ?? 0) + 1;
       groups.set(call.account, groupId);
-      logs.push(CONTRACT.encodeEventLog("GroupAdded", [call.account, groupId, call.name, "", 1n]));
+      logs.push(groupAdded(call.account, groupId, call.name));
     }
     return { logs, isDone: true };
   }
 }
+
+/** Encoded once: histories have the same accounts and names. */
+const encodedLogs = new Map<string, EncodedLog>();
+
+function encodedLog(name: string, values: readonly unknown[]): EncodedLog {
+  const known = `${name} ${values.join()}`;
+  const log = encodedLogs.get(known) ?? CONTRACT.encodeEventLog(name, values);
+  encodedLogs.set(known, log);
+  return log;
+}
+
+const callFailed = (index: number): EncodedLog => encodedLog("CallFailed", [index, REFUSAL]);
+const groupAdded = (account: string, groupId: number, name: string): EncodedLog =>
+  encodedLog("GroupAdded", [account, groupId, name, "", 1n]);
 
 const blooms = new Map<string, string>();
 

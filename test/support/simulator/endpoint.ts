@@ -57,8 +57,7 @@ export class Node {
     this.#chain = chain;
     this.#other = other;
     this.#payers = payers;
-    const addresses = Array.from({ length: payers }, (_, index) => payerAddress(index + 1));
-    this.#payersAnswer = CONTRACT.encodeFunctionResult("apiPayers", [addresses]);
+    this.#payersAnswer = payersAnswer(payers);
   }
 
   /** How long each way of an exchange takes, at most. */
@@ -224,6 +223,15 @@ export class Node {
     if (refusal !== undefined) refuse(refusal);
     return "0x";
   }
+}
+
+const payersAnswers = new Map<number, string>();
+
+function payersAnswer(payers: number): string {
+  const addresses = Array.from({ length: payers }, (_, index) => payerAddress(index + 1));
+  const answer = payersAnswers.get(payers) ?? CONTRACT.encodeFunctionResult("apiPayers", [addresses]);
+  payersAnswers.set(payers, answer);
+  return answer;
 }
 
 const LAG = 3;

@@ -32,15 +32,15 @@ interface Kept {
 const GROUP_ADDED = CONTRACT.getEvent("GroupAdded") as EventFragment;
 const TOPIC = GROUP_ADDED.topicHash;
 /** The arguments of a new group's event. The topic is kept: to find a log's event, ethers hashes all signatures. */
-function groupAdded(log: ReceiptLog): Result | undefined {
-  const { topics, data } = log;
+function groupAdded({ topics, data }: ReceiptLog): Result | undefined {
   if (topics[0] !== TOPIC) return undefined;
-  const added = decoded.get(log) ?? CONTRACT.decodeEventLog(GROUP_ADDED, data, topics);
-  decoded.set(log, added);
+  const name = `${topics.join()} ${data}`;
+  const added = decoded.get(name) ?? CONTRACT.decodeEventLog(GROUP_ADDED, data, topics);
+  decoded.set(name, added);
   return added;
 }
-/** Each log is asked for by several invariants. */
-const decoded = new WeakMap<ReceiptLog, Result>();
+/** Each log is asked for by several invariants, and histories have the same names. */
+const decoded = new Map<string, Result>();
 
 /** How often each write was executed on the canonical chain, by name. */
 function executions({ chain }: Run): ReadonlyMap<string, number> {

@@ -229,7 +229,7 @@ export class SimulatedRelayer {
     return { connect, end: () => Promise.resolve() };
   }
 
-  /** The store has one connection, so that this relayer's is made once; a lost one is a new one to whoever asks next. */
+  /** The store has one connection, so this relayer's is made once; a lost one is a new one to whoever asks next. */
   #client(client: PostgresPoolClient): PostgresPoolClient {
     if (this.#connection?.of !== client) this.#connection = { of: client, client: this.#newClient(client) };
     return this.#connection.client;
