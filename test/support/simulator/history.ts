@@ -25,7 +25,12 @@ const OTHER_HEAD = 300;
 const DETAIL_DAYS = 40 / 86_400;
 /** After the faults have ended, everything has to be settled within this time. */
 const QUIET_MS = 180_000;
-const LOOKS_BETWEEN_REPEATS = 4;
+const LOOKS_BETWEEN_REPEATS = 6;
+/** One history in so many waits until the leases of killed relayers expire. */
+const HISTORIES_PER_EXPIRY = 4;
+const REST_BLOCK_MS = 500;
+/** Blocks that a follower in time may still have to read: those since it last looked, and while it reads. */
+const MOST_BEHIND = 6;
 
 /** One store for many histories, one after the other, each with a clock of its own. */
 export class Simulator {
@@ -49,6 +54,7 @@ class Run {
   #other: SimulatedChain | undefined;
   relayers: SimulatedRelayer[] = [];
   #mines = true;
+  #blockMs = BLOCK_MS;
   #isOver = false;
   /** The newest block that a reorg deeper than finality left. */
   #fork: number | undefined;
@@ -117,7 +123,7 @@ class Run {
 
   async #mineOn(): Promise<void> {
     while (!this.#isOver) {
-      await this.time.sleep(BLOCK_MS);
+      await this.time.sleep(this.#blockMs);
       if (this.#mines) this.chain.mine();
       this.#other?.mine();
     }
@@ -250,6 +256,8 @@ class Run {
   /** All faults end, relayers are restarted, and clients repeat their requests. */
   async #rest(): Promise<boolean> {
     this.#mines = true;
+    // What waits for finality then waits for a fraction of the time.
+    this.#blockMs = REST_BLOCK_MS;
     this.#world.executorIsDown = false;
     this.chain.baseFee = 10n ** 9n;
     for (const node of this.#world.nodes) node.fault = "none";
@@ -258,9 +266,10 @@ class Run {
       relayer.failStatement(Infinity, "before");
       return relayer.isAlive ? relayer : this.#opened();
     });
+    if (this.history.seed % HISTORIES_PER_EXPIRY !== 0) await this.#endLeases();
     const end = this.time.now + QUIET_MS;
+    await this.time.pass(1_000);
     while (this.time.now < end) {
-      await this.time.pass(2_000);
       if (this.#fork !== undefined) await this.#rewindIfStopped(this.#fork);
       for (const relayer of this.relayers) void relayer.tidy().catch(() => undefined);
       for (const wish of this.wishes.filter(({ answer }) => answer === "open")) void this.#ask(wish, this.live);
@@ -270,6 +279,12 @@ class Run {
       }
     }
     return false;
+  }
+
+  /** Of killed relayers, as where their session locks show that they are dead. */
+  async #endLeases(): Promise<void> {
+    const alive = this.relayers.map(({ instance }) => instance.id);
+    await this.store.db.deleteFrom("instances").where("id", "not in", alive).execute();
   }
 
   /** A key asked again answers the write that it made; what the write made a second time is seen afterwards. */
@@ -301,7 +316,7 @@ class Run {
     const lanes = await this.store.db.selectFrom("lanes").select(["payer", "next_nonce"]).execute();
     const { nonces } = this.chain.head;
     if (lanes.some(({ payer, next_nonce: next }) => next !== (nonces.get(payer) ?? 0))) return false;
-    return open === 0 && followed >= newest && followed >= this.chain.head.number - 2;
+    return open === 0 && followed >= newest && followed >= this.chain.head.number - MOST_BEHIND;
   }
 
   async #until(holds: () => Promise<boolean>, ms: number): Promise<void> {
