@@ -69,6 +69,7 @@ export function plain(value: unknown): string | number | boolean | null {
 }
 
 export function compare(left: unknown, right: unknown): number {
+  if (typeof left === "number" && typeof right === "number") return left - right;
   let [a, b] = [plain(left), plain(right)];
   if (typeof a === "number" && typeof b === "string") b = isDate(left) ? Date.parse(b) : Number(b);
   if (typeof b === "number" && typeof a === "string") a = isDate(right) ? Date.parse(a) : Number(a);
@@ -93,6 +94,9 @@ const AS: Readonly<Record<string, (value: unknown) => unknown>> = {
 /** A value as one of a type. */
 export const valueOf = (value: unknown, type: string): unknown => (isNull(value) ? null : (AS[type]?.(value) ?? value));
 
+const isEqual = (left: unknown, right: unknown): boolean =>
+  typeof left === "string" && typeof right === "string" ? left === right : compare(left, right) === 0;
+
 type Operator = (left: unknown, right: unknown) => unknown;
 const known =
   (of: Operator): Operator =>
@@ -105,9 +109,9 @@ function moved(left: unknown, right: unknown, sign: 1 | -1): unknown {
 }
 
 const OPERATORS: Readonly<Record<string, Operator>> = {
-  "=": known((left, right) => compare(left, right) === 0),
-  "<>": known((left, right) => compare(left, right) !== 0),
-  "!=": known((left, right) => compare(left, right) !== 0),
+  "=": known(isEqual),
+  "<>": known((left, right) => !isEqual(left, right)),
+  "!=": known((left, right) => !isEqual(left, right)),
   "<": known((left, right) => compare(left, right) < 0),
   ">": known((left, right) => compare(left, right) > 0),
   "<=": known((left, right) => compare(left, right) <= 0),
@@ -330,6 +334,11 @@ function call({ name, args, filter }: Extract<Expr, { e: "call" }>, scope: Scope
       throw new Error(`the store's double does not know ${name}()`);
     };
     const of = FUNCTIONS[name] ?? unknown;
+    if (name === "interval") {
+      const [text] = args;
+      const interval = text?.e === "value" ? of(text.value) : unknown();
+      return () => interval;
+    }
     return (run) => of(...values.map((value) => value(run)));
   }
   const counts = filter === undefined ? (): unknown => true : compile(filter, scope);

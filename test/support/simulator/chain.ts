@@ -2,9 +2,10 @@
  * A simulated chain: blocks, a pool of transactions, and a contract whose only write is `addGroup`. Transactions are
  * JSON instead of RLP and unsigned: the executor of the simulator makes them.
  */
-import { createHash } from "node:crypto";
+import { hash as digest } from "node:crypto";
 import { getAddress, keccak256, toBeHex, toUtf8Bytes, ZeroHash, zeroPadValue } from "ethers";
 import { CONTRACT } from "../../../relayer/chain/abi/contract";
+import { quantityOf } from "../../../relayer/chain/rpc/quantities";
 import { unionOf } from "../../../relayer/chain/events/bloom";
 
 export const CONTRACT_ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
@@ -24,7 +25,7 @@ export function accountId(account: number): string {
 }
 
 /** Of blocks and transactions: quicker than Keccak, and nobody computes them again. */
-const hashOf = (text: string): string => `0x${createHash("sha256").update(text).digest("hex")}`;
+const hashOf = (text: string): string => `0x${digest("sha256", text)}`;
 
 /**
  * What a write does: succeeds, is refused by the simulation, reverts only once it is mined, or succeeds alone and
@@ -222,16 +223,16 @@ export class SimulatedChain {
     const logOf = (transactionHash: string, log: EncodedLog): Log => ({
       ...log,
       address: CONTRACT_ADDRESS,
-      blockNumber: toBeHex(number),
+      blockNumber: quantityOf(number),
       blockHash: hash,
       transactionHash,
-      logIndex: toBeHex(logIndex++),
+      logIndex: quantityOf(logIndex++),
     });
     for (const transaction of transactions) {
       const { logs, isDone } = this.#execute(transaction, groups);
       receipts.push({
         transactionHash: transaction.hash,
-        blockNumber: toBeHex(number),
+        blockNumber: quantityOf(number),
         blockHash: hash,
         from: payerAddress(transaction.payer),
         to: CONTRACT_ADDRESS,

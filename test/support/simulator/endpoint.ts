@@ -1,6 +1,7 @@
 /** A simulated JSON-RPC endpoint of the simulated chain, with the faults of real ones. */
 import { toBeHex, zeroPadValue } from "ethers";
 import { CONTRACT } from "../../../relayer/chain/abi/contract";
+import { quantityOf } from "../../../relayer/chain/rpc/quantities";
 import { classifyRpcError, RpcError } from "../../../protocol/rpc/errors";
 import type { RpcCall, RpcResult } from "../../../protocol/rpc/endpoint";
 import { payerAddress, REFUSAL, type Refusal, type SimulatedBlock, type SimulatedChain } from "./chain";
@@ -44,6 +45,9 @@ export type EndpointFault =
   /** Its answers take up to some seconds each, so that later questions are answered first. */
   | "slow";
 
+/** Of any method: what each handler takes them for is its own matter. */
+type Params = readonly [never, never, never];
+
 export class Node {
   fault: EndpointFault = "none";
   /** Of how many blocks it keeps the transaction counts. */
@@ -69,7 +73,7 @@ export class Node {
   answer(calls: readonly RpcCall[]): readonly RpcResult[] {
     return calls.map((call) => {
       try {
-        const value = this.#answer(call.method, call.params as readonly [never, never, never]);
+        const value = this.#answer(call.method, call.params as Params);
         return { value: value ?? null };
       } catch (error) {
         return { error: error instanceof RpcError ? error : classifyRpcError(error) };
@@ -90,25 +94,27 @@ export class Node {
     return this.fault === "fees high" ? 1_000n : 1n;
   }
 
-  #answer(method: string, params: readonly [never, never, never]): unknown {
+  #answer(method: string, params: Params): unknown {
     if (this.fault === "down") throw new RpcError("transport", "connection refused");
-    const handlers: Readonly<Record<string, () => unknown>> = {
-      eth_chainId: () => toBeHex(this.#serves.chainId),
-      eth_blockNumber: () => this.#said(this.#head),
-      eth_maxPriorityFeePerGas: () => toBeHex(10n ** 8n * this.#feesTimes),
-      eth_getBlockByNumber: () => this.#rpcBlock(this.#block(params[0])),
-      eth_getTransactionCount: () => toBeHex(this.#count(params[0], params[1])),
-      eth_getBalance: () => toBeHex(this.fault === "balances none" ? 0n : 10n ** 20n),
-      eth_estimateGas: () => this.#estimate(params[0], params[1]),
-      eth_call: () => this.#call(params[0], params[1], params[2]),
-      eth_getLogs: () => this.#logs(params[0]),
-      eth_getBlockReceipts: () => (this.fault === "no receipts" ? null : (this.#byHash(params[0])?.receipts ?? null)),
-      eth_getTransactionReceipt: () => (this.fault === "no receipts" ? null : this.#receipt(params[0])),
-      eth_getTransactionByHash: () => this.#transaction(params[0]),
-      eth_sendRawTransaction: () => this.#send(params[0]),
-    };
-    return (handlers[method] ?? (() => refuse({ code: -32_601, message: `no method ${method}` })))();
+    const handler = this.#handlers[method] ?? refuse({ code: -32_601, message: `no method ${method}` });
+    return handler(params);
   }
+
+  readonly #handlers: Readonly<Record<string, (params: Params) => unknown>> = {
+    eth_chainId: () => quantityOf(this.#serves.chainId),
+    eth_blockNumber: () => this.#said(this.#head),
+    eth_maxPriorityFeePerGas: () => quantityOf(10n ** 8n * this.#feesTimes),
+    eth_getBlockByNumber: ([tag]) => this.#rpcBlock(this.#block(tag)),
+    eth_getTransactionCount: ([address, tag]) => quantityOf(this.#count(address, tag)),
+    eth_getBalance: () => quantityOf(this.fault === "balances none" ? 0n : 10n ** 20n),
+    eth_estimateGas: ([call, tag]) => this.#estimate(call, tag),
+    eth_call: ([call, tag, override]) => this.#call(call, tag, override),
+    eth_getLogs: ([filter]) => this.#logs(filter),
+    eth_getBlockReceipts: ([hash]) => (this.fault === "no receipts" ? null : (this.#byHash(hash)?.receipts ?? null)),
+    eth_getTransactionReceipt: ([hash]) => (this.fault === "no receipts" ? null : this.#receipt(hash)),
+    eth_getTransactionByHash: ([hash]) => this.#transaction(hash),
+    eth_sendRawTransaction: ([raw]) => this.#send(raw),
+  };
 
   #payerOf(address: string): number {
     return Array.from({ length: this.#payers + 1 }, (_, payer) => payerAddress(payer)).indexOf(address);
@@ -120,7 +126,7 @@ export class Node {
   }
 
   #said(block: number): string {
-    return toBeHex(block + (this.fault === "numbers ahead" ? 1_000 : 0));
+    return quantityOf(block + (this.fault === "numbers ahead" ? 1_000 : 0));
   }
 
   #receipt(hash: string): unknown {
@@ -152,9 +158,9 @@ export class Node {
     const transactions = block.transactions.map(({ hash: of, payer, nonce }) => ({
       hash: of,
       from: payerAddress(payer),
-      nonce: toBeHex(nonce),
+      nonce: quantityOf(nonce),
     }));
-    const baseFeePerGas = toBeHex(this.#serves.baseFee * this.#feesTimes);
+    const baseFeePerGas = quantityOf(this.#serves.baseFee * this.#feesTimes);
     return { number: this.#said(number), hash, parentHash, logsBloom, baseFeePerGas, transactions };
   }
 
@@ -162,7 +168,7 @@ export class Node {
     if (this.#block(tag) === undefined) notFound();
     if (this.fault !== "other chain" && this.#chain.calls.get(data)?.nature === "refused")
       refuse({ code: 3, message: "execution reverted", data: REFUSAL });
-    return toBeHex(100_000);
+    return quantityOf(100_000);
   }
 
   #call({ data }: { data: string }, tag: string, override: unknown): string {

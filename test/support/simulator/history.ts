@@ -13,6 +13,7 @@ import { accountId, SimulatedChain } from "./chain";
 import { withIdsOf } from "./chance";
 import { Node } from "./endpoint";
 import { violations } from "./invariants";
+import "./keccak";
 import { BLOCK_MS, encodedOnce, FINALITY_DEPTH, PAYERS, SimulatedRelayer, type World } from "./relayer";
 import type { History, Step, Wish } from "./steps";
 import type { SimulatedStore } from "./stores";
