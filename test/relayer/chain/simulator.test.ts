@@ -8,7 +8,7 @@ import { histories } from "../../support/simulator/arbitrary";
 import { Simulator } from "../../support/simulator/history";
 import type { EndpointFault } from "../../support/simulator/endpoint";
 import type { History, Step } from "../../support/simulator/steps";
-import { bothStores, memoryStore } from "../../support/simulator/stores";
+import { bothStores, memoryStore, overheard } from "../../support/simulator/stores";
 import { count, ofSlice, SEED, seedOfSlice } from "../../support/counts";
 
 const WRITE = { do: "write", account: 0, relayer: 0, nature: "good", repeats: true } as const satisfies Step;
@@ -143,6 +143,16 @@ describe("the submission engine, simulated", function () {
 
   it("an endpoint that numbers blocks wrongly for seconds does not have reads wait for those", async () =>
     expect(await simulator.run(NUMBERED_WRONGLY)).to.deep.equal([]));
+
+  it("runs again to the letter, so that a failure repeats", async () => {
+    const statementsOf = async (history: History): Promise<string> => {
+      const statements: string[] = [];
+      await new Simulator(overheard(await memoryStore(), (statement) => statements.push(statement))).run(history);
+      return statements.join("\n");
+    };
+    for (const history of [MISSED_TURN, NOBODY_FOLLOWED])
+      expect(await statementsOf(history)).to.equal(await statementsOf(history));
+  });
 
   it("runs on a store in memory that answers each statement as the embedded one does", async () => {
     const differences: string[] = [];

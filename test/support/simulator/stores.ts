@@ -20,6 +20,20 @@ export async function memoryStore(): Promise<SimulatedStore> {
   return { db: store.db, pool: store.pool(), turnsOfStatement: 0, reset, close: async () => undefined };
 }
 
+/** The same store; `onStatement` is told what is asked of it. */
+export function overheard(store: SimulatedStore, onStatement: (statement: string) => void): SimulatedStore {
+  const connect = async (): Promise<PostgresPoolClient> => {
+    const client = await store.pool.connect();
+    const send = client.query.bind(client) as unknown as Query;
+    const query: Query = (text, params = []) => {
+      onStatement(`${text} ${JSON.stringify(params)}`);
+      return send(text, params);
+    };
+    return { query: query as unknown as PostgresPoolClient["query"], release: () => client.release() };
+  };
+  return { ...store, pool: { connect, end: () => Promise.resolve() } };
+}
+
 const TABLES = [
   "writes",
   "attempts",
