@@ -2,7 +2,7 @@
  * The relayer's store in memory, for histories by the thousand: a small database that executes the relayer's own
  * statements, on tables made by its own migrations. One connection, as the embedded store has. It knows no locks, plans
  * or triggers; what it does not know of SQL it refuses. Its answers are compared with the embedded store's, statement
- * by statement, by test/relayer/chain/simulatedStore.test.ts.
+ * by statement, by test/relayer/chain/simulator.test.ts.
  */
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import type { Database } from "../../../relayer/store/database";
