@@ -4,7 +4,7 @@
  */
 import { sql, type RawBuilder } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
-import type { Db } from "../store/database";
+import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { ReservationState } from "../store/tables/credits";
 import { KEY_LIMIT, limitRefusal, mayRun, THIS_HOUR } from "./keyLimits";
@@ -248,7 +248,7 @@ async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Pr
  * may repeat. PostgreSQL executes parts of a statement that depend on nothing in any order: each part here takes its
  * rows from the one that has to lock before it.
  */
-export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<void> {
+async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<void> {
   if (ends.length === 0) return;
   const wanted = JSON.stringify(ends.map(({ submissionId, charged }) => ({ id: submissionId, charged })));
   await sql`
@@ -301,12 +301,46 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
 }
 
 /**
+ * Ends writes of which some may be given back. Each of the two statements locks accounts and keys, those of the second
+ * one after those of the first: where there are both, all are locked before, in the one order. A reorg is rare.
+ */
+export async function endWrites(trx: Trx, ends: readonly WriteEnd[]): Promise<void> {
+  const undone = ends.filter(({ isUndone }) => isUndone === true);
+  const closed = ends.filter(({ isUndone }) => isUndone !== true);
+  if (undone.length > 0 && closed.length > 0) await lockEnds(trx, closed, undone);
+  await closeWrites(trx, closed);
+  await giveBack(trx, undone);
+}
+
+async function lockEnds(trx: Trx, closed: readonly WriteEnd[], undone: readonly WriteEnd[]): Promise<void> {
+  interface Payer {
+    readonly account_id: string;
+    readonly key_id: string | null;
+  }
+  const { rows: held } = await sql<Payer>`select account_id, key_id from credit_reservations
+    where id = any(${closed.map(({ submissionId }) => submissionId)}::text[]) and state = 'held'
+    order by id for update`.execute(trx);
+  const { rows: charged } = await sql<Payer>`select account_id, key_id from ledger_entries
+    where posting_key = any(${undone.map(chargeOf)}::text[])`.execute(trx);
+  const payers = [...held, ...charged];
+  await sql`select account_id from credit_accounts
+    where account_id = any(${payers.map(({ account_id: id }) => id)}::text[])
+    order by account_id for update`.execute(trx);
+  await sql`select key_id from key_spending
+    where key_id = any(${payers.flatMap(({ key_id: id }) => (id === null ? [] : [id]))}::text[])
+    order by key_id for update`.execute(trx);
+}
+
+/** The posting key of a write's charge. */
+const chargeOf = ({ submissionId }: WriteEnd): string => `write:${submissionId}`;
+
+/**
  * Gives the price of writes back by further entries: once each, since a write is charged once. What counted towards a
  * key's cap counts no more; its limits of a day keep counting it.
  */
-export async function giveBack(db: Db, ends: readonly WriteEnd[]): Promise<void> {
+async function giveBack(db: Db, ends: readonly WriteEnd[]): Promise<void> {
   if (ends.length === 0) return;
-  const charges = ends.map(({ submissionId }) => `write:${submissionId}`);
+  const charges = ends.map(chargeOf);
   await sql`
     with charged as (
       select account_id, key_id, reference, -amount_cents as cents from ledger_entries

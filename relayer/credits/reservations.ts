@@ -8,7 +8,7 @@ import { startedSeconds } from "../../protocol/runPrice";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { CreditAccounts } from "./creditAccounts";
-import { close, closeWrites, giveBack, hold, settleLate, shortage, type Closing, type Hold } from "./holds";
+import { close, endWrites, hold, settleLate, shortage, type Closing, type Hold } from "./holds";
 import { WriteHolds } from "./writeHolds";
 import type { WriteEnd, RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
 
@@ -122,14 +122,7 @@ export class Reservations {
    */
   async endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void> {
     for (const { submissionId } of ends) this.#inUse.delete(submissionId);
-    await giveBack(
-      trx,
-      ends.filter(({ isUndone }) => isUndone === true),
-    );
-    await closeWrites(
-      trx,
-      ends.filter(({ isUndone }) => isUndone !== true),
-    );
+    await endWrites(trx, ends);
   }
 
   /**
