@@ -35,7 +35,7 @@ import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
 import { storeCounts } from "./store/mintCounts";
-import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
+import { dropExpiredRates, fleetingLimiter, storeLimiter } from "./store/rateLimits";
 import { SharedCodeStore } from "./store/sharedCode";
 import { openTriggers, type TriggersNeeds } from "./triggers/open";
 import { openDocs } from "./site/docs";
@@ -54,6 +54,7 @@ const CATCH_UP_MS = 500;
 const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
 const TRIMMING_MS = 5 * 60_000;
+const RATES_MS = 5 * 60_000;
 const VACUUM_MS = 30_000;
 
 /** Readiness is withdrawn first: load balancers stop sending while everything is still served. */
@@ -350,6 +351,9 @@ function startHousekeeping(
   const deletion = new PeriodicTask(() => dropOld(db, { detailDays, runRecordsDays }), HOUSEKEEPING_MS, onError);
   deletion.start();
   running.add("housekeeping", () => deletion.stop());
+  const rates = new PeriodicTask(() => dropExpiredRates(db), RATES_MS, onError);
+  rates.start();
+  running.add("rate windows", () => rates.stop());
   if (vacuum === undefined) return;
   const vacuuming = new PeriodicTask(() => vacuum(), VACUUM_MS, onError);
   vacuuming.start();

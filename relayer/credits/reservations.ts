@@ -232,8 +232,11 @@ export class Reservations {
       .select("id")
       .where(UNBOUND)
       .where("instance_id", "=", instanceId)
+      .where(sql<boolean>`not id = any(${[...this.#inUse.keys()]}::text[])`)
+      .limit(ORPHANS_PER_SWEEP)
       .execute();
-    const lost = mine.filter(({ id }) => !this.#inUse.has(id)).slice(0, ORPHANS_PER_SWEEP);
+    // Asked again: one may have been registered since.
+    const lost = mine.filter(({ id }) => !this.#inUse.has(id));
     return this.#release(lost, "unbound");
   }
 

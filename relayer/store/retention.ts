@@ -3,10 +3,11 @@
  * entry, and every write with its kind, outcome and transaction. In small batches, so that no statement blocks
  * others.
  */
-import { sql, type RawBuilder } from "kysely";
+import { sql } from "kysely";
 import { dropOldRuns } from "../credits/runRecords";
 import type { Db } from "./database";
 import { dropExpiredRequests } from "./idempotency";
+import { AT_A_TIME, inPieces, type Piece } from "./pieces";
 
 export interface RetentionOptions {
   /** Days that the bytes of final writes, closed reservations and messages of failed runs are kept. */
@@ -14,7 +15,6 @@ export interface RetentionOptions {
   readonly runRecordsDays: number;
 }
 
-const AT_A_TIME = 500;
 const IS_FINAL = sql<boolean>`transactions.state in ('confirmed', 'displaced', 'dropped')`;
 
 /** Each step by itself: one that fails keeps none of the others. Throws the first failure. */
@@ -22,17 +22,17 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
   const steps = [
     () => dropExpiredRequests(db),
     () => dropOldRuns(db, runRecordsDays, detailDays),
-    () => repeatedly(db, () => attemptsOfFinal(detailDays)),
-    () => repeatedly(db, () => bytesOfFinalWrites(detailDays)),
-    () => repeatedly(db, () => closedReservations(detailDays)),
-    () => repeatedly(db, () => oldMessages(Math.max(detailDays, LEAST_MESSAGE_DAYS))),
+    () => inPieces(db, () => attemptsOfFinal(detailDays)),
+    () => inPieces(db, () => bytesOfFinalWrites(detailDays)),
+    () => inPieces(db, () => closedReservations(detailDays)),
+    () => inPieces(db, () => oldMessages(Math.max(detailDays, LEAST_MESSAGE_DAYS))),
     () => dropUnasked(db),
-    () => repeatedly(db, () => PAST_EXPIRIES),
-    () => repeatedly(db, () => messagesOfFirings(detailDays)),
-    () => repeatedly(db, () => endedFirings(runRecordsDays)),
-    () => repeatedly(db, () => triggersOfNothing(runRecordsDays)),
+    () => inPieces(db, () => PAST_EXPIRIES),
+    () => inPieces(db, () => messagesOfFirings(detailDays)),
+    () => inPieces(db, () => endedFirings(runRecordsDays)),
+    () => inPieces(db, () => triggersOfNothing(runRecordsDays)),
+    () => inPieces(db, () => DEAD_INSTANCES),
     () => sql`delete from mint_counts where counted_at < now() - interval '7 days'`.execute(db),
-    () => sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db),
   ];
   const failures: unknown[] = [];
   for (const step of steps) await step().catch((error: unknown) => failures.push(error));
@@ -42,32 +42,46 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
 /** Longer than messages are tried again, and as long as they may be replayed. */
 const LEAST_MESSAGE_DAYS = 7;
 const UNASKED_HOURS = 1;
+const DAY_SECONDS = 24 * 3600;
 
-const PAST_EXPIRIES = sql<{ dropped: number }>`
+const PAST_EXPIRIES: Piece = sql`
   with old as (
-    select key_id, expires_at from key_expiries where expires_at < extract(epoch from now() - interval '1 day')
-    limit ${sql.lit(AT_A_TIME)}
+    select key_id, expires_at from key_expiries
+    where expires_at < floor(extract(epoch from now()))::int8 - ${sql.lit(DAY_SECONDS)}
+    order by expires_at limit ${sql.lit(AT_A_TIME)}
   ), dropped as (
     delete from key_expiries using old
       where key_expiries.key_id = old.key_id and key_expiries.expires_at = old.expires_at returning old.key_id
   )
-  select count(*) as dropped from dropped`;
+  select count(*) as changed from dropped`;
+
+const DEAD_INSTANCES: Piece = sql`
+  with old as (
+    select id from instances where renewed_at < now() - interval '1 day' limit ${sql.lit(AT_A_TIME)}
+  ), dropped as (
+    delete from instances using old where instances.id = old.id returning old.id
+  )
+  select count(*) as changed from dropped`;
 
 /** Messages to webhooks. */
-const oldMessages = (days: number): RawBuilder<{ dropped: number }> => sql`
+const oldMessages = (days: number): Piece => sql`
   with old as (
     select place from webhook_events where created_at < now() - ${days} * interval '1 day'
     order by created_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), dropped as (
     delete from webhook_events using old where webhook_events.place = old.place returning webhook_events.place
   )
-  select count(*) as dropped from dropped`;
+  select count(*) as changed from dropped`;
 
 /** Webhooks without a URL whose messages nobody fetches any more. */
 async function dropUnasked(db: Db): Promise<void> {
   const isUnasked = sql`url is null and asked_at < now() - ${sql.lit(UNASKED_HOURS)} * interval '1 hour'`;
-  const { rows } = await sql<{ id: string }>`select id from webhooks where ${isUnasked}`.execute(db);
-  for (const { id } of rows) await deleteWebhook(db, id, isUnasked);
+  for (;;) {
+    const { rows } = await sql<{ id: string }>`select id from webhooks where ${isUnasked}
+      order by asked_at limit ${sql.lit(AT_A_TIME)}`.execute(db);
+    for (const { id } of rows) await deleteWebhook(db, id, isUnasked);
+    if (rows.length < AT_A_TIME) return;
+  }
 }
 
 /** Its messages first, which may be millions. */
@@ -75,7 +89,7 @@ export async function deleteWebhook(db: Db, id: string, isStill = sql`true`): Pr
   const { rows } = await sql`update webhooks set state = 'off', off_reason = coalesce(off_reason, 'owner')
     where id = ${id} and ${isStill} returning id`.execute(db);
   if (rows.length === 0) return;
-  await repeatedly(
+  await inPieces(
     db,
     () => sql`
     with dropped as (
@@ -83,20 +97,13 @@ export async function deleteWebhook(db: Db, id: string, isStill = sql`true`): Pr
         select place from webhook_deliveries where webhook_id = ${id} order by place limit ${sql.lit(AT_A_TIME)}))
       returning place
     )
-    select count(*) as dropped from dropped`,
+    select count(*) as changed from dropped`,
   );
   await sql`delete from webhooks where id = ${id}`.execute(db);
 }
 
-async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>): Promise<void> {
-  for (;;) {
-    const { rows } = await piece().execute(db);
-    if ((rows[0]?.dropped ?? 0) < AT_A_TIME) return;
-  }
-}
-
 /** Signed transactions: nothing final is sent again. */
-const attemptsOfFinal = (days: number): RawBuilder<{ dropped: number }> => sql`
+const attemptsOfFinal = (days: number): Piece => sql`
   with old as (
     select attempts.hash from attempts join transactions on transactions.id = transaction_id
     where attempts.created_at < now() - ${days} * interval '1 day' and ${IS_FINAL}
@@ -105,10 +112,10 @@ const attemptsOfFinal = (days: number): RawBuilder<{ dropped: number }> => sql`
   ), dropped as (
     delete from attempts using old where attempts.hash = old.hash returning attempts.hash
   )
-  select count(*) as dropped from dropped`;
+  select count(*) as changed from dropped`;
 
 /** Calldata and tag: only writes without a final outcome are ever resent. */
-const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sql`
+const bytesOfFinalWrites = (days: number): Piece => sql`
   with final as (
     select writes.id from writes join transactions on transactions.id = transaction_id
     where calldata is not null and writes.state in ('done', 'failed', 'abandoned') and ${IS_FINAL}
@@ -117,10 +124,10 @@ const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sq
   ), emptied as (
     update writes set calldata = null, tag = null from final where writes.id = final.id returning writes.id
   )
-  select count(*) as dropped from emptied`;
+  select count(*) as changed from emptied`;
 
 /** Keeps late settlements: they explain why an account may be below zero. */
-const closedReservations = (days: number): RawBuilder<{ dropped: number }> => sql`
+const closedReservations = (days: number): Piece => sql`
   with old as (
     select id from credit_reservations where state <> 'held' and not (given_back and state = 'settled')
       and closed_at < now() - ${days} * interval '1 day'
@@ -128,30 +135,30 @@ const closedReservations = (days: number): RawBuilder<{ dropped: number }> => sq
   ), dropped as (
     delete from credit_reservations using old where credit_reservations.id = old.id returning credit_reservations.id
   )
-  select count(*) as dropped from dropped`;
+  select count(*) as changed from dropped`;
 
 /** Firings of triggers, as long as the records of their runs; no cause may fire as late as that. */
-const endedFirings = (days: number): RawBuilder<{ dropped: number }> => sql`
+const endedFirings = (days: number): Piece => sql`
   with old as (
     select id from trigger_firings where state = 'ended' and ended_at < now() - ${days} * interval '1 day'
     order by ended_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), dropped as (
     delete from trigger_firings using old where trigger_firings.id = old.id returning trigger_firings.id
   )
-  select count(*) as dropped from dropped`;
+  select count(*) as changed from dropped`;
 
 /** Of runs of triggers, as those in the records of runs. */
-const messagesOfFirings = (days: number): RawBuilder<{ dropped: number }> => sql`
+const messagesOfFirings = (days: number): Piece => sql`
   with old as (
     select id from trigger_firings where detail is not null and ended_at < now() - ${days} * interval '1 day'
     order by ended_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), emptied as (
     update trigger_firings set detail = null from old where trigger_firings.id = old.id returning trigger_firings.id
   )
-  select count(*) as dropped from emptied`;
+  select count(*) as changed from emptied`;
 
 /** Triggers that were deleted and have no firings any more; those whose keys nobody has attached in all that time. */
-const triggersOfNothing = (days: number): RawBuilder<{ dropped: number }> => sql`
+const triggersOfNothing = (days: number): Piece => sql`
   with old as (
     select id from triggers where state in ('deleted', 'unattached')
       and (state = 'deleted' or created_at < now() - ${days} * interval '1 day')
@@ -160,4 +167,4 @@ const triggersOfNothing = (days: number): RawBuilder<{ dropped: number }> => sql
   ), dropped as (
     delete from triggers using old where triggers.id = old.id returning triggers.id
   )
-  select count(*) as dropped from dropped`;
+  select count(*) as changed from dropped`;

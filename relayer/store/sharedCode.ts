@@ -8,6 +8,7 @@
 import { sql } from "kysely";
 import type { AccountId, Cid } from "../../protocol/ids";
 import type { Db } from "./database";
+import { AT_A_TIME, inPieces, type Piece } from "./pieces";
 
 export interface SharedCodeBounds {
   readonly totalBytes: number;
@@ -19,6 +20,7 @@ export interface SharedCodeBounds {
 const SUM_FRESH_FOR_MS = 10_000;
 /** Number of full account quotas that make up the total. */
 const ACCOUNTS_THAT_FILL_IT = 64;
+const EXCESS_AT_A_TIME = 10 * AT_A_TIME;
 
 export class SharedCodeStore {
   #sum = { bytes: 0, at: -Infinity };
@@ -68,22 +70,50 @@ export class SharedCodeStore {
    */
   async trim(): Promise<void> {
     const { totalBytes, days } = this.#bounds;
-    await sql`delete from shared_code_uses where used_at < now() - ${days} * interval '1 day'`.execute(this.#db);
-    await sql`delete from shared_code where touched_at < now() - interval '10 minutes'
-      and not exists (select from shared_code_uses where shared_code_uses.cid = shared_code.cid)`.execute(this.#db);
+    await inPieces(this.#db, () => oldUses(days));
+    await this.#dropUnused();
     if ((await this.#readSum()) <= totalBytes) return;
-    await sql`
-      with piled as (
-        select cid, bytes, sum(bytes) over (partition by account_id order by used_at desc, cid) as depth
-          from shared_code_uses
-      ), each_code as (
-        select cid, bytes, min(depth) as depth from piled group by cid, bytes
-      ), summed as (
-        select cid, sum(bytes) over (order by depth, cid) as bytes_so_far from each_code
-      )
-      delete from shared_code using summed where shared_code.cid = summed.cid
-        and bytes_so_far > ${totalBytes}::int8`.execute(this.#db);
+    await this.#dropExcess();
     await this.#readSum();
+  }
+
+  /** Looks at all code, in the order of its CIDs. */
+  async #dropUnused(): Promise<void> {
+    let after: string | null = "";
+    while (after !== null) {
+      const { rows }: { rows: { last: string | null }[] } = await sql<{ last: string | null }>`
+        with page as materialized (
+          select cid from shared_code where cid > ${after} order by cid limit ${sql.lit(AT_A_TIME)}
+        ), dropped as (
+          delete from shared_code using page where shared_code.cid = page.cid
+            and touched_at < now() - interval '10 minutes'
+            and not exists (select from shared_code_uses where shared_code_uses.cid = shared_code.cid)
+        )
+        select max(cid) as last from page`.execute(this.#db);
+      after = rows[0]?.last ?? null;
+    }
+  }
+
+  /** Finding it takes a look at all uses, hence more at a time than is deleted at a time. */
+  async #dropExcess(): Promise<void> {
+    let cids: string[];
+    do {
+      const { rows } = await sql<{ cid: string }>`
+        with piled as (
+          select cid, bytes, sum(bytes) over (partition by account_id order by used_at desc, cid) as depth
+            from shared_code_uses
+        ), each_code as (
+          select cid, bytes, min(depth) as depth from piled group by cid, bytes
+        ), summed as (
+          select cid, sum(bytes) over (order by depth, cid) as bytes_so_far from each_code
+        )
+        select cid from summed where bytes_so_far > ${this.#bounds.totalBytes}::int8
+        order by bytes_so_far desc limit ${sql.lit(EXCESS_AT_A_TIME)}`.execute(this.#db);
+      cids = rows.map(({ cid }) => cid);
+      for (let start = 0; start < cids.length; start += AT_A_TIME)
+        await sql`delete from shared_code
+          where cid = any(${cids.slice(start, start + AT_A_TIME)}::text[])`.execute(this.#db);
+    } while (cids.length === EXCESS_AT_A_TIME);
   }
 
   get #accountBytes(): number {
@@ -114,3 +144,14 @@ export class SharedCodeStore {
         and depth > ${this.#accountBytes}::int8`.execute(this.#db);
   }
 }
+
+/** Of code that no run has named for long. */
+const oldUses = (days: number): Piece => sql`
+  with old as (
+    select account_id, cid from shared_code_uses where used_at < now() - ${days} * interval '1 day'
+    order by used_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+  ), dropped as (
+    delete from shared_code_uses using old
+      where shared_code_uses.account_id = old.account_id and shared_code_uses.cid = old.cid returning old.cid
+  )
+  select count(*) as changed from dropped`;

@@ -7,6 +7,7 @@ import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
+import { AT_A_TIME, inPieces, type Piece } from "../store/pieces";
 import type { TriggerKind } from "../../protocol/trigger";
 import type { NewFiring } from "./due";
 import type { Claimed, Definition, Fired } from "./types";
@@ -252,14 +253,15 @@ export class Firings {
 
   /** Firings of dead relayers, and of lost answers of this one, before any code ran: any instance may make them. */
   async releaseLost(): Promise<void> {
-    await sql`update trigger_firings set state = 'waiting', instance_id = null
-      where state = 'running' and not began and kind <> 'manual' and ${this.#isLost()}`.execute(this.#options.db);
+    const lost = sql`state = 'running' and not began and kind <> 'manual' and ${this.#isLost()}`;
+    await inPieces(this.#options.db, () => changedWhere(lost, sql`state = 'waiting', instance_id = null`));
   }
 
   /** Firings that were stored while their trigger was paused. */
   async endPaused(): Promise<void> {
-    await sql`update trigger_firings set state = 'ended', outcome = 'paused', cause = null, ended_at = now()
-      where state = 'waiting' and not ${acts}`.execute(this.#options.db);
+    const paused = sql`state = 'waiting' and not ${acts}`;
+    const end = sql`state = 'ended', outcome = 'paused', cause = null, ended_at = now()`;
+    await inPieces(this.#options.db, () => changedWhere(paused, end));
   }
 
   /** Those of which code may have run: they are not made again. */
@@ -281,6 +283,14 @@ export class Firings {
         and not (trigger_firings.id = any(array(select jsonb_array_elements_text(${mine}::jsonb))))))`;
   }
 }
+
+const changedWhere = (condition: RawBuilder<unknown>, values: RawBuilder<unknown>): Piece => sql`
+  with found as (
+    select id from trigger_firings where ${condition} limit ${sql.lit(AT_A_TIME)} for update skip locked
+  ), changed as (
+    update trigger_firings set ${values} from found where trigger_firings.id = found.id returning trigger_firings.id
+  )
+  select count(*) as changed from changed`;
 
 /** Names the reservation of one attempt. */
 export const runIdOf = ({ id, attempt }: { readonly id: string; readonly attempt: number }): string =>

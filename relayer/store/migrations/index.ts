@@ -16,7 +16,8 @@ import * as changesOfOwner from "./0032_changes_of_owner";
 import * as lowLevels from "./0033_low_levels";
 import * as sumsOfEntries from "./0034_sums_of_entries";
 import * as longLists from "./0035_long_lists";
-import * as mintCounts from "./0036_mint_counts";
+import * as pieces from "./0036_pieces";
+import * as mintCounts from "./0038_mint_counts";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -35,5 +36,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0033_low_levels": lowLevels,
   "0034_sums_of_entries": sumsOfEntries,
   "0035_long_lists": longLists,
-  "0036_mint_counts": mintCounts,
+  "0036_pieces": pieces,
+  "0038_mint_counts": mintCounts,
 };
