@@ -64,11 +64,15 @@ async function retractEvents(trx: Trx, fork: number): Promise<void> {
       .execute();
 }
 
-/** A transaction that is still on the chain finds its receipt again. Final ones are only undone by an operator. */
+/**
+ * A transaction that is still on the chain finds its receipt again. Final ones are only undone by an operator. Each
+ * state has an index by block, which a list of states does not use, nor a block that is a parameter.
+ */
 async function reopenAbove(trx: Trx, fork: number): Promise<void> {
   await reopen(
     trx,
-    sql<boolean>`state in ('mined', 'confirmed') and block_number > ${fork}
+    sql<boolean>`((state = 'mined' and block_number > ${sql.lit(fork)})
+        or (state = 'confirmed' and block_number > ${sql.lit(fork)}))
       and (exists (select from followed_blocks where number = block_number and hash = block_hash)
         or block_number < (select min(number) from followed_blocks))`,
   );
