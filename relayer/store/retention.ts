@@ -3,7 +3,7 @@
  * entry, and every write with its kind, outcome and transaction. In small batches, so that no statement blocks
  * others.
  */
-import { sql } from "kysely";
+import { sql, type RawBuilder } from "kysely";
 import { dropOldRuns } from "../credits/runRecords";
 import type { Db } from "./database";
 import { dropExpiredRequests } from "./idempotency";
@@ -30,7 +30,8 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
     () => inPieces(db, () => PAST_EXPIRIES),
     () => inPieces(db, () => messagesOfFirings(detailDays)),
     () => inPieces(db, () => endedFirings(runRecordsDays)),
-    () => inPieces(db, () => triggersOfNothing(runRecordsDays)),
+    () => inPieces(db, () => triggersOfNothing(IS_DELETED)),
+    () => inPieces(db, () => triggersOfNothing(isUnattachedFor(runRecordsDays))),
     () => inPieces(db, () => DEAD_INSTANCES),
     () => sql`delete from mint_counts where counted_at < now() - interval '7 days'`.execute(db),
   ];
@@ -157,14 +158,16 @@ const messagesOfFirings = (days: number): Piece => sql`
   )
   select count(*) as changed from emptied`;
 
-/** Triggers that were deleted and have no firings any more; those whose keys nobody has attached in all that time. */
-const triggersOfNothing = (days: number): Piece => sql`
+/** Deleted triggers without firings, and those whose keys nobody has attached in all that time. */
+const triggersOfNothing = (which: RawBuilder<boolean>): Piece => sql`
   with old as (
-    select id from triggers where state in ('deleted', 'unattached')
-      and (state = 'deleted' or created_at < now() - ${days} * interval '1 day')
+    select id from triggers where ${which}
       and not exists (select from trigger_firings where trigger_id = triggers.id)
     limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), dropped as (
     delete from triggers using old where triggers.id = old.id returning triggers.id
   )
   select count(*) as changed from dropped`;
+const IS_DELETED = sql<boolean>`state = 'deleted'`;
+const isUnattachedFor = (days: number): RawBuilder<boolean> =>
+  sql<boolean>`state = 'unattached' and created_at < now() - ${days} * interval '1 day'`;

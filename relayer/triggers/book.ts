@@ -5,7 +5,6 @@ import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { nextDue } from "../../protocol/schedule";
 import { HOOK_HEADERS, type Settings } from "../../protocol/trigger";
-import { hashInArgs } from "../chain/events/events";
 import type { Page } from "../credits/types";
 import type { Db } from "../store/database";
 import type { TriggerFiringsTable } from "../store/tables/triggers";
@@ -201,7 +200,7 @@ export async function attachSeen(
   const { rows } = await sql<{ id: string; settings: Settings }>`
     select id, settings from triggers where state = 'unattached' and exists (
       select from chain_events where chain_events.account_id = triggers.account_id and name = 'UsageApiKeySet'
-        and not removed and not retracted and ${hashInArgs("keyId")} = triggers.key_id
+        and not removed and not retracted and key_in_args(chain_events.args) = triggers.key_id
     ) order by random() limit ${sql.lit(ATTACHED_AT_A_TIME)}`.execute(db);
   const book = new TriggerBook(db);
   const heads = await Promise.all(rows.map(({ settings }) => search.headNumber(settings).catch(() => undefined)));

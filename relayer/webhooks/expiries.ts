@@ -18,15 +18,20 @@ interface Candidate {
 const ASK_AGAIN_SECONDS = 30;
 const MAX_DOUBLINGS = 7;
 
+/** The offset has it looked up for each key: of all webhooks, few are of accounts whose keys are about to expire. */
 const IS_WANTED = sql`exists (select from webhooks where webhooks.account_id = key_expiries.account_id
-  and state = 'on' and jsonb_exists_any(events, array['*', 'key.*', 'key.expiring']))`;
+  and state = 'on' and jsonb_exists_any(events, array['*', 'key.*', 'key.expiring']) offset 0)`;
+
+const DAY_SECONDS = 24 * 3600;
+/** Of the column's type: compared with fractions, expiries are not looked up in their index. */
+const NOW = sql`floor(extract(epoch from now()))::int8`;
 
 /** Accounts take turns: one with thousands of such keys delays no other's. */
 export async function tellOfExpiries(db: Db, chain: Pick<Chain, "key">): Promise<void> {
   const { rows } = await sql<Candidate>`
     select key_id, expires_at, account_id from key_expiries
-    where not noticed and ask_at <= now() and expires_at > extract(epoch from now())
-      and expires_at <= extract(epoch from now() + ${WEBHOOK_LIMITS.keyExpiringDays} * interval '1 day')
+    where not noticed and ask_at <= now() and expires_at > ${NOW}
+      and expires_at <= ${NOW} + ${sql.lit(WEBHOOK_LIMITS.keyExpiringDays * DAY_SECONDS)}
       and ${IS_WANTED}
     order by row_number() over (partition by account_id order by ask_at), ask_at
     limit ${sql.lit(AT_A_TIME)}`.execute(db);

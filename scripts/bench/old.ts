@@ -1,8 +1,9 @@
 /**
  * Costs of an empty store and of one with years of data: `npm run bench:old -- --submissions 1000000 --postings
- * 10000000`. The embedded store first, in memory, sized by `--embedded-submissions` and `--embedded-postings`; then
- * Debian's PostgreSQL, started for it, with empty caches when the old store is measured. Writes bench/old.json, and
- * exits with 1 when a statement takes more than 100 ms on the old PostgreSQL.
+ * 10000000 --others 10000000`, the rows of each other table that grows with use. The embedded store first, in memory,
+ * sized by `--embedded-submissions`, `--embedded-postings` and `--embedded-others`; then Debian's PostgreSQL, started
+ * for it, with empty caches when the old store is measured. Writes bench/old.json, and exits with 1 when a statement
+ * takes more than 100 ms on the old PostgreSQL.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -19,6 +20,7 @@ import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
 import { startPostgres, type TestPostgres } from "../dev/postgres";
+import { dailyWork } from "./dailyWork";
 import { LARGEST_ACCOUNT, makeOld, type Age } from "./oldStore";
 import { rounded, summary, timed, type Summary } from "./statistics";
 import { reopenOrphans, undoAbove } from "../../relayer/chain/events/reorg";
@@ -48,15 +50,21 @@ async function main(): Promise<void> {
     options: {
       submissions: text(1_000_000),
       postings: text(10_000_000),
+      others: text(10_000_000),
       "embedded-submissions": text(100_000),
       "embedded-postings": text(1_000_000),
+      "embedded-others": text(20_000),
     },
   });
-  const { submissions, postings, "embedded-submissions": fewer, "embedded-postings": fewerPostings } = values;
-  await compare(undefined, { submissions: Number(fewer), postings: Number(fewerPostings) });
+  const age = (prefix: "" | "embedded-"): Age => ({
+    submissions: Number(values[`${prefix}submissions`]),
+    postings: Number(values[`${prefix}postings`]),
+    others: Number(values[`${prefix}others`]),
+  });
+  await compare(undefined, age("embedded-"));
   const postgres = await startPostgres();
   try {
-    await compare(postgres, { submissions: Number(submissions), postings: Number(postings) });
+    await compare(postgres, age(""));
   } finally {
     await postgres.stop();
   }
@@ -67,7 +75,9 @@ async function compare(postgres: TestPostgres | undefined, age: Age): Promise<vo
   const databaseUrl = postgres?.url;
   let store = await openStore({ databaseUrl });
   try {
-    console.log(`${store.kind}: ${age.submissions} submissions, ${age.postings} postings`);
+    console.log(
+      `${store.kind}: ${age.submissions} submissions, ${age.postings} postings, ${age.others} rows of others`,
+    );
     const young = await measured(store);
     const onProgress = (rows: number): unknown => process.stderr.write(`\r${rows} rows `);
     const fillSeconds = Math.round((await timed(() => makeOld(store.db, age, onProgress))) / 1000);
@@ -120,14 +130,7 @@ async function databaseMiB(db: Db): Promise<number> {
 }
 
 async function measure({ db }: Store, instanceId: string): Promise<Ages> {
-  const credits = new Credits({
-    db,
-    instanceId,
-    prices: { managementWriteCents: 1, runSecondCents: 1 },
-    signup: { cents: 2_000, dailyCapCents: undefined, everyAccount: true },
-    deployment: "bench",
-    onError: (error) => console.error(error),
-  });
+  const credits = creditsOver(db, instanceId);
   const transactions = transactionsOver(db, instanceId, credits);
   await sql`insert into lanes (payer, address, next_nonce) values (${PAYER}, 'bench', 0)
     on conflict do nothing`.execute(db);
@@ -151,6 +154,16 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
     sweepMs: await repeated(() => transactions.takeOver([])),
   };
 }
+
+const creditsOver = (db: Db, instanceId: string): Credits =>
+  new Credits({
+    db,
+    instanceId,
+    prices: { managementWriteCents: 1, runSecondCents: 1 },
+    signup: { cents: 2_000, dailyCapCents: undefined, everyAccount: true },
+    deployment: "bench",
+    onError: (error) => console.error(error),
+  });
 
 function transactionsOver(db: Db, instanceId: string, credits: Credits): Transactions {
   return new Transactions(db, instanceId, {
@@ -267,6 +280,7 @@ async function backgroundWork(db: Db): Promise<void> {
   await recordEnds(db);
   const audit = new Audit({ db, onWrong: () => undefined });
   for (let turn = 0; turn < AUDIT_TURNS; turn++) await audit.turn();
+  await dailyWork(db, creditsOver(db, "bench"), "bench");
   await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
 }
 

@@ -1,10 +1,13 @@
 /** Ages a store: inserts the rows of years of use, for benches and tests of query plans. */
 import { sql } from "kysely";
 import type { Db } from "../../relayer/store/database";
+import { makeOthersOld } from "./oldTables";
 
 export interface Age {
   readonly submissions: number;
   readonly postings: number;
+  /** Rows of each other table that grows with use. */
+  readonly others: number;
 }
 
 const ROWS_PER_STATEMENT = 100_000;
@@ -17,7 +20,7 @@ export const LARGEST_ACCOUNT = "old 0";
 /** `onProgress` receives the number of rows so far. */
 export async function makeOld(
   db: Db,
-  { submissions, postings }: Age,
+  { submissions, postings, others }: Age,
   onProgress: (rows: number) => void = () => undefined,
 ): Promise<void> {
   await sql`insert into lanes (payer, address, next_nonce, draining) values (${OLD_PAYER}, 'old', 0, true)
@@ -31,12 +34,20 @@ export async function makeOld(
     from (select account_id, sum(amount_cents) as cents, count(*) as n from ledger_entries
       where account_id like 'old %' group by account_id) sums
     where sums.account_id = credit_accounts.account_id`.execute(db);
+  await makeOthersOld(db, others);
   await sql`insert into run_counts select account_id, '', '', '', count(*) from run_records
     where account_id = ${LARGEST_ACCOUNT} group by account_id`.execute(db);
-  // As autovacuum would have done over the years; otherwise it would run during the measurement.
-  await sql`vacuum analyze`.execute(db);
+  await vacuum(db);
   await sql`checkpoint`.execute(db);
 }
+
+/** As autovacuum would have done over the years; otherwise it would run during the measurement. */
+const vacuum = (db: Db): Promise<void> =>
+  db.connection().execute(async (connection) => {
+    await sql`set statement_timeout = 0`.execute(connection);
+    await sql`vacuum analyze`.execute(connection);
+    await sql`reset statement_timeout`.execute(connection);
+  });
 
 async function inPieces(
   rows: number,

@@ -17,6 +17,7 @@ import * as lowLevels from "./0033_low_levels";
 import * as sumsOfEntries from "./0034_sums_of_entries";
 import * as longLists from "./0035_long_lists";
 import * as pieces from "./0036_pieces";
+import * as keysOfTriggers from "./0037_keys_of_triggers";
 import * as mintCounts from "./0038_mint_counts";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -37,5 +38,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0034_sums_of_entries": sumsOfEntries,
   "0035_long_lists": longLists,
   "0036_pieces": pieces,
+  "0037_keys_of_triggers": keysOfTriggers,
   "0038_mint_counts": mintCounts,
 };
