@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import { openStore } from "../../../relayer/store/index";
 import { expectRefusal } from "../../support/refusal";
 import { sharedStore } from "../../support/store";
+import { openTestStore } from "../../support/testStore";
 
 describe("the store", () => {
   it("returns every type of value in one form on both databases", async () => {
@@ -118,7 +119,7 @@ describe("the embedded store", () => {
 
   it("does not grow by rows that change, once it is vacuumed", async function () {
     this.timeout(120_000);
-    const { db, vacuum, close } = await openStore();
+    const { db, vacuum, close } = await openTestStore();
     await sql`insert into lanes (payer, address, next_nonce) values (1, 'lane', 0)`.execute(db);
     await sql`insert into transactions (id, purpose, state, payer, nonce, gas_limit)
       select n::text, 'writes', 'reserved', 1, n, 21000 from generate_series(1, 2000) n`.execute(db);

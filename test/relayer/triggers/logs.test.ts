@@ -11,7 +11,7 @@ import type { AccountId, Address, KeyId } from "../../../protocol/ids";
 import type { Block, Header } from "../../../relayer/chain/events/blockReader";
 import type { ChainLog } from "../../../relayer/chain/events/eventRows";
 import type { LogSource } from "../../../relayer/chain/events/logSource";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import type { Database } from "../../../relayer/store/database";
 import { TRIGGER_LIMITS } from "../../../protocol/limits";
 import { TriggerBook } from "../../../relayer/triggers/book";
@@ -19,6 +19,7 @@ import { LogSearch } from "../../../relayer/triggers/logs";
 import { SEED, count } from "../../support/counts";
 import { testDatabaseUrl } from "../../support/store";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
+import { openTestStore } from "../../support/testStore";
 
 const hash = (): string => `0x${randomBytes(32).toString("hex")}`;
 const ADDRESSES = [1, 2].map((n) => `0x${String(n).repeat(40)}` as Address);
@@ -140,7 +141,7 @@ describe("histories of event triggers", function () {
   let store: Store;
   let pool: PostgresPool;
   before(async () => {
-    store = await openStore({ databaseUrl: testDatabaseUrl, around: (inner) => (pool = inner) });
+    store = await openTestStore({ databaseUrl: testDatabaseUrl, around: (inner) => (pool = inner) });
   });
   after(() => store?.close());
 

@@ -4,9 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { sql, type RawBuilder } from "kysely";
 import { silent } from "../../support/sandbox";
+import { openTestStore } from "../../support/testStore";
 import { unavailable } from "../../../relayer/executor/errors";
 import type { RequestedRun } from "../../../relayer/executor/runExchange";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import type { KeyState } from "../../../protocol/keyState";
 import { KeywrightError } from "../../../protocol/errors";
 import { TriggerBook } from "../../../relayer/triggers/book";
@@ -29,7 +30,7 @@ describe("a minute with ten thousand due triggers", function () {
   let minute: RawBuilder<Date>;
   beforeEach(async () => {
     minute = sql<Date>`${new Date(Math.floor(Date.now() / 60_000) * 60_000)}::timestamptz`;
-    store = await openStore({});
+    store = await openTestStore();
     instanceId = randomUUID();
     await sql`insert into instances (id) values (${instanceId})`.execute(store.db);
   });

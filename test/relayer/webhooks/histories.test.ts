@@ -11,13 +11,14 @@ import { actionHashOf, type AccountId, type Cid, type Hash32 } from "../../../pr
 import { Credits } from "../../../relayer/credits";
 import { creditIntent } from "../../../relayer/credits/payments/books";
 import { recordEnds } from "../../../relayer/credits/runRecords";
-import { openStore, type Store } from "../../../relayer/store";
+import type { Store } from "../../../relayer/store";
 import type { Database, Db } from "../../../relayer/store/database";
 import { Sender } from "../../../relayer/webhooks/sender";
 import { eventually } from "../../support/chainBed";
 import { count, SEED, seeded } from "../../support/counts";
 import { freshAccount, fund } from "../../support/credits";
 import { failingPool, StatementFaults } from "../../support/statementFaults";
+import { openTestStore } from "../../support/testStore";
 import { insertWebhook, startWebhookBed, type WebhookBed } from "../../support/webhookBed";
 import { startReceiver, type Received, type Receiver } from "../../support/webhookReceiver";
 
@@ -70,7 +71,7 @@ describe("webhooks of relayers that fail", function () {
   let pool: PostgresPool;
   let bed: WebhookBed;
   before(async () => {
-    store = await openStore({ around: (inner) => (pool = inner) });
+    store = await openTestStore({ around: (inner) => (pool = inner) });
     bed = await startWebhookBed();
   });
   after(async () => {
