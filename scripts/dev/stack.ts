@@ -375,8 +375,8 @@ function prepareDataDir(dataDir: string | undefined, teardown: Teardown): string
 
 /** The services inherit only the environment variables that a process needs to run. */
 function basicEnvironment(): Record<string, string | undefined> {
-  const { PATH, HOME, TMPDIR, LANG, LOG_LEVEL, NODE_COMPILE_CACHE } = process.env;
-  return { PATH, HOME, TMPDIR, LANG, LOG_LEVEL, NODE_COMPILE_CACHE };
+  const { PATH, HOME, TMPDIR, LANG, LOG_LEVEL } = process.env;
+  return { PATH, HOME, TMPDIR, LANG, LOG_LEVEL };
 }
 
 async function answersOk(url: string): Promise<boolean> {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Interface, JsonRpcProvider, Wallet } from "ethers";
 import { DEVELOPMENT_DEPLOYER_KEY } from "../../scripts/dev/chain";
+import { compileCache } from "../../scripts/dev/processes";
 import { AccountManager__factory } from "../../typechain-types";
 import { useStack } from "../support/stack";
 
@@ -16,7 +17,9 @@ interface Ended {
 }
 
 function operator(args: readonly string[], env: Record<string, string>, input = ""): Promise<Ended> {
-  const child = spawn(process.execPath, [OPERATOR, ...args], { env: { PATH: process.env.PATH, ...env } });
+  const child = spawn(process.execPath, [OPERATOR, ...args], {
+    env: { PATH: process.env.PATH, ...compileCache(), ...env },
+  });
   let [out, err] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { Wallet } from "ethers";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
 import { freePort } from "../../scripts/dev/ports";
+import { compileCache } from "../../scripts/dev/processes";
 import { bash, commandsOf, npmIn } from "../support/bash";
 import { needs } from "../support/needs";
 import { useStack } from "../support/stack";
@@ -81,6 +82,7 @@ describe("the commands for operators and auditors", function () {
     bash(command, folder, {
       PATH: `${join(folder, "bin")}:${process.env["PATH"]}`,
       HOME: folder,
+      ...compileCache(),
       RPC_URLS: stack().rpcUrl,
       CONTRACT_ADDRESS: stack().contractAddress,
       EXECUTOR_SOCKET: stack().executorSocket,

@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { compileCache } from "../../scripts/dev/processes";
 
 const ROOT = join(__dirname, "..", "..");
 
@@ -68,6 +69,6 @@ export function npmIn(folder: string): string {
 
 /** The environment of the commands. */
 export const surroundings = (bin: string, more: Record<string, string>): Record<string, string | undefined> => {
-  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
-  return { PATH: `${bin}:${join(process.execPath, "..")}:${PATH}`, HOME, NODE_COMPILE_CACHE, ...more };
+  const { PATH, HOME } = process.env;
+  return { PATH: `${bin}:${join(process.execPath, "..")}:${PATH}`, HOME, ...compileCache(), ...more };
 };

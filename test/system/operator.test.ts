@@ -8,6 +8,7 @@ import { Audit } from "../../relayer/credits/audit";
 import { expectBalancedBooks } from "../support/books";
 import { openCredits } from "../support/credits";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
+import { compileCache } from "../../scripts/dev/processes";
 import { refusal } from "../support/refusal";
 
 const OPERATOR = join(__dirname, "..", "..", "dist", "scripts", "operator.js");
@@ -31,7 +32,7 @@ describe("operator commands on PostgreSQL", function () {
 
   function operator(...args: string[]): { status: number | null; stdout: string; stderr: string } {
     return spawnSync(process.execPath, [OPERATOR, ...args], {
-      env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl },
+      env: { PATH: process.env.PATH, ...compileCache(), DATABASE_URL: databaseUrl },
       encoding: "utf8",
     });
   }
@@ -152,7 +153,7 @@ describe("operator commands on PostgreSQL", function () {
   it("migrate nothing: an empty database is refused and stays empty", async () => {
     const empty = await postgres.database("operator_empty");
     const refused = spawnSync(process.execPath, [OPERATOR, "stuck"], {
-      env: { PATH: process.env.PATH, DATABASE_URL: empty },
+      env: { PATH: process.env.PATH, ...compileCache(), DATABASE_URL: empty },
       encoding: "utf8",
     });
     expect([refused.status, refused.stderr]).to.deep.equal([

@@ -22,6 +22,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { verifyMessage } from "ethers";
+import { compileCache } from "../../scripts/dev/processes";
 import { bash, commandsOf, surroundings } from "../support/bash";
 import { expectInTime } from "../support/inTime";
 import { makeAccount } from "../support/journey";
@@ -61,6 +62,7 @@ describe("a project of actions", function () {
     env = {
       PATH,
       HOME,
+      ...compileCache(),
       KEYWRIGHT_URL: stack().baseUrl,
       KEYWRIGHT_API_KEY: apiKey,
       KEYWRIGHT_CONFIG: join(folder, "logins.json"),

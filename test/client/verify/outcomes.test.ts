@@ -10,13 +10,14 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { verifyService, STEP_IDS } from "../../../client/verify";
+import { compileCache } from "../../../scripts/dev/processes";
 import { startAttestedService, type AttestedService } from "../../support/attestedService";
 
 const PROGRAM = join(__dirname, "../../../dist/scripts/verify.js");
 
 async function run(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
   const child = spawn(process.execPath, [PROGRAM, ...args], {
-    env: { PATH: process.env.PATH },
+    env: { PATH: process.env.PATH, ...compileCache() },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let out = "";
