@@ -64,10 +64,10 @@ const ISOLATED = [
 const system = {
   relayers: ["mocha", [...mocha, `test/system/!(image|${PACKAGES}).test.ts`]],
   dashboard: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts"]],
+  images: ["mocha", [...mocha, "test/system/image.test.ts"]],
   // Run by `npm test` too, where bubblewrap and curl may be missing.
   isolation: ["mocha", [...mocha, ...ISOLATED]],
   packages: ["mocha", [...mocha, `test/system/@(${PACKAGES}).test.ts`]],
-  images: ["mocha", [...mocha, "test/system/image.test.ts"]],
 };
 const isSystem = process.argv.includes("--system");
 const suites = isSystem ? system : deep ? { ...plain, proofs, mutation } : plain;
