@@ -8,9 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ENVIRONMENT } from "../../client/cli/config";
 import { withHelp } from "../../scripts/cliHelp";
-import { bash, commandsOf, npmIn, programFolder, surroundings } from "../support/bash";
-import { newApiAccount } from "../support/http";
-import { needs } from "../support/needs";
+import { bash, commandsOf, linesOf, npmIn, programFolder, surroundings } from "../support/bash";
 import { useStack } from "../support/stack";
 
 const DOCS = join(__dirname, "..", "..", "docs");
@@ -18,8 +16,8 @@ const PAGES = ["cli.md", "policies.md"];
 /** Pages whose commands need another environment, and the test that runs them. */
 const BY_ITSELF = {
   "actions.md": "below",
-  "api.md": "below",
-  "payments.md": "below",
+  "api.md": "test/e2e/requestsOfDocs.test.ts",
+  "payments.md": "test/e2e/requestsOfDocs.test.ts",
   "first-run.md": "test/e2e/firstRun.test.ts",
   "operations.md": "test/e2e/operatorPages.test.ts",
   "projects.md": "test/system/project.test.ts",
@@ -52,43 +50,11 @@ describe("the commands in the documentation", function () {
     });
   }
 
-  const linesOf = (page: string): string[] =>
-    commandsOf(readFileSync(join(DOCS, page), "utf8")).flatMap((block) => block.trim().split("\n"));
-
   it("docs/actions.md", async () => {
     const env = surroundings(npmIn(folder), {});
-    const { code, text } = await bash(linesOf("actions.md").join("\n"), join(DOCS, ".."), env);
+    const { code, text } = await bash(linesOf(readIfPage("actions.md")).join("\n"), join(DOCS, ".."), env);
     expect(code, text).to.equal(0);
     expect(text).to.match(/0x[0-9a-f]{130}/);
-  });
-
-  it("docs/api.md", async function () {
-    await needs(this, "curl");
-    const [base = "", account = "", , wallet = ""] = linesOf("api.md");
-    const here = base.replace("http://127.0.0.1:8000", stack().baseUrl);
-    const env = surroundings(folder, {});
-    const made = JSON.parse((await bash(`${here}\n${account}`, folder, env)).text) as Record<string, unknown>;
-    expect(made).to.include({ success: true }).and.to.have.property("api_key").with.length(44);
-    const { code, text } = await bash(`KEY=${String(made["api_key"])}\n${here}\n${wallet}`, folder, env);
-    expect(code, text).to.equal(0);
-    expect(JSON.parse(text)).to.have.property("wallet_address");
-  });
-
-  it("docs/payments.md", async function () {
-    await needs(this, "curl");
-    const { api } = await newApiAccount(stack().baseUrl);
-    const { payment_intent_id: intent } = await api.must("/billing/create_payment_intent", { amount_cents: 1_000 });
-    const lines = linesOf("payments.md").map((line) => line.replace("http://127.0.0.1:12111", stack().stripeUrl));
-    expect(lines).to.have.length(2);
-    for (const line of lines) {
-      const { code, text } = await bash(
-        line.replace("curl", "curl -sS"),
-        folder,
-        surroundings(folder, { INTENT: String(intent) }),
-      );
-      expect(code, text).to.equal(0);
-      expect(JSON.parse(text.trim())).to.have.property("status", "succeeded");
-    }
   });
 
   it("are run by a test for every page that has any", () => {

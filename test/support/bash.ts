@@ -15,6 +15,9 @@ const blocksOf = (page: string, language: string): string[] =>
 /** The commands that a page shows. */
 export const commandsOf = (page: string): string[] => blocksOf(page, "sh");
 
+/** Those, line by line. */
+export const linesOf = (page: string): string[] => commandsOf(page).flatMap((block) => block.trim().split("\n"));
+
 /** The output lines that a page promises; "…" stands for any text. */
 export const promisedLines = (page: string): RegExp[] =>
   blocksOf(page, "text")
