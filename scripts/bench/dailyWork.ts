@@ -149,7 +149,7 @@ async function triggers(db: Db, instanceId: string): Promise<void> {
   await book.list(ACCOUNT, PAGE);
   await book.firings("old 1", PAGE);
   await book.one(id, accountId);
-  await workOf(db);
+  await workOf(db, 500);
   await scheduleDue(db);
   const firing = (): NewFiring => {
     const cause = { causeKey: fresh(), cause: {}, kind: "schedule", dueAt: new Date() };
