@@ -1,4 +1,5 @@
 /** Assembles the chain module. */
+import { EventEmitter } from "node:events";
 import { PeriodicTask } from "../periodicTask";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, ActionHash, Address, PkpId } from "../../protocol/ids";
@@ -19,7 +20,7 @@ import { LastWrites } from "./reads/lastWrites";
 import { networkFacts, networkTuning } from "./network";
 import { wantPayers } from "./payers/wanted";
 import { Reads } from "./reads/reads";
-import { OutcomeFeed } from "./submissions/outcomeWatch";
+import type { OutcomeFeed } from "./submissions/outcomeWatch";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { exportWrites } from "./submissions/export";
@@ -124,7 +125,7 @@ class ChainModule extends Reads implements Chain {
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
     this.#queue = new AccountQueue(db, tuning);
     this.#transactions = new Transactions(db, instanceId, hooks);
-    const outcomes = new OutcomeFeed();
+    const outcomes: OutcomeFeed = new EventEmitter();
     outcomes.on("transaction", ({ transaction: { payer, block_number: block } }) => {
       lastWrites.note(block ?? 0);
       this.#lanes.end(payer);

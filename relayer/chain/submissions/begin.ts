@@ -1,7 +1,7 @@
-/** The statements that begin transactions. */
+/** The statement that begins a transaction on a lane, and what it does besides. */
 import { sql, type RawBuilder } from "kysely";
 import type { Db, Trx } from "../../store/database";
-import { newSubmissionId, type Carrier, type TransactionRow, type WriteRow } from "./rows";
+import { newSubmissionId, type TransactionRow, type WriteRow } from "./rows";
 import { WRITE_IS_OPEN } from "./states";
 
 /** A write, or a forward request, which is authorized by its signature and has no tag. */
@@ -22,44 +22,50 @@ export interface NewCarrier {
   readonly writes: readonly NewWrite[];
 }
 
-interface NewTransaction extends Pick<TransactionRow, "payer" | "instance_id"> {
+export interface NewTransaction extends Pick<TransactionRow, "payer" | "instance_id" | "request_id"> {
   readonly gasLimit: bigint;
   readonly topUp?: { readonly toPayer: number; readonly amountWei: bigint };
-  readonly requestId: string | null;
 }
 
-/** Steps of a statement: where `condition` holds, takes the lane's next nonce and inserts a transaction with it. */
-export function nextInLane(
-  { payer, instance_id, gasLimit, topUp, requestId }: NewTransaction,
-  condition: RawBuilder<boolean>,
-): RawBuilder<unknown> {
-  return sql`lane as (
+/** Steps of one statement: a transaction is begun where `condition` holds after those before it. */
+export interface Steps {
+  readonly before?: readonly RawBuilder<unknown>[];
+  readonly condition: RawBuilder<boolean>;
+  readonly after?: readonly RawBuilder<unknown>[];
+}
+
+/** Takes the lane's next nonce and inserts a transaction with it; undefined where the condition does not hold. */
+export async function beginInLane(
+  db: Db | Trx,
+  { payer, instance_id, request_id, gasLimit, topUp }: NewTransaction,
+  { before = [], condition, after = [] }: Steps,
+): Promise<TransactionRow | undefined> {
+  const lane = sql`lane as (
       update lanes set next_nonce = next_nonce + 1 where payer = ${payer} and ${condition}
       returning next_nonce - 1 as nonce
-    ), transaction as (
+    )`;
+  const transaction = sql`transaction as (
       insert into transactions
         (id, payer, nonce, purpose, state, gas_limit, to_payer, amount_wei, instance_id, request_id)
       select ${newSubmissionId()}, ${payer}::int4, nonce, ${topUp === undefined ? "writes" : "top_up"}, 'reserved',
         ${String(gasLimit)}::int8, ${topUp?.toPayer ?? null}::int4, ${topUp?.amountWei.toString() ?? null}::numeric,
-        ${instance_id}, ${requestId}
+        ${instance_id}, ${request_id}
       from lane returning *
     )`;
+  const steps = sql.join([...before, lane, transaction, ...after]);
+  const { rows } = await sql<TransactionRow>`with ${steps} select * from transaction`.execute(db);
+  return rows[0];
 }
 
 /**
- * Takes the turns of the writes' accounts and signers and the lane's nonce, and inserts the rows; undefined when no
- * write is left, or the lane is draining. Turns are locked in the order of their keys, here and wherever several are
- * changed, so that two such statements cannot deadlock.
+ * Takes the turns of the writes' accounts and signers, and inserts the writes that have them. Turns are locked in the
+ * order of their keys, here and wherever several are changed, so that two such statements cannot deadlock.
  */
-export async function insertCarrier(
-  trx: Db | Trx,
-  instanceId: string,
-  { payer, gasLimit, writes }: NewCarrier,
-): Promise<Carrier | undefined> {
+export function newWrites(payer: number, writes: readonly NewWrite[]): Steps {
   const wanted = JSON.stringify(writes.map((write, place) => ({ ...write, place })));
-  const requestId = writes[0]?.request_id ?? null;
-  const { rows } = await sql<WriteRow & { readonly nonce: number }>`
-    with wanted as (
+  return {
+    before: [
+      sql`wanted as (
       select * from jsonb_to_recordset(${wanted}::jsonb) as w (id text, account_id text, kind text, turn int8,
         calldata text, tag text, idempotency_key text, billed boolean, request_id text, signer text,
         signers_turn int8, place int4)
@@ -79,36 +85,29 @@ export async function insertCarrier(
     ), ready as (
       select wanted.* from wanted
       where account_id in (select account_id from turn) and (signer is null or signer in (select account_id from turn))
-    ), ${nextInLane(
-      { payer, gasLimit, instance_id: instanceId, requestId },
-      sql`not draining and exists (select from ready)`,
-    )}, carried as (
+    )`,
+    ],
+    condition: sql`not draining and exists (select from ready)`,
+    after: [
+      sql`carried as (
       insert into writes (id, account_id, kind, state, transaction_id, place, calldata, tag, signer, idempotency_key,
         billed, request_id)
       select ready.id, account_id, ready.kind, 'carried', transaction.id, row_number() over (order by place) - 1,
         calldata, tag, signer, idempotency_key, billed, ready.request_id
       from ready cross join transaction
-      returning *
-    )
-    select carried.*, transaction.nonce from carried cross join transaction order by place`.execute(trx);
-  const [first] = rows;
-  if (first === undefined) return undefined;
-  const { transaction_id: id, nonce, created_at } = first;
-  const transaction = { ...NEW, id, payer, nonce, gas_limit: Number(gasLimit), instance_id: instanceId };
-  return {
-    // Inserted by the same statement, hence with the same time.
-    transaction: { ...transaction, request_id: requestId, created_at, updated_at: created_at },
-    writes: rows.map(({ nonce: _nonce, ...write }) => write),
+    )`,
+    ],
   };
 }
 
-const NEW = {
-  purpose: "writes",
-  state: "reserved",
-  to_payer: null,
-  amount_wei: null,
-  abandon: false,
-  hash: null,
-  block_number: null,
-  block_hash: null,
-} as const;
+/** Carries a write that waits for a transaction, unless another instance was first. */
+export const waitingWrite = (id: string): Steps => ({
+  before: [sql`waiting as (select id from writes where id = ${id} and state = 'waiting' for update)`],
+  condition: sql`not draining and exists (select from waiting)`,
+  after: [
+    sql`carried as (
+      update writes set state = 'carried', transaction_id = transaction.id, place = 0, updated_at = now()
+      from transaction, waiting where writes.id = waiting.id
+    )`,
+  ],
+});

@@ -8,16 +8,8 @@ import { writesOf, type CarriedWrite, type Carrier } from "./rows";
 import type { ChainTuning } from "../settings";
 import type { Transactions } from "./transactions";
 
-/**
- * Publishes fates of transactions, which may come more than once, and the state of the writes they carried: also of
- * writes that have no outcome yet, since their transaction failed with others.
- */
-export class OutcomeFeed extends EventEmitter<{ transaction: [Carrier]; write: [CarriedWrite] }> {
-  publish(carrier: Carrier): void {
-    this.emit("transaction", carrier);
-    for (const write of writesOf(carrier)) this.emit("write", write);
-  }
-}
+/** Fates of transactions, which may come more than once, with the writes that they carried. */
+export type OutcomeFeed = EventEmitter<{ transaction: [Carrier] }>;
 
 export interface OutcomeWatchOptions {
   readonly transactions: Pick<Transactions, "ended">;
@@ -36,7 +28,7 @@ export class OutcomeWatch {
 
   constructor(options: OutcomeWatchOptions) {
     this.#options = options;
-    options.outcomes.on("write", (write) => hasOutcome(write) && this.#awaited.emit(write.id, write));
+    options.outcomes.on("transaction", (carrier) => this.#note(writesOf(carrier).filter(hasOutcome)));
   }
 
   /** The write once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */
@@ -53,12 +45,15 @@ export class OutcomeWatch {
     });
   }
 
+  #note(ended: readonly CarriedWrite[]): void {
+    for (const write of ended) this.#awaited.emit(write.id, write);
+  }
+
   async #look(): Promise<void> {
     const ids = this.#awaited.eventNames();
     // A failed query loses nothing: the next one finds the outcomes.
-    const ended = ids.length === 0 ? [] : await this.#options.transactions.ended(ids).catch(() => []);
+    this.#note(ids.length === 0 ? [] : await this.#options.transactions.ended(ids).catch(() => []));
     this.#timer = undefined;
-    for (const write of ended) this.#awaited.emit(write.id, write);
     if (this.#awaited.eventNames().length > 0) this.#lookLater();
   }
 

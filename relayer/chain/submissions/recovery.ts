@@ -41,12 +41,11 @@ export class Recovery {
 
   /** False when no lane has capacity at the moment. Throws when none can pay. */
   async #sendAlone(write: CarriedWrite): Promise<boolean> {
-    const { transactions, lanes, fees, monitor, outcomes, log } = this.#parts;
+    const { transactions, lanes, fees, monitor, log } = this.#parts;
     const { address } = await lanes.anyRegistered();
     const gasLimit = await this.#gasLimit(write, address).catch((error: unknown) => finalFailureOf(write, error));
     if (typeof gasLimit !== "bigint") {
-      const ended = await transactions.failWaiting(write, gasLimit);
-      if (ended !== undefined) outcomes.emit("write", ended);
+      await transactions.failWaiting(write, gasLimit);
       return true;
     }
     const { maxFeePerGas } = await fees.now();

@@ -10,16 +10,7 @@ import { countIn } from "../rpc/quantities";
 import { UseOfNonce } from "./evidence";
 import { abandonedOutcomes, failureOf, fateOf, outcomesOf } from "./outcomes";
 import type { Parts } from "./parts";
-import {
-  DISPLACED,
-  writesOf,
-  type AttemptRow,
-  type Carrier,
-  type Fate,
-  type Outcome,
-  type TransactionRow,
-  type WriteRow,
-} from "./rows";
+import { DISPLACED, type AttemptRow, type Carrier, type Outcome, type TransactionRow, type WriteRow } from "./rows";
 import { sign } from "./signing";
 import { isOpen } from "./states";
 import { LostTransaction } from "./transactions";
@@ -128,7 +119,7 @@ export class TransactionMonitor {
 
   /** Signs for the first time. Throws when it may be retried; false when it is abandoned (no-ops are tried again). */
   async #firstAttempt(item: Monitored): Promise<boolean> {
-    const { fees, transactions, outcomes, log, tuning } = this.#parts;
+    const { fees, transactions, log, tuning } = this.#parts;
     const { id, purpose, created_at } = item.transaction;
     try {
       await this.#attempt(item, isToBeNoop(item), await fees.now());
@@ -143,22 +134,16 @@ export class TransactionMonitor {
         log.error({ transactionId: id, code, detail }, "the executor declines to use a nonce");
         return false;
       }
-      const ended = await transactions.abandonUnsigned(item, failure);
-      for (const write of writesOf(ended)) outcomes.emit("write", write);
-      this.#ended(item, { transaction: ended.transaction, writes: [] });
+      this.#ended(item, await transactions.abandonUnsigned(item, failure));
       return false;
     }
-  }
-
-  async #end(item: Monitored, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<void> {
-    this.#ended(item, await this.#parts.transactions.end(item, fate, outcomes));
   }
 
   /** Takes over the transaction as stored, and publishes its fate. */
   #ended(item: Monitored, carrier: Carrier): void {
     item.transaction = carrier.transaction;
     item.writes = carrier.writes;
-    if (!isOpen(carrier.transaction)) this.#parts.outcomes.publish(carrier);
+    if (!isOpen(carrier.transaction)) this.#parts.outcomes.emit("transaction", carrier);
   }
 
   async #attempt(item: Monitored, isNoop: boolean, fees: Fees): Promise<void> {
@@ -239,7 +224,7 @@ export class TransactionMonitor {
 
   /** The attempt that has a receipt, of one endpoint or of any, determines the outcome; false if none has one. */
   async #endByReceipt(item: Monitored, ofAny = false): Promise<boolean> {
-    const { rpc, contractAddress, head, log, tuning } = this.#parts;
+    const { rpc, contractAddress, transactions, head, log, tuning } = this.#parts;
     const highest = head.number + tuning.finalityDepth;
     for (const attempt of item.attempts) {
       const isReceipt = (answer: unknown): boolean => receiptOf(attempt.hash, highest, answer) !== undefined;
@@ -253,7 +238,7 @@ export class TransactionMonitor {
           { transactionId: item.transaction.id, hash: receipt.transactionHash, writes: item.writes.length },
           "a shared transaction failed as a whole; its writes will be sent alone",
         );
-      await this.#end(item, fateOf(receipt), outcomes);
+      this.#ended(item, await transactions.end(item, fateOf(receipt), outcomes));
       return true;
     }
     return false;
@@ -345,7 +330,7 @@ export class TransactionMonitor {
       "a transaction that is not this service's used a payer's nonce; the writes are sent again",
     );
     const outcomes = item.transaction.abandon ? abandonedOutcomes(item.writes) : new Map<string, Outcome>();
-    await this.#end(item, DISPLACED, outcomes);
+    this.#ended(item, await transactions.end(item, DISPLACED, outcomes));
   }
 }
 

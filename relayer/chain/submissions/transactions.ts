@@ -8,7 +8,7 @@ import type { AccountId } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
 import { leaseExpired } from "../../store/instance";
 import type { SubmissionFailure, SubmissionHooks, SubmissionId } from "../types";
-import { insertCarrier, nextInLane, type NewCarrier } from "./begin";
+import { beginInLane, newWrites, waitingWrite, type NewCarrier, type NewTransaction, type Steps } from "./begin";
 import {
   carriedWrites,
   newSubmissionId,
@@ -45,10 +45,10 @@ export class Transactions {
    * Takes the lane's next nonce and stores the transaction and its writes. Writes missing from the result missed their
    * turn, or their idempotency key was used: simulate them again. Undefined when none is left, or the lane is draining.
    */
-  async begin(carrier: NewCarrier): Promise<Carrier | undefined> {
-    if (!carrier.writes.some(({ billed }) => billed)) return insertCarrier(this.#db, this.#instanceId, carrier);
+  async begin({ payer, gasLimit, writes }: NewCarrier): Promise<Carrier | undefined> {
     return this.#db.transaction().execute(async (trx) => {
-      const begun = await insertCarrier(trx, this.#instanceId, carrier);
+      const transaction = { payer, gasLimit, request_id: writes[0]?.request_id ?? null };
+      const begun = await this.#begin(trx, transaction, newWrites(payer, writes));
       const billed = begun?.writes.filter((write) => write.billed).map(({ id }) => id as SubmissionId) ?? [];
       if (billed.length > 0) await this.#hooks.onBegin(billed, trx);
       return begun;
@@ -58,35 +58,22 @@ export class Transactions {
   /**
    * Gives a waiting write a transaction of its own; undefined when another instance was first, or the lane is draining.
    */
-  async carryAlone(
-    { id, request_id: requestId }: WriteRow,
-    payer: number,
-    gasLimit: bigint,
-  ): Promise<Carrier | undefined> {
-    const begun = { payer, gasLimit, instance_id: this.#instanceId, requestId };
-    const { rows } = await sql<TransactionRow>`
-      with waiting as (
-        select id from writes where id = ${id} and state = 'waiting' for update
-      ), ${nextInLane(begun, sql`not draining and exists (select from waiting)`)}, carried as (
-        update writes set state = 'carried', transaction_id = transaction.id, place = 0, updated_at = now()
-        from transaction, waiting where writes.id = waiting.id
-      )
-      select * from transaction`.execute(this.#db);
-    const [transaction] = rows;
-    return transaction === undefined ? undefined : { transaction, writes: await this.writes(transaction.id) };
+  carryAlone({ id, request_id }: WriteRow, payer: number, gasLimit: bigint): Promise<Carrier | undefined> {
+    return this.#begin(this.#db, { payer, gasLimit, request_id }, waitingWrite(id));
+  }
+
+  async #begin(db: Db | Trx, begun: Omit<NewTransaction, "instance_id">, steps: Steps): Promise<Carrier | undefined> {
+    const transaction = await beginInLane(db, { ...begun, instance_id: this.#instanceId }, steps);
+    return transaction && { transaction, writes: await this.writes(transaction.id, db) };
   }
 
   /** Begins a gas transfer to a payer on the admin payer's lane; undefined while another top-up of it is pending. */
-  async beginTopUp(toPayer: number, amountWei: bigint): Promise<TransactionRow | undefined> {
+  beginTopUp(toPayer: number, amountWei: bigint): Promise<TransactionRow | undefined> {
     const topUp = { toPayer, amountWei };
-    const begun = { payer: 0, gasLimit: TRANSFER_GAS, instance_id: this.#instanceId, topUp, requestId: null };
-    const { rows } = await sql<TransactionRow>`
-      with ${nextInLane(
-        begun,
-        sql`not exists (select from transactions where to_payer = ${toPayer} and ${TRANSACTION_IS_OPEN})`,
-      )}
-      select * from transaction`.execute(this.#db);
-    return rows[0];
+    const begun = { payer: 0, gasLimit: TRANSFER_GAS, instance_id: this.#instanceId, topUp, request_id: null };
+    const condition = sql<boolean>`not exists (select from transactions
+      where to_payer = ${toPayer} and ${TRANSACTION_IS_OPEN})`;
+    return beginInLane(this.#db, begun, { condition });
   }
 
   /** A transaction of the service itself that only uses a nonce; undefined if the nonce has one. */
@@ -128,20 +115,26 @@ export class Transactions {
    * transaction. The first writer wins; what is stored now is returned. Writes without an outcome are left to
    * `releaseWrites`. Credits are notified once per write, not again after a reorg.
    */
-  async end(carrier: Carrier, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
-    // A single statement is its own transaction; notifying credits requires an explicit one.
-    const ended = carrier.writes.some(({ billed }) => billed)
-      ? await this.#db.transaction().execute(async (trx) => {
-          const writes = await storeEnd(trx, carrier.transaction.id, fate, outcomes);
-          return writes === undefined ? undefined : this.#settled(trx, writes, outcomes);
-        })
-      : await storeEnd(this.#db, carrier.transaction.id, fate, outcomes);
-    if (ended === undefined) return this.carrier(carrier.transaction.id);
-    const byId = new Map(ended.map((write) => [write.id, write]));
-    return {
-      transaction: { ...carrier.transaction, ...fate, instance_id: null },
-      writes: carrier.writes.map((write) => byId.get(write.id) ?? write),
-    };
+  async end({ transaction: { id } }: Carrier, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
+    await this.#db.transaction().execute(async (trx) => {
+      const { rows } = await sql<WriteRow>`
+        with transaction as (
+          update transactions set state = ${fate.state}, hash = ${fate.hash}, block_number = ${fate.block_number}::int8,
+            block_hash = ${fate.block_hash}, instance_id = null, updated_at = now()
+          where id = ${id} and ${TRANSACTION_IS_OPEN} returning id, block_number
+        ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
+        locked as (
+          select account_turns.account_id, transaction.block_number from transaction, account_turns
+          where account_turns.account_id in (select account_id from ended) and transaction.block_number is not null
+          order by account_turns.account_id for update of account_turns
+        ), seen as (
+          update account_turns set last_block = greatest(last_block, locked.block_number) from locked
+          where account_turns.account_id = locked.account_id
+        )
+        select * from ended`.execute(trx);
+      await this.#settle(trx, rows, outcomes);
+    });
+    return this.carrier(id);
   }
 
   /**
@@ -149,8 +142,8 @@ export class Transactions {
    * otherwise it becomes a no-op. Throws LostTransaction.
    */
   async abandonUnsigned({ transaction: { id }, writes }: Carrier, error: SubmissionFailure): Promise<Carrier> {
-    return this.#db.transaction().execute(async (trx) => {
-      const { rows } = await sql<TransactionRow>`
+    await this.#db.transaction().execute(async (trx) => {
+      const { rows } = await sql`
         with held as (
           select id, payer, nonce from transactions
           where id = ${id} and state = 'reserved' and instance_id = ${this.#instanceId} for update
@@ -161,11 +154,11 @@ export class Transactions {
         update transactions set updated_at = now(), purpose = 'noop',
           state = case when exists (select from returned) then 'dropped' else state end,
           nonce = case when exists (select from returned) then null else transactions.nonce end
-        from held where transactions.id = held.id returning transactions.*`.execute(trx);
-      const [transaction] = rows;
-      if (transaction === undefined) throw new LostTransaction();
-      return { transaction, writes: await this.#fail(trx, "carried", id, writes, error) };
+        from held where transactions.id = held.id returning transactions.id`.execute(trx);
+      if (rows.length === 0) throw new LostTransaction();
+      await this.#fail(trx, "carried", id, writes, error);
     });
+    return this.carrier(id);
   }
 
   /** From now on only a no-op is signed for it. */
@@ -192,7 +185,7 @@ export class Transactions {
           update transactions set abandon = true from released where transactions.id = released.transaction_id
         )
         select * from released where state = 'failed'`.execute(trx);
-      await this.#settled(trx, rows, new Map());
+      await this.#settle(trx, rows, new Map());
     });
   }
 
@@ -203,11 +196,8 @@ export class Transactions {
   }
 
   /** Stores the failure of a waiting write that would fail again. It is not charged. */
-  async failWaiting(write: CarriedWrite, error: SubmissionFailure): Promise<CarriedWrite | undefined> {
-    return this.#db.transaction().execute(async (trx) => {
-      const [ended] = await this.#fail(trx, "waiting", write.transaction_id, [write], error);
-      return ended === undefined ? undefined : { ...write, ...ended };
-    });
+  async failWaiting(write: WriteRow, error: SubmissionFailure): Promise<void> {
+    await this.#db.transaction().execute((trx) => this.#fail(trx, "waiting", write.transaction_id, [write], error));
   }
 
   /**
@@ -250,8 +240,8 @@ export class Transactions {
   }
 
   /** The writes that a transaction carries or carried, in order; not those that wait for another one. */
-  writes(id: string): Promise<WriteRow[]> {
-    const writes = this.#db.selectFrom("writes").selectAll().where("transaction_id", "=", id);
+  writes(id: string, db: Db | Trx = this.#db): Promise<WriteRow[]> {
+    const writes = db.selectFrom("writes").selectAll().where("transaction_id", "=", id);
     return writes.where("state", "<>", "waiting").orderBy("place").execute();
   }
 
@@ -282,37 +272,35 @@ export class Transactions {
     return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
   }
 
-  /** The writes that fail by this, uncharged. */
+  /** Not charged. */
   async #fail(
     trx: Trx,
     from: "waiting" | "carried",
     transactionId: string,
     writes: readonly WriteRow[],
     error: SubmissionFailure,
-  ): Promise<WriteRow[]> {
+  ): Promise<void> {
     const outcomes = new Map(writes.map(({ id }) => [id, { state: "failed", error, charged: false } as const]));
     const { rows } = await endOf(from, sql`${transactionId}`, outcomes).execute(trx);
-    return this.#settled(trx, rows, outcomes);
+    await this.#settle(trx, rows, outcomes);
   }
 
   /** Notifies credits of first outcomes, and of writes that were charged before a reorg and are not executed now. */
-  async #settled(trx: Trx, ended: readonly WriteRow[], by: ReadonlyMap<string, Outcome>): Promise<WriteRow[]> {
-    const settled = ended.map((write) => {
-      const isUndone = write.charged && by.get(write.id)?.charged !== true;
-      return { write: isUndone ? uncharged(write) : write, isUndone };
-    });
-    for (const { write, isUndone } of settled) {
-      const error = write.error === null ? null : JSON.stringify(write.error);
-      if (isUndone) await trx.updateTable("writes").set({ charged: false, error }).where("id", "=", write.id).execute();
+  async #settle(trx: Trx, ended: readonly WriteRow[], by: ReadonlyMap<string, Outcome>): Promise<void> {
+    const undone = new Set(ended.filter(({ id, charged }) => charged && by.get(id)?.charged !== true));
+    for (const { id, error } of undone) {
+      const { charged: _, ...facts } = error?.facts ?? {};
+      const stored = error === null ? null : JSON.stringify({ ...error, facts });
+      await trx.updateTable("writes").set({ charged: false, error: stored }).where("id", "=", id).execute();
     }
-    const outcomes = settled
-      .filter(({ write, isUndone }) => write.billed && (write.before === null || isUndone))
-      .map(({ write: { id, account_id, kind, charged }, isUndone }) => {
+    const outcomes = ended
+      .filter((write) => write.billed && (write.before === null || undone.has(write)))
+      .map((write) => {
+        const { id, account_id, kind, charged } = write;
         const outcome = { submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged };
-        return isUndone ? { ...outcome, isUndone } : outcome;
+        return undone.has(write) ? { ...outcome, charged: false, isUndone: true } : outcome;
       });
     if (outcomes.length > 0) await this.#hooks.onOutcome(outcomes, trx);
-    return settled.map(({ write }) => write);
   }
 }
 
@@ -327,36 +315,7 @@ export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
   return numAffectedRows > 0n;
 }
 
-function uncharged({ error, ...write }: WriteRow): WriteRow {
-  const { charged: _, ...facts } = error?.facts ?? {};
-  return { ...write, charged: false, error: error === null ? null : { ...error, facts } };
-}
-
-/** The writes that have their outcome now; undefined when the transaction is not open any more. */
-async function storeEnd(
-  trx: Db | Trx,
-  id: string,
-  fate: Fate,
-  outcomes: ReadonlyMap<string, Outcome>,
-): Promise<WriteRow[] | undefined> {
-  const { rows } = await sql<WriteRow>`
-    with transaction as (
-      update transactions set state = ${fate.state}, hash = ${fate.hash}, block_number = ${fate.block_number}::int8,
-        block_hash = ${fate.block_hash}, instance_id = null, updated_at = now()
-      where id = ${id} and ${TRANSACTION_IS_OPEN} returning id, block_number
-    ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
-    locked as (
-      select account_turns.account_id, transaction.block_number from transaction, account_turns
-      where account_turns.account_id in (select account_id from ended) and transaction.block_number is not null
-      order by account_turns.account_id for update of account_turns
-    ), seen as (
-      update account_turns set last_block = greatest(last_block, locked.block_number) from locked
-      where account_turns.account_id = locked.account_id
-    )
-    select ended.* from transaction left join ended on true`.execute(trx);
-  return rows.length === 0 ? undefined : rows.filter((write) => (write.id as string | null) !== null);
-}
-
+/** Gives those writes that are still in the state `from` their outcomes, and returns them. */
 const endOf = (
   from: "waiting" | "carried",
   transactionId: RawBuilder<unknown>,
