@@ -81,7 +81,7 @@ export class TransactionMonitor {
         use: new UseOfNonce(this.#parts.rpc),
       };
       while (!this.#stopping && isOpen(item.transaction)) {
-        await this.#stepSafely(item);
+        await this.#step(item).catch((error: unknown) => this.#notePassing(item, error));
         if (isOpen(item.transaction)) await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
       }
     } catch (error) {
@@ -92,16 +92,11 @@ export class TransactionMonitor {
     }
   }
 
-  async #stepSafely(item: Monitored): Promise<void> {
-    try {
-      await this.#step(item);
-    } catch (error) {
-      // Chain, executor or database are unavailable for the moment.
-      const isPassing = error instanceof RpcError || (error instanceof KeywrightError && error.retryable);
-      if (!isPassing) throw error;
-      const { id } = item.transaction;
-      this.#parts.log.warn({ err: error, transactionId: id }, "a step of a transaction failed; it is tried again");
-    }
+  /** Chain, executor or database are unavailable for the moment. Throws everything else. */
+  #notePassing({ transaction: { id } }: Monitored, error: unknown): void {
+    const isPassing = error instanceof RpcError || (error instanceof KeywrightError && error.retryable);
+    if (!isPassing) throw error;
+    this.#parts.log.warn({ err: error, transactionId: id }, "a step of a transaction failed; it is tried again");
   }
 
   async #step(item: Monitored): Promise<void> {
@@ -127,14 +122,9 @@ export class TransactionMonitor {
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
       if (error.retryable && Date.now() - created_at.getTime() < tuning.unsignedForAtMostMs) throw error;
-      const failure = failureOf(error);
-      if (purpose === "noop") {
-        // It can only end by being mined.
-        const { code, detail } = failure;
-        log.error({ transactionId: id, code, detail }, "the executor declines to use a nonce");
-        return false;
-      }
-      this.#ended(item, await transactions.abandonUnsigned(item, failure));
+      // A no-op can only end by being mined.
+      if (purpose === "noop") log.error({ err: error, transactionId: id }, "the executor declines to use a nonce");
+      else this.#ended(item, await transactions.abandonUnsigned(item, failureOf(error)));
       return false;
     }
   }
@@ -165,7 +155,6 @@ export class TransactionMonitor {
     }
     const failure = await this.#parts.rpc.broadcast(newest.raw);
     item.sentAt = item.lookedAt = Date.now();
-    item.misses = 0;
     if (failure === undefined) accepted(item);
     else await this.#refused(item, newest, failure);
   }
@@ -180,46 +169,36 @@ export class TransactionMonitor {
   async #refused(item: Monitored, attempt: AttemptRow, failure: RpcFailure): Promise<void> {
     const { id, payer, nonce } = item.transaction;
     this.#parts.log.info({ transactionId: id, failure, payer, nonce }, "no node took a transaction");
+    // An own attempt may be mined or pending, the pool full, or the node wrong: a look comes before it is sent again.
+    item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
     switch (failure) {
       case "underpriced":
-        // No need to wait for a block: send with higher fees at once.
-        await this.#replace(item, attempt, attempt.is_noop);
-        if (item.attempts.at(-1) !== attempt) await this.#broadcast(item);
-        return;
-      case "needs_too_much_gas":
-      case "refused":
-        return this.#abandonIfRefusedAgain(item);
-      case "insufficient_funds":
-        // The admin payer's later nonces wait for it; a smaller one may do, and is begun then.
-        if (item.transaction.purpose === "top_up") return this.#abandonIfRefusedAgain(item);
-        break;
+        return this.#replace(item, attempt, attempt.is_noop);
       case "nonce_too_high":
         // An earlier nonce is still pending: send again with the next head.
         item.sentAt = undefined;
         return;
-      case "nonce_too_low":
-      case "transport":
-        // An own attempt may be mined or pending, or the node is wrong: check once before sending again.
-        item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
+      case "insufficient_funds":
+        // The admin payer's later nonces wait for it; a smaller one may do, and is begun then.
+        if (item.transaction.purpose !== "top_up") return;
+        break;
+      case "needs_too_much_gas":
+      case "refused":
+        break;
+      default:
         return;
     }
-    // Wait and send again: insufficient funds, pool full, or an inconclusive error.
-    item.misses = MISSES_BEFORE_SENDING_AGAIN;
-  }
-
-  async #abandonIfRefusedAgain(item: Monitored): Promise<void> {
-    item.refusals += 1;
-    if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#abandonSigned(item);
     item.sentAt = undefined;
+    item.refusals += 1;
+    if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#abandon(item);
   }
 
-  /** Permanently rejected: send a no-op with its nonce. */
-  async #abandonSigned(item: Monitored): Promise<void> {
+  /** From now on only a no-op is sent. */
+  async #abandon(item: Monitored): Promise<void> {
     if (isToBeNoop(item)) return;
     await this.#parts.transactions.abandon(item.transaction.id);
     item.transaction = { ...item.transaction, abandon: true };
-    if (item.isKnownToNode) await this.#replaceIfAbandoned(item);
-    else await this.#attemptAgain(item, true, await this.#parts.fees.now());
+    item.sentAt = undefined;
   }
 
   /** The attempt that has a receipt, of one endpoint or of any, determines the outcome; false if none has one. */
@@ -248,25 +227,21 @@ export class TransactionMonitor {
    * No receipt for a while: checks whether it is to be abandoned, is known, is stuck, was dropped, or lost its nonce.
    */
   async #checkPending(item: Monitored): Promise<void> {
+    const { rpc, transactions } = this.#parts;
     const { id, instance_id: monitoredBy } = item.transaction;
     item.lookedAt = Date.now();
-    const now = await this.#parts.transactions.carrier(id);
+    const now = await transactions.carrier(id);
     if (isOpen(now.transaction) && now.transaction.instance_id !== monitoredBy) throw new LostTransaction();
     this.#ended(item, now);
     if (!isOpen(item.transaction) || (await this.#replaceIfAbandoned(item))) return;
-    if (await this.#isKnown(item)) return this.#ifStuck(item);
+    const asked = item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash]));
+    if ((await Promise.all(asked)).some((transaction) => transaction !== null)) {
+      accepted(item);
+      return this.#ifStuck(item);
+    }
     item.misses += 1;
     await this.#endIfProven(item);
     if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sentAt = undefined;
-  }
-
-  async #isKnown(item: Monitored): Promise<boolean> {
-    const { rpc } = this.#parts;
-    const asked = item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash]));
-    if ((await Promise.all(asked)).every((transaction) => transaction === null)) return false;
-    item.misses = 0;
-    accepted(item);
-    return true;
   }
 
   /** Known, next in its lane and old: raise the fees. Fees do not help a transaction queued behind another. */
@@ -288,17 +263,13 @@ export class TransactionMonitor {
     return true;
   }
 
-  /** With fees that nodes accept; higher ones where a no-op takes the place of the content. */
-  async #replace(item: Monitored, newest: AttemptRow, isNoop: boolean): Promise<void> {
-    const fees = { maxFeePerGas: BigInt(newest.max_fee), maxPriorityFeePerGas: BigInt(newest.priority_fee) };
-    await this.#attemptAgain(item, isNoop, await this.#parts.fees.toReplace(fees, isNoop && !newest.is_noop));
-  }
-
   /**
-   * Without fees, here or by the executor's rules, pending attempts stay as they are. What it declines for good is
-   * abandoned.
+   * With fees that nodes accept; higher ones where a no-op takes the place of the content. Without them, here or by the
+   * executor's rules, pending attempts stay as they are. What it declines for good is abandoned.
    */
-  async #attemptAgain(item: Monitored, isNoop: boolean, fees: Fees | undefined): Promise<void> {
+  async #replace(item: Monitored, newest: AttemptRow, isNoop: boolean): Promise<void> {
+    const before = { maxFeePerGas: BigInt(newest.max_fee), maxPriorityFeePerGas: BigInt(newest.priority_fee) };
+    const fees = await this.#parts.fees.toReplace(before, isNoop && !newest.is_noop);
     if (fees === undefined) return;
     try {
       await this.#attempt(item, isNoop, fees);
@@ -307,7 +278,7 @@ export class TransactionMonitor {
       if (!(error instanceof KeywrightError) || (error.retryable && !isOfFees)) throw error;
       const { id } = item.transaction;
       this.#parts.log.error({ err: error, transactionId: id }, "the executor declines a replacement");
-      if (!isNoop && !isOfFees) await this.#abandonSigned(item);
+      if (!isNoop && !isOfFees) await this.#abandon(item);
     }
   }
 
@@ -339,6 +310,7 @@ export interface SendingParts extends Parts {
 }
 
 function accepted(item: Monitored): void {
+  item.misses = 0;
   item.refusals = 0;
   item.isKnownToNode = true;
 }
