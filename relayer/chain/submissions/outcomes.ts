@@ -59,25 +59,22 @@ export async function outcomesOf(
   const events = eventsOf(receipt, contract);
   const eventsOfAccount = eventsByAccount(events);
   const failed = failedCalls(events);
-  const executions = writes.some(({ signer }) => signer !== null) ? new Executions(receipt) : undefined;
+  const executions = new Executions(receipt);
   const outcomeOf = async (write: WriteRow): Promise<Outcome> => {
-    const { calldata, account_id, place } = write;
-    if (executions !== undefined) {
-      const request = decodeForward(calldata ?? "0x");
+    const calldata = write.calldata ?? "0x";
+    const reason = failed.get(write.place);
+    if (write.signer !== null) {
+      const request = decodeForward(calldata);
       const succeeded = executions.of({ signer: request.from, nonce: request.nonce });
-      if (succeeded === true) return done(eventsOfAccount(account_id));
+      if (succeeded === true) return done(eventsOfAccount(write.account_id));
       const call = { from: request.from, to: contract, data: request.data, gas: quantityOf(BigInt(request.gas)) };
       // A call that failed in a shared transaction is not charged.
       if (succeeded === false) return failure(receipt, await reasonOf(rpc, call, receipt), false);
       return notExecuted(rpc, request, call, receipt);
     }
-    if (writes.length > 1) {
-      const reason = failed.get(place);
-      if (reason === undefined) return done(eventsOfAccount(account_id));
-      return failure(receipt, nameOf(reason) ?? UNKNOWN_REASON, false);
-    }
-    if (isDone) return done(events);
-    const to = targetOf(calldata ?? "0x", contract);
+    if (reason !== undefined) return failure(receipt, nameOf(reason) ?? UNKNOWN_REASON, false);
+    if (isDone) return done(eventsOfAccount(write.account_id));
+    const to = targetOf(calldata, contract);
     const call = { from: receipt.from, to, data: calldata, gas: quantityOf(transaction.gas_limit) };
     return failure(receipt, await reasonOf(rpc, call, receipt), true);
   };
