@@ -45,8 +45,8 @@ export class Lanes {
 
   /**
    * Reserves a slot in the least busy lane that can pay `costWei` and has capacity. Waits for capacity, and for a
-   * top-up if the admin payer can afford one, until `deadline` (ms since the epoch). Follow with `begin` or `leave`.
-   * Throws `no_payer_available`.
+   * top-up if the admin payer can afford one, until `deadline` (ms since the epoch). Follow with `leave`. Throws
+   * `no_payer_available`.
    */
   async enter(costWei: bigint, deadline: number): Promise<Lane> {
     for (;;) {
@@ -73,15 +73,10 @@ export class Lanes {
     return find() ?? raise(noPayer("No API payer is registered with the contract."));
   }
 
-  /** Releases a slot: nothing was stored for it. */
-  leave(payer: number): void {
+  /** Gives a slot back: its transaction has been stored, or there is none. */
+  leave(payer: number, isBegun: boolean): void {
     count(this.#entered, payer, -1);
-  }
-
-  /** The slot's transaction has been stored. */
-  begin(payer: number): void {
-    this.leave(payer);
-    count(this.#begun, payer, 1);
+    if (isBegun) count(this.#begun, payer, 1);
   }
 
   /**

@@ -11,10 +11,9 @@ import type { Address } from "../../../protocol/ids";
 import { encodeWrite, isLease } from "../abi/contract";
 import type { Lane } from "../payers/lanes";
 import type { SubmissionId, SubmitRequest } from "../types";
-import type { TurnKey } from "./accountQueue";
 import type { NewWrite } from "./begin";
 import { writesOf, type CarriedWrite, type Carrier } from "./rows";
-import { fitsIntoBatch, mayShareForwards, refusalOf, type Call, type MeasuredCall } from "./simulation";
+import { fitsIntoBatch, mayShareForwards, refusalIn, type Call, type MeasuredCall } from "./simulation";
 import type { SendingParts } from "./transactionMonitor";
 
 /** Waits to be put into a transaction. */
@@ -31,15 +30,15 @@ export interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** No write of its account or signer is in progress on any instance. */
-interface TurnHeld {
+interface InBatch {
   readonly waiting: Waiting;
+}
+
+/** No write of its account or signer is in progress on any instance. */
+interface Encoded extends InBatch, Call {
   readonly turn: number;
   /** Of the signer of a forward request. */
   readonly signersTurn: number | null;
-}
-
-interface Encoded extends TurnHeld, Call {
   /** What the executor is asked; undefined for a forward request, which is authorized by its signature. */
   readonly asked?: ExecutorRequest<"authorizeWrites">["writes"][number];
 }
@@ -51,7 +50,7 @@ export interface BatchOptions extends SendingParts {
   readonly lane: Lane;
   readonly waiting: readonly Waiting[];
   /** Queues the write for a later transaction. */
-  readonly again: (waiting: Waiting) => void;
+  readonly again: (waiting: Waiting, pauseMs: number) => void;
   /** Releases the write's reservation and rejects it. */
   readonly refuse: (waiting: Waiting, error: unknown) => Promise<void>;
 }
@@ -91,36 +90,24 @@ export class Batch {
     } catch (error) {
       await Promise.all([...this.#left].map((waiting) => this.#drop(waiting, error)));
     } finally {
-      if (carrier === undefined) lanes.leave(this.#lane.payer);
-      else lanes.begin(this.#lane.payer);
+      lanes.leave(this.#lane.payer, carrier !== undefined);
     }
   }
 
   /** Encodes the writes whose accounts and signers have none in progress; the others are queued again shortly. */
   async #make(): Promise<readonly Encoded[]> {
-    const { queue, waiting: all, again } = this.#options;
-    const turns = new Map(await queue.turnsOf(all.flatMap(({ request }) => turnKeysOf(request))));
-    const turnsHeld: TurnHeld[] = [];
-    for (const waiting of all) {
-      const signer = signerOf(waiting.request);
+    const all = this.#options.waiting.map((waiting) => ({ waiting, signer: signerOf(waiting.request) }));
+    const keys = all.flatMap(({ waiting, signer }) => [waiting.request.accountId, signer]);
+    const turns = new Map(await this.#options.queue.turnsOf(keys.filter((key) => key !== null)));
+    const made = await this.#each(all, async ({ waiting, signer }): Promise<Encoded | undefined> => {
       const turn = turns.get(waiting.request.accountId);
       const signersTurn = signer === null ? null : turns.get(signer);
-      if (turn === undefined || signersTurn === undefined) {
-        this.#left.delete(waiting);
-        setTimeout(() => again(waiting), busyPauseOf(waiting));
-        continue;
-      }
+      if (turn === undefined || signersTurn === undefined) return this.#later({ waiting }, busyPauseOf(waiting));
       // One request per signer and batch: the signer's next request needs the following nonce.
       if (signer !== null) turns.delete(signer);
-      turnsHeld.push({ waiting, turn, signersTurn });
-    }
-    const made = await this.#each(turnsHeld, async (item): Promise<Encoded> => ({
-      ...item,
-      ...(await callOf(item.waiting.request)),
-    }));
-    if (made.length === 1) return made;
-    for (const item of made) if (!mayShare(item)) this.#sendAlone(item);
-    return made.filter(mayShare);
+      return { waiting, turn, signersTurn, ...(await callOf(waiting.request)) };
+    });
+    return this.#each(made, async (item) => (made.length === 1 || mayShare(item) ? item : this.#sendAlone(item)));
   }
 
   /** Finds the gas of each write; one that would fail is refused with its named error. */
@@ -131,13 +118,13 @@ export class Batch {
     return this.#each(made, async (item, index): Promise<Simulated | undefined> => {
       const answer = probed?.[index];
       if (probed !== undefined && answer === undefined) return this.#later(item);
-      if (answer?.succeeded === false && item.forward === undefined) throw refusalOf(answer);
-      // The forwarder gives no reason: simulated alone, the request fails with a named error, or is sent alone.
-      const gas = answer?.succeeded === true ? answer.gas : await this.#gasAlone(item);
+      if (answer?.succeeded === false && item.forward === undefined) throw refusalIn(answer.reason);
+      // The forwarder gives no reason: alone, the request fails with a named error, or is sent.
+      if (answer?.succeeded === false) return this.#sendAlone(item);
+      const gas = answer?.gas ?? (await this.#gasAlone(item));
       if (gas === undefined) return this.#later(item);
       const simulated = { ...item, gas };
-      const isAlone = answer?.succeeded === false || (made.length > 1 && !fitsIntoBatch(simulated));
-      return isAlone ? this.#sendAlone(item) : simulated;
+      return made.length === 1 || fitsIntoBatch(simulated) ? simulated : this.#sendAlone(item);
     });
   }
 
@@ -174,7 +161,7 @@ export class Batch {
     const cost = gasLimit * (await fees.now()).maxFeePerGas;
     if (this.#lane.balanceWei >= cost) return;
     const other = await lanes.enter(cost, Math.min(...tried.map(({ waiting }) => waiting.deadline)));
-    lanes.leave(this.#lane.payer);
+    lanes.leave(this.#lane.payer, false);
     this.#lane = other;
   }
 
@@ -206,17 +193,16 @@ export class Batch {
     if (writes.length === 0) return undefined;
     const { transactions, monitor } = this.#options;
     // All others have left the batch.
-    const authorized = [...this.#left];
-    const didNotBegin = new Map(authorized.map((waiting) => [waiting, waiting.request.operation?.begins()]));
+    const begun = [...this.#left].map((waiting) => ({ waiting, undo: waiting.request.operation?.begins() }));
     const carrier = await transactions.begin({ payer: this.#lane.payer, gasLimit, writes }).catch(noneIfRepeated);
     if (carrier !== undefined) monitor.watch(carrier.transaction, carrier.writes);
     const stored = new Map((carrier === undefined ? [] : writesOf(carrier)).map((write) => [write.id, write]));
-    for (const waiting of authorized) {
+    for (const { waiting, undo } of begun) {
       this.#left.delete(waiting);
       const write = stored.get(waiting.id);
       if (write !== undefined) waiting.resolve(write);
       else {
-        didNotBegin.get(waiting)?.();
+        undo?.();
         void this.#retry(waiting);
       }
     }
@@ -229,18 +215,18 @@ export class Batch {
     const { idempotencyKey: key } = waiting.request;
     try {
       if (key !== undefined && (await transactions.byIdempotencyKey(key)) !== undefined) throw new RepeatedKey();
-      again(waiting);
+      again(waiting, 0);
     } catch (error) {
       await refuse(waiting, error);
     }
   }
 
-  #later({ waiting }: TurnHeld): undefined {
+  #later({ waiting }: InBatch, pauseMs = 0): undefined {
     this.#left.delete(waiting);
-    this.#options.again(waiting);
+    this.#options.again(waiting, pauseMs);
   }
 
-  #sendAlone(item: TurnHeld): undefined {
+  #sendAlone(item: InBatch): undefined {
     item.waiting.alone = true;
     return this.#later(item);
   }
@@ -251,7 +237,7 @@ export class Batch {
   }
 
   /** Those that stay in the batch. A failure concerns only the write it belongs to. */
-  async #each<T extends { readonly waiting: Waiting }, R extends object>(
+  async #each<T extends InBatch, R extends object>(
     items: readonly T[],
     work: (item: T, index: number) => Promise<R | undefined>,
   ): Promise<R[]> {
@@ -269,10 +255,6 @@ function busyPauseOf({ since, deadline }: Waiting): number {
 }
 
 const signerOf = (request: SubmitRequest): Address | null => ("forward" in request ? request.signer : null);
-
-/** The keys whose turn the request needs. */
-const turnKeysOf = (request: SubmitRequest): readonly TurnKey[] =>
-  "forward" in request ? [request.accountId, request.signer] : [request.accountId];
 
 /** Calls that depend on contract state are made now. */
 async function callOf(request: SubmitRequest): Promise<Call & Pick<Encoded, "asked">> {
@@ -312,7 +294,7 @@ function callIn(
   throw new KeywrightError(code, detail, facts ?? {}, defined({ retryAfterSeconds }));
 }
 
-function newWriteOf({ waiting, turn, signersTurn }: TurnHeld, call: Pick<NewWrite, "calldata" | "tag">): NewWrite {
+function newWriteOf({ waiting, turn, signersTurn }: Encoded, call: Pick<NewWrite, "calldata" | "tag">): NewWrite {
   const { accountId, kind, idempotencyKey, reserve, requestId } = waiting.request;
   return {
     ...call,

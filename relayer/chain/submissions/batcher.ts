@@ -29,7 +29,6 @@ export class Batcher {
   #lastEnd = 0;
   /** What the event loop had done when the last batch began. */
   #loop = performance.eventLoopUtilization();
-  #wakeUp: () => void = () => undefined;
   readonly #parts: SendingParts;
 
   constructor(parts: SendingParts) {
@@ -46,7 +45,6 @@ export class Batcher {
 
   #enqueue(waiting: Waiting): void {
     this.#waiting.push(waiting);
-    if (this.#waiting.length >= MAX_BATCH_WRITES) this.#wakeUp();
     if (!this.#isPumping) void this.#pump();
   }
 
@@ -66,21 +64,14 @@ export class Batcher {
     const isBusy = this.#preparing > 0 || this.#parts.monitor.watchedIds.length > 0;
     const isIdle = !isBusy && now - this.#lastEnd > GATHER_MS;
     const left = (this.#waiting[0]?.since ?? now) + GATHER_MS - now;
-    if (isIdle || left <= 0 || this.#waiting.length >= MAX_BATCH_WRITES) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, left);
-      this.#wakeUp = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    if (!isIdle && left > 0 && this.#waiting.length < MAX_BATCH_WRITES) await pause(left);
   }
 
   /** Waits until the loop has been idle for a part of the time since the last batch, if that was a moment ago. */
   async #leaveTime(): Promise<void> {
     const { active, idle } = performance.eventLoopUtilization(this.#loop);
     const pauseMs = Math.min((active * LEFT_TO_OTHERS) / (1 - LEFT_TO_OTHERS) - idle, MAX_PAUSE_MS);
-    if (pauseMs >= 1 && active + idle < RECENTLY_MS) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    if (pauseMs >= 1 && active + idle < RECENTLY_MS) await pause(pauseMs);
     this.#loop = performance.eventLoopUtilization();
   }
 
@@ -92,50 +83,58 @@ export class Batcher {
       const lane = await lanes.tryEnter(USUAL_WRITE_GAS * maxFeePerGas);
       if (lane === undefined) return await this.#waitForRoom();
       this.#preparing += 1;
-      const again = (waiting: Waiting): void => this.#again(waiting);
-      const refuse = (waiting: Waiting, error: unknown): Promise<void> => this.#refuse(waiting, error);
-      const batch = new Batch({ ...this.#parts, lane, waiting: this.#take(), again, refuse });
+      const batch = new Batch({
+        ...this.#parts,
+        lane,
+        waiting: this.#nextOnes(),
+        again: this.#again,
+        refuse: this.#refuse,
+      });
       void batch.carryOut().finally(() => {
         this.#preparing -= 1;
         this.#lastEnd = Date.now();
       });
     } catch (error) {
-      await this.#refuseWaiting(() => true, error);
+      await this.#refuseAll(() => true, error);
     }
   }
 
   /** Waits briefly, then refuses writes past their deadline. */
   async #waitForRoom(): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
+    await pause(BETWEEN_LOOKS_MS);
     const now = Date.now();
-    await this.#refuseWaiting(({ deadline }) => deadline <= now, allBusy());
+    await this.#refuseAll(({ deadline }) => deadline <= now, allBusy());
   }
 
-  async #refuseWaiting(which: (waiting: Waiting) => boolean, error: unknown): Promise<void> {
-    const refused = this.#waiting.filter(which);
-    this.#waiting = this.#waiting.filter((waiting) => !which(waiting));
-    await Promise.all(refused.map((waiting) => this.#refuse(waiting, error)));
+  async #refuseAll(which: (waiting: Waiting) => boolean, error: unknown): Promise<void> {
+    await Promise.all(this.#take(this.#waiting.filter(which)).map((waiting) => this.#refuse(waiting, error)));
   }
 
   /** Writes use `tryMulticall`, forward requests the forwarder: they never share a transaction. */
-  #take(): readonly Waiting[] {
+  #nextOnes(): readonly Waiting[] {
     const [first] = this.#waiting;
-    if (first === undefined) return [];
+    if (first === undefined || first.alone) return this.#take(this.#waiting.slice(0, 1));
     const goesWithFirst = ({ alone, request }: Waiting): boolean =>
       !alone && "forward" in request === "forward" in first.request;
-    const taken = first.alone ? [first] : this.#waiting.filter(goesWithFirst).slice(0, MAX_BATCH_WRITES);
+    return this.#take(this.#waiting.filter(goesWithFirst).slice(0, MAX_BATCH_WRITES));
+  }
+
+  #take(taken: readonly Waiting[]): readonly Waiting[] {
     this.#waiting = this.#waiting.filter((waiting) => !taken.includes(waiting));
     return taken;
   }
 
-  #again(waiting: Waiting): void {
+  readonly #again = async (waiting: Waiting, pauseMs: number): Promise<void> => {
+    if (pauseMs > 0) await pause(pauseMs);
     if (Date.now() < waiting.deadline) this.#enqueue(waiting);
-    else void this.#refuse(waiting, busyAccount());
-  }
+    else await this.#refuse(waiting, busyAccount());
+  };
 
   /** Releases the write's reservation and rejects it. */
-  async #refuse({ request, id, held, reject }: Waiting, error: unknown): Promise<void> {
+  readonly #refuse = async ({ request, id, held, reject }: Waiting, error: unknown): Promise<void> => {
     if (held && request.reserve !== undefined) await this.#parts.hooks.onAbandon(id);
     reject(error);
-  }
+  };
 }
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

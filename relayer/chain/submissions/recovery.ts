@@ -55,8 +55,7 @@ export class Recovery {
     try {
       carrier = await transactions.carryAlone(write, lane.payer, gasLimit);
     } finally {
-      if (carrier === undefined) lanes.leave(lane.payer);
-      else lanes.begin(lane.payer);
+      lanes.leave(lane.payer, carrier !== undefined);
     }
     if (carrier === undefined) return true;
     log.warn({ submissionId: write.id, transactionId: carrier.transaction.id }, "a write is sent again, alone");

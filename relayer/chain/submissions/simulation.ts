@@ -9,7 +9,7 @@ import type { Address } from "../../../protocol/ids";
 import { mayAnswerElsewhere, RpcError } from "../../../protocol/rpc/errors";
 import { BATCH_PROBE, decodeProbe, encodeProbe, MAX_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
 import { noncesCall } from "../abi/forwarder";
-import { namedError, revertError } from "../abi/reverts";
+import { namedError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
 
 export interface SimulationOptions {
@@ -73,7 +73,7 @@ export class Simulation {
       const to = targetOf(calldata, this.#options.contractAddress);
       return await this.#estimate(minBlock, { from, to, data: calldata });
     } catch (error) {
-      throw ourPayerIsUnknown(error) ?? namedError(error);
+      throw refusalOf(error);
     }
   }
 
@@ -87,13 +87,12 @@ export class Simulation {
 
   async #forwardAlone(request: SignedForwardRequest, payer: Address, minBlock: number): Promise<bigint> {
     const to = await this.#options.forwarder();
-    await this.#requireNext(to, request, minBlock);
-    const needed = await this.asOwner(request.from, request.data, minBlock);
     try {
       return await this.#estimate(minBlock, { from: payer, to, data: forwarderCalldata([request], payer) });
     } catch (error) {
       if (namedError(error) === error) throw error;
       await this.#requireNext(to, request, minBlock);
+      const needed = await this.asOwner(request.from, request.data, minBlock);
       // The call succeeds and the request is valid, so the gas it allows must be too low.
       throw new KeywrightError(
         "forward_gas_too_low",
@@ -167,16 +166,11 @@ export class Simulation {
 
   /** The gas limit of calls that were simulated together, also where only one of them is left. */
   limitTogether(calls: readonly MeasuredCall[]): bigint {
-    const forwards = calls.filter(isForward);
-    if (forwards.length > 0) return limitOfForwards(forwards);
     const [only] = calls;
-    if (calls.length === 1 && only !== undefined)
+    if (calls.length === 1 && only?.forward === undefined && only !== undefined)
       return this.limitAlone(TRANSACTION_GAS + only.gas + BYTE_GAS * BigInt(only.calldata.length / 2));
-    // Every call must have the gas that the contract guarantees it.
-    return calls.reduce(
-      (sum, { calldata, gas }) => sum + (gas * 12n) / 10n + AROUND_CALL + BYTE_GAS * BigInt(calldata.length / 2 + 64),
-      TRANSACTION_GAS + BEFORE_LAST_CALL,
-    );
+    const spare = calls.map(spareFor).reduce((a, b) => (a > b ? a : b), 0n);
+    return calls.reduce((sum, call) => sum + (call.gas * 12n) / 10n + aroundOf(call), TRANSACTION_GAS + spare);
   }
 }
 
@@ -189,37 +183,28 @@ export const mayShareForwards = (request: SignedForwardRequest): boolean =>
 
 const dataBytesOf = ({ data }: SignedForwardRequest): number => (data.length - 2) / 2;
 
-interface MeasuredForward extends MeasuredCall {
-  readonly forward: SignedForwardRequest;
-}
-const isForward = (call: MeasuredCall): call is MeasuredForward => call.forward !== undefined;
-
 /**
- * Based on the gas that the calls used in the simulation, not on the limits in the requests: the full limit counts
- * against the payer's balance and the executor's budget, even if unused. A call that uses more than in its simulation
- * may take the gas of the others; the transaction then fails as a whole, and each is sent alone (`recovery.ts`).
- * OpenZeppelin's forwarder reverts the transaction unless 1/63 of a request's gas limit is left after its call. The
- * margin of a fifth over the simulated gas also covers the 1/64 that a caller retains (EIP-150).
+ * What must be left besides the gas that the calls used in the simulation: for each write what the contract guarantees
+ * it; for requests 1/63 of the highest gas limit, or OpenZeppelin's forwarder reverts the transaction. Those limits
+ * count for nothing else, since gas counts against the payer's balance and the executor's budget even if unused. A call
+ * that uses more than in its simulation may take the gas of the others: the transaction then fails as a whole, and each
+ * is sent alone (`recovery.ts`). The margin of a fifth also covers the 1/64 that a caller retains (EIP-150).
  */
-function limitOfForwards(calls: readonly MeasuredForward[]): bigint {
-  const spare = calls.map(({ forward }) => BigInt(forward.gas) / 63n + 1n).reduce((a, b) => (a > b ? a : b), 0n);
-  return calls.reduce(
-    (sum, { forward, gas }) =>
-      sum + (gas * 12n) / 10n + AROUND_REQUEST + REQUEST_BYTE_GAS * BigInt(dataBytesOf(forward) + FIELDS_BYTES),
-    TRANSACTION_GAS + spare,
-  );
-}
+const spareFor = ({ forward }: Call): bigint =>
+  forward === undefined ? BEFORE_LAST_CALL : BigInt(forward.gas) / 63n + 1n;
 
-/** Why a write failed in a simulation. */
-export function refusalOf({ reason }: ProbedCall): KeywrightError {
-  const error = new RpcError("reverted", "execution reverted", reason);
-  return ourPayerIsUnknown(error) ?? revertError(reason, error);
-}
+const aroundOf = ({ calldata, forward }: Call): bigint =>
+  forward === undefined
+    ? AROUND_CALL + BYTE_GAS * BigInt(calldata.length / 2 + 64)
+    : AROUND_REQUEST + REQUEST_BYTE_GAS * BigInt(dataBytesOf(forward) + FIELDS_BYTES);
+
+/** Why a call failed in a simulation, with this revert data. */
+export const refusalIn = (reason: string): unknown => refusalOf(new RpcError("reverted", "execution reverted", reason));
 
 /** `NotAuthorized` is about the sender, which is a payer of this service: not the client's fault. */
-function ourPayerIsUnknown(error: unknown): KeywrightError | undefined {
+function refusalOf(error: unknown): unknown {
   const named = namedError(error);
-  if (!(named instanceof KeywrightError) || named.code !== "not_authorized") return undefined;
+  if (!(named instanceof KeywrightError) || named.code !== "not_authorized") return named;
   return new KeywrightError(
     "no_payer_available",
     "The contract does not know this service's API payer. Nothing was sent or charged.",

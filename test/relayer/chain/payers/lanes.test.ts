@@ -27,7 +27,7 @@ describe("the slots of a lane", () => {
     // Another instance began it after the snapshot, and this one recorded its outcome.
     lanes.end(1);
     expect((await lanes.tryEnter(1n))?.payer).to.equal(1);
-    lanes.begin(1);
+    lanes.leave(1, true);
     expect(await lanes.tryEnter(1n)).to.equal(undefined);
   });
 
@@ -35,7 +35,7 @@ describe("the slots of a lane", () => {
     const lanes = new Lanes({ db: store.db, maxInFlight: 1 });
     expect((await lanes.tryEnter(1n))?.payer).to.equal(1);
     for (let time = 0; time < 3; time++) expect(await lanes.tryEnter(1n)).to.equal(undefined);
-    lanes.leave(1);
+    lanes.leave(1, false);
     expect((await lanes.tryEnter(1n))?.payer).to.equal(1);
   });
 
@@ -43,7 +43,7 @@ describe("the slots of a lane", () => {
     const lanes = new Lanes({ db: store.db, maxInFlight: 1 });
     await lanes.tryEnter(1n);
     await begun("one", 0);
-    lanes.begin(1);
+    lanes.leave(1, true);
     for (let time = 0; time < 3; time++) expect(await lanes.tryEnter(1n)).to.equal(undefined);
     await ended("one");
     lanes.end(1);
