@@ -46,24 +46,24 @@ export class AccountQueue {
     });
   }
 
-  /** Turns of those accounts and signers that have no write in progress on any instance; others are omitted. */
-  async turnsOf<K extends TurnKey>(keys: readonly K[]): Promise<ReadonlyMap<K, number>> {
-    const { rows } = await sql<{ account_id: K; turn: number; busy: boolean }>`
-      select account_id, turn, exists (select from writes where writes.account_id = account_turns.account_id
-        and ${WRITE_IS_OPEN})
-        or exists (select from writes where signer = account_turns.account_id and ${WRITE_IS_OPEN}) as busy
-      from account_turns where account_id = any(${[...keys]}::text[])`.execute(this.#db);
-    const known = new Set(rows.map(({ account_id: key }) => key));
-    // In one order on all instances, so that two such statements cannot deadlock.
-    const fresh = keys.filter((key) => !known.has(key)).sort();
-    if (fresh.length > 0)
-      await this.#db
-        .insertInto("account_turns")
-        .values(fresh.map((account_id) => ({ account_id })))
-        .onConflict((conflict) => conflict.doNothing())
-        .execute();
-    const idle = rows.filter(({ busy }) => !busy).map(({ account_id: key, turn }) => [key, turn] as const);
-    return new Map([...fresh.map((key) => [key, 0] as const), ...idle]);
+  /**
+   * Turns of those accounts and signers that have no write in progress on any instance; others are omitted. New ones
+   * are stored in one order on all instances, so that two such statements cannot deadlock.
+   */
+  async turnsOf(keys: readonly TurnKey[]): Promise<ReadonlyMap<TurnKey, number>> {
+    const wanted = sql`${[...keys].sort()}::text[]`;
+    const hasNone = sql`
+        not exists (select from writes where writes.account_id = account_turns.account_id and ${WRITE_IS_OPEN})
+        and not exists (select from writes where signer = account_turns.account_id and ${WRITE_IS_OPEN})`;
+    const { rows } = await sql<{ account_id: TurnKey; turn: number }>`
+      with fresh as (
+        insert into account_turns (account_id) select key from unnest(${wanted}) key on conflict do nothing
+        returning account_id, turn
+      )
+      select account_id, turn from fresh
+      union all select account_id, turn from account_turns
+        where account_id = any(${wanted}) and ${hasNone}`.execute(this.#db);
+    return new Map(rows.map(({ account_id: key, turn }) => [key, turn]));
   }
 }
 
