@@ -74,7 +74,7 @@ export class Submitter {
 
   async #outcome(begun: CarriedWrite, deadline: number): Promise<CarriedWrite> {
     let write = begun;
-    while (!(hasOutcome(write) && (await this.#isDeepEnough(write, deadline)))) {
+    while (!(hasOutcome(write) && (await this.#isDeepEnough(write)))) {
       if (Date.now() >= deadline) throw pending((await this.#options.transactions.write(write.id)) ?? write);
       write = (await this.#watch.next(write.id, deadline)) ?? write;
     }
@@ -82,16 +82,12 @@ export class Submitter {
   }
 
   /** Whether the block is at the configured depth and still contains the transaction. */
-  async #isDeepEnough(write: CarriedWrite, deadline: number): Promise<boolean> {
+  async #isDeepEnough({ hash, block_number: block, block_hash }: CarriedWrite): Promise<boolean> {
     const { confirmationsBeforeAnswer, head, rpc } = this.#options;
-    const { hash, block_number: block } = write;
     if (block === null || confirmationsBeforeAnswer <= 1) return true;
-    while (head.number < block + confirmationsBeforeAnswer - 1) {
-      if (Date.now() >= deadline) throw pending(write);
-      await head.next(Math.max(1, Math.min(1_000, deadline - Date.now())));
-    }
+    if (head.number < block + confirmationsBeforeAnswer - 1) return false;
     const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [hash]);
-    return receipt?.blockHash === write.block_hash;
+    return receipt?.blockHash === block_hash;
   }
 }
 
