@@ -16,19 +16,32 @@ import { isOpen } from "./states";
 import { LostTransaction } from "./transactions";
 
 /** Per-loop state; losing it costs only time. */
-interface Monitored {
-  transaction: TransactionRow;
-  writes: readonly WriteRow[];
-  attempts: AttemptRow[];
+class Monitored implements Carrier {
   /** Time of the last broadcast of the newest attempt; undefined when it is to be sent. */
   sentAt: number | undefined;
   /** A node accepted or knows the transaction. */
-  isKnownToNode: boolean;
-  lookedAt: number;
-  misses: number;
-  refusals: number;
-  /** By a transaction that is not ours. */
-  readonly use: UseOfNonce;
+  isKnownToNode = false;
+  lookedAt = 0;
+  misses = 0;
+  refusals = 0;
+
+  constructor(
+    public transaction: TransactionRow,
+    public writes: readonly WriteRow[],
+    public attempts: readonly AttemptRow[],
+    /** By a transaction that is not ours. */
+    readonly use: UseOfNonce,
+  ) {}
+
+  get isToBeNoop(): boolean {
+    return this.transaction.purpose === "noop" || this.transaction.abandon;
+  }
+
+  accepted(): void {
+    this.isKnownToNode = true;
+    this.misses = 0;
+    this.refusals = 0;
+  }
 }
 
 const MISSES_BEFORE_SENDING_AGAIN = 3;
@@ -66,20 +79,12 @@ export class TransactionMonitor {
   }
 
   async #loop(transaction: TransactionRow, given: readonly WriteRow[] | undefined): Promise<void> {
-    const { log, head, transactions, tuning } = this.#parts;
+    const { rpc, log, head, transactions, tuning } = this.#parts;
     const { id, state } = transaction;
     try {
-      const item: Monitored = {
-        transaction,
-        writes: given ?? (await transactions.writes(id)),
-        attempts: state === "reserved" ? [] : await transactions.attempts(id),
-        sentAt: undefined,
-        isKnownToNode: false,
-        lookedAt: 0,
-        misses: 0,
-        refusals: 0,
-        use: new UseOfNonce(this.#parts.rpc),
-      };
+      const writes = given ?? (await transactions.writes(id));
+      const attempts = state === "reserved" ? [] : await transactions.attempts(id);
+      const item = new Monitored(transaction, writes, attempts, new UseOfNonce(rpc));
       while (!this.#stopping && isOpen(item.transaction)) {
         await this.#step(item).catch((error: unknown) => this.#notePassing(item, error));
         if (isOpen(item.transaction)) await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
@@ -117,7 +122,7 @@ export class TransactionMonitor {
     const { fees, transactions, log, tuning } = this.#parts;
     const { id, purpose, created_at } = item.transaction;
     try {
-      await this.#attempt(item, isToBeNoop(item), await fees.now());
+      await this.#attempt(item, item.isToBeNoop, await fees.now());
       return true;
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
@@ -148,14 +153,14 @@ export class TransactionMonitor {
   async #broadcast(item: Monitored): Promise<void> {
     const newest = item.attempts.at(-1);
     if (newest === undefined) return;
-    if (isToBeNoop(item) && !newest.is_noop) {
+    if (item.isToBeNoop && !newest.is_noop) {
       // What is abandoned is not sent again, also while nothing can take its place.
       item.sentAt = Date.now();
       return;
     }
     const failure = await this.#parts.rpc.broadcast(newest.raw);
     item.sentAt = item.lookedAt = Date.now();
-    if (failure === undefined) accepted(item);
+    if (failure === undefined) item.accepted();
     else await this.#refused(item, newest, failure);
   }
 
@@ -195,7 +200,7 @@ export class TransactionMonitor {
 
   /** From now on only a no-op is sent. */
   async #abandon(item: Monitored): Promise<void> {
-    if (isToBeNoop(item)) return;
+    if (item.isToBeNoop) return;
     await this.#parts.transactions.abandon(item.transaction.id);
     item.transaction = { ...item.transaction, abandon: true };
     item.sentAt = undefined;
@@ -236,7 +241,7 @@ export class TransactionMonitor {
     if (!isOpen(item.transaction) || (await this.#replaceIfAbandoned(item))) return;
     const asked = item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash]));
     if ((await Promise.all(asked)).some((transaction) => transaction !== null)) {
-      accepted(item);
+      item.accepted();
       return this.#ifStuck(item);
     }
     item.misses += 1;
@@ -258,7 +263,7 @@ export class TransactionMonitor {
   /** An abandoned transaction is not sent again. */
   async #replaceIfAbandoned(item: Monitored): Promise<boolean> {
     const newest = item.attempts.at(-1);
-    if (!isToBeNoop(item) || newest === undefined || newest.is_noop) return false;
+    if (!item.isToBeNoop || newest === undefined || newest.is_noop) return false;
     await this.#replace(item, newest, true);
     return true;
   }
@@ -308,11 +313,3 @@ export class TransactionMonitor {
 export interface SendingParts extends Parts {
   readonly monitor: TransactionMonitor;
 }
-
-function accepted(item: Monitored): void {
-  item.misses = 0;
-  item.refusals = 0;
-  item.isKnownToNode = true;
-}
-
-const isToBeNoop = ({ transaction: { purpose, abandon } }: Carrier): boolean => purpose === "noop" || abandon;
