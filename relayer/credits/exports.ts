@@ -1,9 +1,8 @@
 /** Runs and postings of an account for its export, newest first. */
-import { sql } from "kysely";
-import { KeywrightError } from "../../protocol/errors";
-import { parseTimeCursor, timeCursor, type ExportRow } from "../../protocol/exports";
+import { timeCursor, type ExportRow } from "../../protocol/exports";
 import type { AccountId } from "../../protocol/ids";
 import type { Db } from "../store/database";
+import { isAfter, microsOf, wrongCursor } from "../store/timeCursor";
 import { recordEnds } from "./runRecords";
 
 export class CreditExports {
@@ -16,23 +15,16 @@ export class CreditExports {
   /** @throws KeywrightError `invalid_value` for a cursor of something else. */
   async runs(accountId: AccountId, after: string | undefined, rows: number): Promise<ExportRow[]> {
     await recordEnds(this.#db);
-    const micros = sql<string>`(extract(epoch from started_at) * 1000000)::int8::text`;
-    let query = this.#db
+    const runs = this.#db
       .selectFrom("run_records")
       .select(["run_id", "request_id", "key_id", "cid", "pkps_used", "outcome", "started_at", "duration_ms"])
-      .select(["cost_cents", "receipt_sha256", micros.as("micros")])
+      .select(["cost_cents", "receipt_sha256", microsOf("started_at").as("micros")])
       .where("account_id", "=", accountId)
+      .where(isAfter(after, "started_at", "run_id"))
       .orderBy("started_at", "desc")
       .orderBy("run_id")
       .limit(rows);
-    if (after !== undefined) {
-      const { micros: at, id } = parseTimeCursor(after) ?? wrongCursor();
-      const time = sql<Date>`(to_timestamp(0) + ${at}::int8 * interval '1 microsecond')`;
-      query = query
-        .where("started_at", "<=", time)
-        .where((where) => where.or([where("started_at", "<", time), where("run_id", ">", id)]));
-    }
-    return (await query.execute()).map((row) => ({
+    return (await runs.execute()).map((row) => ({
       cursor: timeCursor(row.micros, row.run_id),
       run_id: row.run_id,
       request_id: row.request_id,
@@ -69,8 +61,4 @@ export class CreditExports {
       created_at: row.created_at.toISOString(),
     }));
   }
-}
-
-function wrongCursor(): never {
-  throw new KeywrightError("invalid_value", "cursor: is not one of a row of this kind of export.");
 }

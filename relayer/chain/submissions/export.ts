@@ -1,9 +1,8 @@
 /** The writes of an account for its export, newest first. */
-import { sql } from "kysely";
-import { KeywrightError } from "../../../protocol/errors";
-import { parseTimeCursor, timeCursor, type ExportRow } from "../../../protocol/exports";
+import { timeCursor, type ExportRow } from "../../../protocol/exports";
 import type { AccountId } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
+import { isAfter, microsOf } from "../../store/timeCursor";
 import { carriedWrites, viewOf } from "./rows";
 
 /** @throws KeywrightError `invalid_value` for a cursor of something else. */
@@ -13,22 +12,14 @@ export async function exportWrites(
   after: string | undefined,
   rows: number,
 ): Promise<ExportRow[]> {
-  let query = carriedWrites(db)
-    .select(sql<string>`(extract(epoch from writes.created_at) * 1000000)::int8::text`.as("micros"))
+  const writes = carriedWrites(db)
+    .select(microsOf("writes.created_at").as("micros"))
     .where("writes.account_id", "=", accountId)
+    .where(isAfter(after, "writes.created_at", "writes.id"))
     .orderBy("writes.created_at", "desc")
     .orderBy("writes.id")
     .limit(rows);
-  if (after !== undefined) {
-    const cursor = parseTimeCursor(after);
-    if (cursor === undefined)
-      throw new KeywrightError("invalid_value", "cursor: is not one of a row of this kind of export.");
-    const time = sql<Date>`(to_timestamp(0) + ${cursor.micros}::int8 * interval '1 microsecond')`;
-    query = query
-      .where("writes.created_at", "<=", time)
-      .where((where) => where.or([where("writes.created_at", "<", time), where("writes.id", ">", cursor.id)]));
-  }
-  return (await query.execute()).map((row) => ({
+  return (await writes.execute()).map((row) => ({
     cursor: timeCursor(row.micros, row.id),
     id: row.id,
     kind: row.kind,
