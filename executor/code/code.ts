@@ -4,6 +4,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
+import { free } from "../../protocol/free";
 import { inScope, type Grant, type Scope } from "../../protocol/fairShare";
 import type { CidComputer } from "../../protocol/cidComputer";
 import { aborted } from "../../protocol/within";
@@ -38,6 +39,8 @@ export interface CodeUser {
 interface SharedCode {
   readonly bytes: Buffer;
   runs: number;
+  /** Of code that a request brought: nobody but its runs has the bytes, which are freed after this and the last run. */
+  readonly stored?: Promise<void>;
 }
 
 /** Shared by all runs that wait for the same code. */
@@ -115,7 +118,8 @@ export class Code {
   async use<T>({ cid, code, keptOnly = false }: CodeSource, user: CodeUser, work: Work<T>): Promise<T> {
     const { account, signal } = user;
     if (code !== undefined) {
-      code.freeAfter(this.#keep(cid, code.bytes, account));
+      const shared = this.#heldAs(cid, code.bytes, account);
+      code.share(shared.bytes, () => this.#leaveHeld(cid, shared));
       return work(code);
     }
     return inScope(account, signal, async (scope) => {
@@ -152,8 +156,20 @@ export class Code {
     return shared;
   }
 
+  /** The bytes that runs of this code have already, or else these, which a request brought. */
+  #heldAs(cid: Cid, bytes: Buffer, account: string): SharedCode {
+    const held = this.#held.get(cid);
+    if (held !== undefined) this.#store.use(cid, account);
+    const shared = held ?? { bytes, runs: 0, stored: this.#keep(cid, bytes, account) };
+    this.#held.set(cid, shared);
+    shared.runs++;
+    return shared;
+  }
+
   #leaveHeld(cid: Cid, shared: SharedCode): void {
-    if (--shared.runs === 0) this.#held.delete(cid);
+    if (--shared.runs > 0) return;
+    this.#held.delete(cid);
+    void shared.stored?.then(() => free(shared.bytes));
   }
 
   async #loaded(cid: Cid, keptOnly: boolean, account: string, over: AbortSignal): Promise<Buffer> {

@@ -33,6 +33,7 @@ export class RunCode {
   readonly over: AbortSignal | undefined;
   readonly #letGo: () => void;
   #lastUse: Promise<unknown> | undefined;
+  #left: (() => void) | undefined;
   #isBeingSent = false;
 
   constructor(bytes: Buffer, over?: AbortSignal, letGo: () => void = () => undefined) {
@@ -55,6 +56,15 @@ export class RunCode {
     this.#lastUse = lastUse;
   }
 
+  /** Has the equal bytes of another run, until it drops them: its own are freed. */
+  share(bytes: Buffer, left: () => void): void {
+    const own = this.bytes;
+    this.#bytes = bytes;
+    this.#left = left;
+    this.#lastUse = undefined;
+    if (own !== bytes) free(own);
+  }
+
   /** For a child: the bytes stay as they are until `drop`. */
   send(): Buffer {
     this.#isBeingSent = true;
@@ -72,6 +82,7 @@ export class RunCode {
     if (bytes === undefined) return;
     this.#bytes = undefined;
     this.#letGo();
+    this.#left?.();
     void this.#lastUse?.finally(() => free(bytes));
   }
 }

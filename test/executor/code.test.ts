@@ -92,6 +92,23 @@ describe("code by CID", () => {
     expect(await cidOfCode(await load(code, { cid }, ACCOUNT))).to.equal(cid);
   });
 
+  it("is held once for equal code that several requests brought, until the last of them drops it", async () => {
+    const { code } = await open();
+    const brought = (): Buffer => Buffer.from(new Uint8Array(text("equal", 900)).buffer);
+    const [first, second] = [brought(), brought()];
+    const cid = await cidOfCode(first);
+    const [one, two] = [new RunCode(first), new RunCode(second)];
+    await code.use({ cid, code: one }, { account: ACCOUNT }, async () => undefined);
+    await code.use({ cid, code: two }, { account: "another" }, async () => undefined);
+    expect(two.bytes).to.equal(one.bytes);
+    expect([first.length, second.length]).to.deep.equal([900, 0]);
+    one.leave();
+    await sleep(50);
+    expect(await cidOfCode(two.bytes)).to.equal(cid);
+    two.leave();
+    await eventually("it is freed", () => first.length === 0);
+  });
+
   it("is freed where its run was refused, and not while a child is sent it", async () => {
     const { code } = await open();
     const given = async (name: string): Promise<{ own: RunCode; bytes: Buffer; rested: () => number }> => {

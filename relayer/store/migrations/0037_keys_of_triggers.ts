@@ -1,9 +1,10 @@
 import { sql, type Kysely } from "kysely";
 
 /**
- * Triggers whose keys nobody attaches are dropped in the end. Whether a trigger's key was set is looked for every second, among all events of its account. The key is read from the
- * text: JSON's operators fail at a name with U+0000. As a function, because PostgreSQL calls the cast of JSON to text
- * stable and indexes only what is immutable, which this is.
+ * Triggers whose keys nobody attaches are dropped in the end. Whether a trigger's key was set is looked for every
+ * second, among all events of its account. The key is read from the text: JSON's operators fail at a name with U+0000.
+ * As a function, because PostgreSQL calls the cast of JSON to text stable and indexes only what is immutable, which
+ * this is.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create function key_in_args(args json) returns text language sql immutable as

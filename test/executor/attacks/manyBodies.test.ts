@@ -4,7 +4,7 @@ import { OP_MEMORY_PER_CHAR, RunFetches, RunShares } from "../../../executor/san
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { Tripwire } from "../../../executor/sandbox/tripwire";
 import { MIB, RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
-import { jobOf, noFetcher, silent } from "../../support/sandbox";
+import { jobOf, noFetcher, unmeasured, silent } from "../../support/sandbox";
 
 const UPLOADS = `async function main() {
   const body = new Uint8Array(${5 * MIB});
@@ -42,9 +42,14 @@ describe("attack: fetches with arguments of a megabyte", () => {
     const request = JSON.stringify({ url, method: "GET", redirect: "follow", headers: [] });
     let served = 0;
     const fetches = Array.from({ length: 64 }, (_, i) => {
-      const time = { unbilled: async <T>(granted: Promise<T> | undefined) => granted };
       const job = jobOf("", { account: `account ${i}` });
-      const run = new RunFetches(i, job, { fetcher, shares, time }, new Tripwire(), new AbortController().signal);
+      const run = new RunFetches(
+        i,
+        job,
+        { fetcher, shares, time: unmeasured },
+        new Tripwire(),
+        new AbortController().signal,
+      );
       return run.serve(request, Buffer.alloc(0), async ({ ok }) => void (served += ok ? 1 : 0));
     });
     await Promise.all(fetches);
