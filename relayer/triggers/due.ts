@@ -38,12 +38,14 @@ export interface Work {
 }
 
 export async function workOf(db: Db, soonMs: number): Promise<Work> {
-  const due = sql`select from triggers where state = 'active' and next_due`;
   const { rows } = await sql<Work>`
-    select exists (${due} <= now()) as "isDue",
+    select coalesce(first <= now(), false) as "isDue",
       exists (select from trigger_firings where state = 'waiting') as "isWaiting",
-      exists (${due} <= now() + ${soonMs} * interval '1 millisecond')
-        or exists (select from triggers where state = 'active' and kind = 'event') as "isSoon"`.execute(db);
+      coalesce(first <= now() + ${soonMs} * interval '1 millisecond', false) or watching is not null as "isSoon"
+    from (select
+      (select min(next_due) from triggers where state = 'active') as first,
+      (select id from triggers where state = 'active' and kind = 'event' order by id limit 1) as watching
+    ) as next`.execute(db);
   return rows[0] ?? { isDue: true, isWaiting: true, isSoon: true };
 }
 

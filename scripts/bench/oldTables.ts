@@ -22,6 +22,7 @@ export const SMALL_TABLES: Readonly<Record<string, string>> = {
   followed_blocks: "the blocks that are not final yet",
   trigger_scans: "a row for each chain and depth that triggers watch",
   run_ends: "the ends of the last second",
+  mint_counts: "a few rows for each of a week's new accounts, whose number a day has a limit",
 };
 
 /** Accounts that own many rows each. */

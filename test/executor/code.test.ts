@@ -23,7 +23,9 @@ const text = (name: string, bytes = 100): Buffer => Buffer.from(`// ${name} `.pa
 
 /** As a run does that ends at once. */
 const load = (code: Code, source: CodeSource, account: string): Promise<string> =>
-  code.use(source, { account }, (loaded) => Promise.resolve(loaded.bytes.toString()));
+  code
+    .use(source, { account }, (loaded) => Promise.resolve(loaded.bytes.toString()))
+    .finally(() => source.code?.leave());
 
 describe("code by CID", () => {
   let folder: string;
