@@ -25,11 +25,10 @@ export interface Frame {
 }
 
 const EMPTY = Buffer.alloc(0);
-/**
- * Frames with a larger header or payload wait for `room` and `admit`, where they are given. Smaller payloads are copied
- * at once.
- */
+/** Frames with a larger header or payload wait for `admit`, where it is given. Smaller payloads are copied at once. */
 const QUICK_BYTES = 16_384;
+/** Larger ones wait for `room` first, where it is given: responses and logs do not wait for others' bodies. */
+const ROOMY_BYTES = 131_072;
 
 export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
   const head = JSON.stringify(header);
@@ -93,7 +92,7 @@ export function readFrames(
     let mayTakeLarge = admit === undefined || isAdmitted;
     for (let size = announced(); size !== undefined; size = announced()) {
       const isLarge = Math.max(size.header, size.payload) > QUICK_BYTES;
-      if (isLarge && room !== undefined && !hasRoom) return size;
+      if (needsRoom(size)) return size;
       if (!reader.has(size)) return undefined;
       if (isLarge && !mayTakeLarge) return size;
       mayTakeLarge = admit === undefined;
@@ -104,14 +103,16 @@ export function readFrames(
     }
     return undefined;
   };
+  const needsRoom = ({ header, payload }: FrameSize): boolean =>
+    room !== undefined && !hasRoom && Math.max(header, payload) > ROOMY_BYTES;
   const announced = (): FrameSize | undefined => attempt(() => reader.announced());
   const waitFor = async (first: FrameSize): Promise<void> => {
     stream.pause();
     for (let next: FrameSize | undefined = first; next !== undefined;)
-      next = room !== undefined && !hasRoom ? await inRoom(room(next)) : await admit?.(() => drain(true));
+      next = needsRoom(next) ? await inRoom(room?.(next)) : await admit?.(() => drain(true));
     stream.resume();
   };
-  const inRoom = async (given: Promise<unknown>): Promise<FrameSize | undefined> => {
+  const inRoom = async (given: Promise<unknown> | undefined): Promise<FrameSize | undefined> => {
     await given;
     hasRoom = true;
     return drain(false);
@@ -185,7 +186,8 @@ class FrameReader {
 
   #cut(count: number): Buffer {
     const all = this.#merge();
-    const rest = all.subarray(count);
+    // What follows a large frame would keep all of its bytes.
+    const rest = count > QUICK_BYTES ? Buffer.from(all.subarray(count)) : all.subarray(count);
     this.#chunks = rest.length > 0 ? [rest] : [];
     this.#length = rest.length;
     return all.subarray(0, count);

@@ -22,7 +22,7 @@ const LINE_END = 0x0a;
 /** What belongs to a large request beside its parsed form. */
 export interface LargeRequest {
   /** What it takes of the memory for code: all of it until the answer, unless less is needed. */
-  readonly memory: Pick<Grant, "shrink" | "rest">;
+  readonly memory: Pick<Grant, "shrink" | "rest" | "keep">;
   /** Aborted with Preempted when others need the memory. */
   readonly over: AbortSignal;
   /** Its code as UTF-8, which is not in its parsed form then. */

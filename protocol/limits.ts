@@ -42,7 +42,7 @@ export const SHARED_LIMITS = {
   /** How long others wait before what an account holds most of is taken from it. */
   patienceMs: 1_000,
   fetchesUnderWay: 64,
-  /** Memory of messages of children longer than 16 KiB, from before they are read till they are admitted below. */
+  /** Memory of messages of children longer than 128 KiB, from before they are read till they are admitted below. */
   frameBytes: 128 * MIB,
   /** Bytes of request bodies in transit, and memory of the other arguments of fetches where they exceed 16 KiB. */
   fetchBodyBytes: 128 * MIB,

@@ -40,7 +40,7 @@ interface SharedCode {
   readonly bytes: Buffer;
   runs: number;
   /** Of code that a request brought: nobody but its runs has the bytes, which are freed after this and the last run. */
-  readonly stored?: Promise<void>;
+  stored?: Promise<unknown>;
 }
 
 /** Shared by all runs that wait for the same code. */
@@ -97,6 +97,7 @@ export class Code {
     if (bytes === undefined) {
       if (named === undefined) throw new KeywrightError("invalid_value", "A run needs code or a CID.");
       large?.memory.shrink(besideBytes);
+      large?.memory.keep();
       return { cid: named, keptOnly };
     }
     this.#requireSize(bytes.length);
@@ -131,7 +132,7 @@ export class Code {
       try {
         return await work(loaded);
       } finally {
-        loaded.drop();
+        loaded.leave();
       }
     });
   }
@@ -159,10 +160,11 @@ export class Code {
   /** The bytes that runs of this code have already, or else these, which a request brought. */
   #heldAs(cid: Cid, bytes: Buffer, account: string): SharedCode {
     const held = this.#held.get(cid);
-    if (held !== undefined) this.#store.use(cid, account);
-    const shared = held ?? { bytes, runs: 0, stored: this.#keep(cid, bytes, account) };
+    const shared: SharedCode = held ?? { bytes, runs: 0, stored: Promise.resolve() };
     this.#held.set(cid, shared);
     shared.runs++;
+    const stored = this.#keep(cid, shared.bytes, account);
+    if (shared.stored !== undefined) shared.stored = Promise.all([shared.stored, stored]);
     return shared;
   }
 

@@ -210,7 +210,8 @@ export class RunSession {
     this.#parts.onWaits();
     const onServed = isOpName(op.name) ? this.#serviceTime.begin() : undefined;
     try {
-      const deliver = (answer: Answer): Promise<void> => this.#deliver(op, answer);
+      // How long the child takes to read it is its own affair.
+      const deliver = (answer: Answer): Promise<void> => (onServed?.(), this.#deliver(op, answer));
       if (op.name === "fetch") await this.#serveFetch(op, payload, deliver);
       else if (op.args.length <= SHORT_ARGS_CHARS) {
         await deliver(await this.#serve(op));
@@ -267,9 +268,13 @@ export class RunSession {
     await inScope(this.#job.account, this.#stopped.signal, async (scope) => {
       const admitted = scope.take(this.#parts.shares.ops, op.args.length * OP_MEMORY_PER_CHAR);
       this.#opsAdmitted = Promise.allSettled([this.#opsAdmitted, admitted]);
-      await admitted;
+      const memory = await admitted;
       // Delivered in a turn of the loop of its own: either may take a while.
-      const delivered = this.#serve(op).then(async (answer) => (await setImmediate(), deliver(answer)));
+      const delivered = this.#serve(op).then(async (answer) => {
+        memory?.shrink(memoryOf(answer));
+        await setImmediate();
+        await deliver(answer);
+      });
       await Promise.race([delivered, aborted(scope.over)]);
     });
   }
@@ -382,6 +387,9 @@ export class RunSession {
 
 /** Of longer ones as much as shows that they are too long. */
 const argsIn = (payload: Buffer): string => payload.toString("utf8", 0, MAX_UTF8_BYTES * MAX_ARGS_CHARS + 1);
+
+/** As text and as bytes. */
+const memoryOf = (answer: Answer): number => (answer.ok ? 2 * answer.value.length : 1);
 
 function requireSmall({ name, args }: Op): void {
   if (args.length > MAX_ARGS_CHARS)

@@ -179,7 +179,8 @@ export class Worker {
   /** Nothing of a large frame is read before those that came earlier have memory of their own, and it has some. */
   async #makeRoom({ header, payload }: FrameSize): Promise<void> {
     await this.events?.largeAdmitted();
-    this.#room = await this.events?.roomFor(header * MEMORY_PER_HEADER_BYTE + payload).catch(() => undefined);
+    if (this.events === undefined) return this.kill("sent a large message outside a run");
+    this.#room = await this.events.roomFor(header * MEMORY_PER_HEADER_BYTE + payload).catch(() => undefined);
   }
 
   /** Large frames are parsed in the account's turn; what they hold is then admitted to another share, or dropped. */
@@ -188,6 +189,7 @@ export class Worker {
     this.#room = undefined;
     room?.arrived();
     try {
+      await this.events?.largeAdmitted();
       return await inTurn(this.account, read);
     } finally {
       void Promise.resolve(this.events?.largeAdmitted()).then(() => room?.leave());

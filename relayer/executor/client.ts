@@ -125,10 +125,12 @@ export class ExecutorClient implements Executor {
 }
 
 /** Smaller requests are read at once, and need not say whose they are. */
-const LARGE_CODE_CHARS = 32 * 1_024;
+const LARGE_CHARS = 32 * 1_024;
 
-const shareOf = ({ code = "" }: RunQuestion, { account = "" }: CallContext): Record<string, string> =>
-  code.length < LARGE_CODE_CHARS ? {} : { [SHARE_HEADER]: `${code.length} ${account}` };
+function shareOf({ code = "", params }: RunQuestion, { account = "" }: CallContext): Record<string, string> {
+  const chars = code.length + params.length;
+  return chars < LARGE_CHARS ? {} : { [SHARE_HEADER]: `${chars} ${account}` };
+}
 
 const headersOf = ({ requestId }: CallContext): Record<string, string> => ({
   "content-type": "application/json",

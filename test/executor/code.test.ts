@@ -111,12 +111,26 @@ describe("code by CID", () => {
     await eventually("it is freed", () => first.length === 0);
   });
 
+  it("is not freed while a child is sent what a request brought, though that run by its CID is over", async () => {
+    const { code } = await open();
+    const bytes = Buffer.from(new Uint8Array(text("being sent", 900)).buffer);
+    const cid = await cidOfCode(bytes);
+    const brought = new RunCode(bytes);
+    await code.use({ cid, code: brought }, { account: ACCOUNT }, async () => undefined);
+    const sent = await code.use({ cid }, { account: ACCOUNT }, async (shared) => (shared.send(), shared));
+    brought.leave();
+    await sleep(50);
+    expect(bytes.length).to.equal(900);
+    sent.drop();
+    await eventually("it is freed", () => bytes.length === 0);
+  });
+
   it("is freed where its run was refused, and not while a child is sent it", async () => {
     const { code } = await open();
     const given = async (name: string): Promise<{ own: RunCode; bytes: Buffer; rested: () => number }> => {
       const bytes = Buffer.from(new Uint8Array(text(name, 900)).buffer);
       let rests = 0;
-      const memory = { shrink: () => undefined, rest: () => void rests++ };
+      const memory = { shrink: () => undefined, keep: () => undefined, rest: () => void rests++ };
       const { code: own } = await code.identify({}, { memory, over: new AbortController().signal, code: bytes });
       if (own === undefined) throw new Error("the request has code");
       return { own, bytes, rested: () => rests };
@@ -140,7 +154,11 @@ describe("code by CID", () => {
   it("counts as memory with the params that are kept beside it", async () => {
     const { code } = await open();
     const counted: number[] = [];
-    const memory = { shrink: (bytes: number) => void counted.push(bytes), rest: () => undefined };
+    const memory = {
+      shrink: (bytes: number) => void counted.push(bytes),
+      keep: () => undefined,
+      rest: () => undefined,
+    };
     const large = { memory, over: new AbortController().signal };
     const bytes = Buffer.from(new Uint8Array(text("with params", 900)).buffer);
     await code.identify({}, { ...large, code: bytes }, 100_000);

@@ -6,7 +6,14 @@ import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import type { NewCarrier } from "../../relayer/chain/submissions/begin";
-import { newSubmissionId, type Carrier, type Fate, type Outcome } from "../../relayer/chain/submissions/rows";
+import { reopenExecuted } from "../../relayer/chain/events/reorg";
+import {
+  DISPLACED,
+  newSubmissionId,
+  type Carrier,
+  type Fate,
+  type Outcome,
+} from "../../relayer/chain/submissions/rows";
 import { Transactions } from "../../relayer/chain/submissions/transactions";
 import { openStore, type Store } from "../../relayer/store";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
@@ -118,5 +125,27 @@ describe("turns of accounts", function () {
     });
     const [ended] = await running.both;
     expect(ended.transaction.state).to.equal("mined");
+  });
+
+  it("stay with a write whose transaction is reopened while it is released, so that it is not made twice", async () => {
+    const begun = await one().begin(batchOf(1, accounts.slice(20, 21), 0));
+    if (begun === undefined) throw new Error("nothing has begun");
+    const { id } = begun.transaction;
+    const { db } = stores[0];
+    await one().addAttempt(id, { hash: "0xa", is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" });
+    await one().end(begun, DISPLACED, new Map());
+    const running = await db.transaction().execute(async (releasing) => {
+      await sql`select from transactions where id = ${id} for update`.execute(releasing);
+      const reopened = stores[1].db.transaction().execute((trx) => reopenExecuted(trx, ["0xa"]));
+      reopened.catch(() => undefined);
+      await eventually("it waits", async () => (await waiting()) === 1);
+      await sql`update writes set state = 'waiting' where transaction_id = ${id}`.execute(releasing);
+      await sql`update transactions set abandon = true where id = ${id}`.execute(releasing);
+      return { reopened };
+    });
+    await running.reopened;
+    const { transaction, writes } = await one().carrier(id);
+    expect([transaction.state, transaction.abandon]).to.deep.equal(["pending", false]);
+    expect(writes.map(({ state }) => state)).to.deep.equal(["carried"]);
   });
 });

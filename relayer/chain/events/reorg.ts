@@ -93,11 +93,9 @@ export async function reopenExecuted(trx: Trx, attempts: readonly string[]): Pro
  * follower, and may be stored after the follower has moved on. Runs every second; few transactions are not confirmed.
  */
 export async function reopenOrphans(db: Db): Promise<void> {
-  await reopen(
-    db,
-    sql<boolean>`state = 'mined'
-      and exists (select from followed_blocks where number = block_number and hash <> block_hash)`,
-  );
+  const isOrphan = sql<boolean>`state = 'mined'
+    and exists (select from followed_blocks where number = block_number and hash <> block_hash)`;
+  await db.transaction().execute((trx) => reopen(trx, isOrphan));
 }
 
 /**
@@ -106,11 +104,16 @@ export async function reopenOrphans(db: Db): Promise<void> {
  * signed, whose nonce a no-op has used, stays failed whatever the chain does. Nothing is reopened whose bytes retention
  * has deleted: it could not be finished.
  */
-async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
+async function reopen(trx: Trx, which: RawBuilder<boolean>): Promise<void> {
+  // Locked before their writes are read: these may be released at this moment.
+  const { rows: locked } = await sql<{ id: string }>`select id from transactions
+    where ${which} and exists (select from attempts where transaction_id = transactions.id)
+    order by id for update`.execute(trx);
+  if (locked.length === 0) return;
   await sql`
     with found as (
       select id, purpose, state = 'displaced' as was_displaced from transactions
-      where ${which} and exists (select from attempts where transaction_id = transactions.id) for update
+      where id = any(${locked.map(({ id }) => id)}::text[])
     ), reopened as (
       update transactions set state = 'pending', hash = null, block_number = null, block_hash = null,
         abandon = abandon and not was_displaced, instance_id = null, updated_at = now()
@@ -120,7 +123,7 @@ async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
       before = case when state = 'waiting' then before
         else coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))) end
     from found where transaction_id = found.id and purpose = 'writes'
-      and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and was_displaced))`.execute(db);
+      and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and was_displaced))`.execute(trx);
 }
 
 /** Transactions in blocks up to `final` are final: those of blocks that the follower has read, or of the given one. */
@@ -160,4 +163,4 @@ const PASSED_AT_ONCE = 64;
 
 /** The block is not on the chain. */
 export const reopenIn = (db: Db, { hash }: Block): Promise<void> =>
-  reopen(db, sql<boolean>`state = 'mined' and block_hash = ${hash}`);
+  db.transaction().execute((trx) => reopen(trx, sql<boolean>`state = 'mined' and block_hash = ${hash}`));

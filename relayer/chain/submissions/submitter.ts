@@ -76,18 +76,24 @@ export class Submitter {
     let write = begun;
     while (!(hasOutcome(write) && (await this.#isDeepEnough(write)))) {
       if (Date.now() >= deadline) throw pending((await this.#options.transactions.write(write.id)) ?? write);
-      write = (await this.#watch.next(write.id, deadline)) ?? write;
+      if (hasOutcome(write) && !this.#hasDepth(write)) await this.#options.head.next(deadline - Date.now());
+      else write = (await this.#watch.next(write.id, deadline)) ?? write;
     }
     return write;
   }
 
   /** Whether the block is at the configured depth and still contains the transaction. */
-  async #isDeepEnough({ hash, block_number: block, block_hash }: CarriedWrite): Promise<boolean> {
-    const { confirmationsBeforeAnswer, head, rpc } = this.#options;
-    if (block === null || confirmationsBeforeAnswer <= 1) return true;
-    if (head.number < block + confirmationsBeforeAnswer - 1) return false;
-    const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [hash]);
-    return receipt?.blockHash === block_hash;
+  async #isDeepEnough(write: CarriedWrite): Promise<boolean> {
+    const { confirmationsBeforeAnswer, rpc } = this.#options;
+    if (write.block_number === null || confirmationsBeforeAnswer <= 1) return true;
+    if (!this.#hasDepth(write)) return false;
+    const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [write.hash]);
+    return receipt?.blockHash === write.block_hash;
+  }
+
+  #hasDepth({ block_number: block }: CarriedWrite): boolean {
+    const { confirmationsBeforeAnswer, head } = this.#options;
+    return head.number >= (block ?? 0) + confirmationsBeforeAnswer - 1;
   }
 }
 

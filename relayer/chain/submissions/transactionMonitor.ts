@@ -159,9 +159,10 @@ export class TransactionMonitor {
       return;
     }
     const failure = await this.#parts.rpc.broadcast(newest.raw);
-    item.sentAt = item.lookedAt = Date.now();
-    if (failure === undefined) item.accepted();
-    else await this.#refused(item, newest, failure);
+    item.sentAt = Date.now();
+    if (failure !== undefined) return this.#refused(item, newest, failure);
+    item.lookedAt = item.sentAt;
+    item.accepted();
   }
 
   /** Stored only for a transaction that waits for a block: one mined at once goes directly from signed to mined. */
@@ -260,12 +261,12 @@ export class TransactionMonitor {
     if (Number(next) === nonce) await this.#replace(item, newest, newest.is_noop);
   }
 
-  /** An abandoned transaction is not sent again. */
+  /** An abandoned transaction is not sent again. False where nothing takes its place. */
   async #replaceIfAbandoned(item: Monitored): Promise<boolean> {
     const newest = item.attempts.at(-1);
     if (!item.isToBeNoop || newest === undefined || newest.is_noop) return false;
     await this.#replace(item, newest, true);
-    return true;
+    return item.attempts.at(-1) !== newest;
   }
 
   /**

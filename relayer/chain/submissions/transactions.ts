@@ -116,7 +116,7 @@ export class Transactions {
    * `releaseWrites`. Credits are notified once per write, not again after a reorg.
    */
   async end({ transaction: { id } }: Carrier, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
-    await this.#db.transaction().execute(async (trx) => {
+    return this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql<WriteRow>`
         with transaction as (
           update transactions set state = ${fate.state}, hash = ${fate.hash}, block_number = ${fate.block_number}::int8,
@@ -133,8 +133,8 @@ export class Transactions {
         )
         select * from ended`.execute(trx);
       await this.#settle(trx, rows, outcomes);
+      return this.carrier(id, trx);
     });
-    return this.carrier(id);
   }
 
   /**
@@ -142,7 +142,7 @@ export class Transactions {
    * otherwise it becomes a no-op. Throws LostTransaction.
    */
   async abandonUnsigned({ transaction: { id }, writes }: Carrier, error: SubmissionFailure): Promise<Carrier> {
-    await this.#db.transaction().execute(async (trx) => {
+    return this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql`
         with held as (
           select id, payer, nonce from transactions
@@ -157,8 +157,8 @@ export class Transactions {
         from held where transactions.id = held.id returning transactions.id`.execute(trx);
       if (rows.length === 0) throw new LostTransaction();
       await this.#fail(trx, "carried", id, writes, error);
+      return this.carrier(id, trx);
     });
-    return this.carrier(id);
   }
 
   /** From now on only a no-op is signed for it. */
@@ -172,14 +172,19 @@ export class Transactions {
    * write that was answered as failed is not sent again.
    */
   async releaseWrites(): Promise<void> {
+    const isRelease = sql`transactions.id = writes.transaction_id and writes.state = 'carried'
+      and (transactions.state in ('confirmed', 'displaced')
+        or (transactions.state = 'mined' and writes.signer is not null))`;
     await this.#db.transaction().execute(async (trx) => {
+      // Locked before their writes are read: the follower may reopen them at this moment.
+      const { rows: locked } = await sql<{ id: string }>`select transactions.id from writes join transactions
+        on ${isRelease} order by transactions.id for update of transactions`.execute(trx);
+      if (locked.length === 0) return;
       const { rows } = await sql<WriteRow>`
         with released as (
           update writes set updated_at = now(), error = before -> 'error',
             state = case when before -> 'error' is null then 'waiting' else 'failed' end
-          from transactions where transactions.id = writes.transaction_id and writes.state = 'carried'
-            and (transactions.state in ('confirmed', 'displaced')
-              or (transactions.state = 'mined' and writes.signer is not null))
+          from transactions where ${isRelease} and transactions.id = any(${locked.map(({ id }) => id)}::text[])
           returning writes.*
         ), abandoned as (
           update transactions set abandon = true from released where transactions.id = released.transaction_id
@@ -228,10 +233,10 @@ export class Transactions {
   }
 
   /** Throws LostTransaction when there is none. */
-  async carrier(id: string): Promise<Carrier> {
-    const transaction = await this.#db.selectFrom("transactions").selectAll().where("id", "=", id).executeTakeFirst();
+  async carrier(id: string, db: Db | Trx = this.#db): Promise<Carrier> {
+    const transaction = await db.selectFrom("transactions").selectAll().where("id", "=", id).executeTakeFirst();
     if (transaction === undefined) throw new LostTransaction();
-    return { transaction, writes: await this.writes(id) };
+    return { transaction, writes: await this.writes(id, db) };
   }
 
   attempts(id: string): Promise<AttemptRow[]> {
