@@ -23,7 +23,7 @@ describe("attack: kill -9 of a child in the middle of a run", function () {
     expect(own(), "a pool of one slot starts one child").to.have.lengthOf(1);
     const outcome = await pool.run(
       jobOf(`async function main() { console.log("before"); for (;;); }`, {
-        onStarted: () => void setTimeout(() => process.kill(victim?.pid ?? 0, "SIGKILL"), 500),
+        onStarted: () => void setTimeout(() => process.kill(victim?.pid ?? 0, "SIGKILL"), 1_500),
       }),
     );
     expect(outcome.error?.code).to.equal("sandbox_crashed");
