@@ -52,6 +52,7 @@ const KEPT_MS = 60_000;
 
 /** Windows that are over, in the order of their keys: an index of their ends would slow every request down. */
 export async function dropExpiredRates(db: Db): Promise<void> {
+  const before = Date.now() - KEPT_MS;
   for (const table of ["rate_limits", "fleeting_rates"] as const) {
     let after: string | null = "";
     while (after !== null) {
@@ -59,7 +60,7 @@ export async function dropExpiredRates(db: Db): Promise<void> {
         with page as materialized (
           select key from ${sql.table(table)} where key > ${after} order by key limit ${sql.lit(AT_A_TIME)}
         ), dropped as (
-          delete from ${sql.table(table)} rates using page where rates.key = page.key and expire < ${Date.now() - KEPT_MS}::int8
+          delete from ${sql.table(table)} rates using page where rates.key = page.key and expire < ${before}::int8
         )
         select max(key) as last from page`.execute(db);
       after = rows[0]?.last ?? null;
