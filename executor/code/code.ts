@@ -40,7 +40,7 @@ interface SharedCode {
   readonly bytes: Buffer;
   runs: number;
   /** Of code that a request brought: nobody but its runs has the bytes, which are freed after this and the last run. */
-  stored?: Promise<unknown>;
+  stored: Promise<void> | undefined;
 }
 
 /** Shared by all runs that wait for the same code. */
@@ -84,9 +84,8 @@ export class Code {
   }
 
   /**
-   * `besideBytes`: what is kept of the request beside its code, which counts as its memory, too.
-   *
    * Code sent together with its CID comes from the relayers' shared store, which is trusted no more than a gateway.
+   * @param besideBytes what is kept of the request beside its code, which counts as its memory, too
    * @throws KeywrightError `invalid_value` when neither is given, `invalid_cid`, `code_too_large`, `code_unavailable`
    * when code and CID do not match.
    */
@@ -151,7 +150,7 @@ export class Code {
     if (this.#held.has(cid)) this.#store.use(cid, account);
     const bytes = this.#held.get(cid)?.bytes ?? (await this.#loaded(cid, keptOnly, account, over));
     // Another run that shared the read may hold it already.
-    const shared = this.#held.get(cid) ?? { bytes, runs: 0 };
+    const shared = this.#held.get(cid) ?? { bytes, runs: 0, stored: undefined };
     this.#held.set(cid, shared);
     shared.runs++;
     return shared;
@@ -164,7 +163,7 @@ export class Code {
     this.#held.set(cid, shared);
     shared.runs++;
     const stored = this.#keep(cid, shared.bytes, account);
-    if (shared.stored !== undefined) shared.stored = Promise.all([shared.stored, stored]);
+    shared.stored = shared.stored?.then(() => stored);
     return shared;
   }
 
