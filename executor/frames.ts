@@ -203,11 +203,19 @@ class FrameReader {
 
 const WAIT_CELL = new Int32Array(new SharedArrayBuffer(4));
 
+/** Blocks the thread. For child processes only. */
+export const pauseThread = (ms: number): void => void Atomics.wait(WAIT_CELL, 0, 0, ms);
+
 /**
  * Writes a frame synchronously, so that a guest's log line has left the process even if the guest's next statement
- * crashes it. For child processes only: blocks while the reader is slow.
+ * crashes it. For child processes only: blocks while the reader is slow, and calls `whileBlocked` again and again.
  */
-export function writeFrameSync(fd: number, header: object, payload?: Buffer): void {
+export function writeFrameSync(
+  fd: number,
+  header: object,
+  payload: Buffer | undefined,
+  whileBlocked: () => void,
+): void {
   const frame = encodeFrame(header, payload);
   let offset = 0;
   while (offset < frame.length) {
@@ -215,7 +223,8 @@ export function writeFrameSync(fd: number, header: object, payload?: Buffer): vo
       offset += writeSync(fd, frame, offset);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
-      Atomics.wait(WAIT_CELL, 0, 0, 1);
+      whileBlocked();
+      pauseThread(1);
     }
   }
 }

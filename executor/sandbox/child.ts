@@ -2,10 +2,11 @@
  * The child process: runs untrusted code and holds no secrets. One run at a time, each in a fresh isolate. Communicates
  * over file descriptor 3 only; the keyholder ends it by closing the channel or by a signal.
  */
+import { readSync } from "node:fs";
 import { Socket } from "node:net";
 import { Awake } from "../awake";
 import { becomeUser } from "../confinement/confine";
-import { readFrames, writeFrameSync, type Frame } from "../frames";
+import { pauseThread, readFrames, writeFrameSync, type Frame } from "../frames";
 import { analyse, Unparsable, type Analysis } from "./analyse";
 import { Guest, type GuestEnd } from "./isolate";
 import { LogSender } from "./logSender";
@@ -18,12 +19,13 @@ const CHANNEL = 3;
 const CODE_CACHE_ENTRIES = 16;
 const END_WITHIN_MS = 2_000;
 
-const send = (message: FromChild, payload?: Buffer): void => writeFrameSync(CHANNEL, message, payload);
+const send = (message: FromChild, payload?: Buffer): void => writeFrameSync(CHANNEL, message, payload, readAhead);
 
 /** The isolate prepared for the next run, with the last run's heap size and library. */
 let spare: Guest | undefined;
 let current: { run: number; guest: Guest } | undefined;
 let nextCall = -1;
+const scratch = Buffer.allocUnsafeSlow(65_536);
 const awake = new Awake();
 const hostCalls = new Map<number, { resolve(answer: ImportAnswer): void; reject(error: Error): void }>();
 const analyses = new Map<string, Analysis>();
@@ -107,7 +109,27 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
  * neither fills the heap first nor reaches the keyholder.
  */
 function blockUntilEnded(): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, END_WITHIN_MS);
+  for (const start = performance.now(); performance.now() - start < END_WITHIN_MS; pauseThread(10)) readAhead();
+}
+
+/**
+ * Takes what has arrived, while the guest is blocked; it is handled afterwards, in order. The keyholder, which may have
+ * no memory for more before its answers have left, then reads on.
+ */
+function readAhead(): void {
+  channel.pause();
+  for (let chunk = arrived(); chunk !== undefined; chunk = arrived()) channel.push(chunk);
+  setImmediate(() => channel.resume());
+}
+
+function arrived(): Buffer | undefined {
+  try {
+    const count = readSync(CHANNEL, scratch);
+    return count === 0 ? undefined : Buffer.from(scratch.subarray(0, count));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EAGAIN") return undefined;
+    throw error;
+  }
 }
 
 function sendEnd(run: number, { response, signatures, error }: GuestEnd, { responseBytes }: RunLimits): void {
