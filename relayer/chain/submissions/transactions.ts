@@ -167,14 +167,12 @@ export class Transactions {
   }
 
   /**
-   * Writes that their transaction did not carry out wait for another one: once its failure is final, since a reorg
-   * could let it succeed; forward requests at once, since the forwarder's nonces keep them from being executed twice. A
-   * write that was answered as failed is not sent again.
+   * Writes that their transaction did not carry out wait for another one once its failure is final: a reorg could let
+   * it succeed. A write that was answered as failed is not sent again.
    */
   async releaseWrites(): Promise<void> {
     const isRelease = sql`transactions.id = writes.transaction_id and writes.state = 'carried'
-      and (transactions.state in ('confirmed', 'displaced')
-        or (transactions.state = 'mined' and writes.signer is not null))`;
+      and transactions.state in ('confirmed', 'displaced')`;
     await this.#db.transaction().execute(async (trx) => {
       // Locked before their writes are read: the follower may reopen them at this moment.
       const { rows: locked } = await sql<{ id: string }>`select transactions.id from writes join transactions

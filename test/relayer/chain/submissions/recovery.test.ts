@@ -1,7 +1,7 @@
 /**
- * A write that becomes expensive between its simulation and its block uses up the gas of the whole transaction. Each of
- * the others is sent again, alone: a payer's write once the failed transaction is final, a forward request at once. No
- * account is charged for it.
+ * A write that becomes expensive between its simulation and its block uses up the gas of the whole transaction. Once
+ * that is final, each of the others is sent again, alone: a payer's write as a forward request. No account is charged
+ * for it.
  */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type Signer } from "ethers";
@@ -126,6 +126,32 @@ describe("a transaction that fails because one of its writes became expensive", 
     ...others.map((id) => chain.submit(addGroup(id, "once", { reserve }))),
   ];
 
+  const idOf = ({ address }: HDNodeWallet): AccountId => packedAccountId(address as Address);
+
+  /** Like `preparedAccounts`, of owners who sign forward requests; the first one can also send a transaction. */
+  async function preparedOwners(): Promise<readonly [HDNodeWallet, ...HDNodeWallet[]]> {
+    const wallets = Array.from({ length: COUNT }, () => Wallet.createRandom()) as [HDNodeWallet, ...HDNodeWallet[]];
+    const newAccountOf = { functionName: "newChainSecuredAccount", args: ["", ""] };
+    await Promise.all(wallets.map((wallet) => chain.submit(forwarded(bed, wallet, idOf(wallet), newAccountOf))));
+    const [victim] = wallets;
+    await chain.submit(await forwardWithGas(victim, withActions(idOf(victim)), "2000000"));
+    await bed.provider.send("anvil_setBalance", [victim.address, "0xde0b6b3a7640000"]);
+    return wallets;
+  }
+
+  const forwardWithGas = async (wallet: HDNodeWallet, write: SimpleWrite, gas: string): Promise<SubmitRequest> => ({
+    ...forwarded(bed, wallet, idOf(wallet), write, { reserve }),
+    forward: await signForward(bed, wallet, write, { gas }),
+  });
+
+  const forwardsOf = ([victim, ...others]: readonly [HDNodeWallet, ...HDNodeWallet[]]): Promise<SubmitAnswer>[] => [
+    forwardWithGas(victim, sameActions(idOf(victim)), "1000000").then((expensive) => chain.submit(expensive)),
+    ...others.map((wallet) => {
+      const write = { functionName: "addGroup", args: [idOf(wallet), "beside it", "", [], []] };
+      return chain.submit(forwarded(bed, wallet, idOf(wallet), write, { reserve }));
+    }),
+  ];
+
   /** The newest transaction that its writes have left. */
   const abandonedBatch = (): Promise<{ id: string; hash: string | null; block_number: number | null }> =>
     bed.store.db
@@ -173,39 +199,32 @@ describe("a transaction that fails because one of its writes became expensive", 
     expect(chargesOf(lost?.facts.submission_id)).to.deep.equal([false]);
   });
 
-  it("of forward requests: each is executed once, alone, without waiting for finality", async () => {
-    const wallets = Array.from({ length: COUNT }, () => Wallet.createRandom());
-    const idOf = ({ address }: HDNodeWallet): AccountId => packedAccountId(address as Address);
-    const [victim, ...others] = wallets as [HDNodeWallet, ...HDNodeWallet[]];
-    await Promise.all(
-      wallets.map((wallet) =>
-        chain.submit(forwarded(bed, wallet, idOf(wallet), { functionName: "newChainSecuredAccount", args: ["", ""] })),
-      ),
+  it("of forward requests: each is executed once, alone", async () => {
+    const owners = await preparedOwners();
+    const answers = await together(
+      () => forwardsOf(owners),
+      () => removeActions(idOf(owners[0]), owners[0].connect(bed.provider)),
     );
-    await chain.submit({
-      ...forwarded(bed, victim, idOf(victim), withActions(idOf(victim))),
-      forward: await signForward(bed, victim, withActions(idOf(victim)), { gas: "2000000" }),
-    });
-    const expensive = {
-      ...forwarded(bed, victim, idOf(victim), sameActions(idOf(victim)), { reserve }),
-      forward: await signForward(bed, victim, sameActions(idOf(victim)), { gas: "1000000" }),
-    };
-    await bed.provider.send("anvil_setBalance", [victim.address, "0xde0b6b3a7640000"]);
-    const group = (wallet: HDNodeWallet): SubmitRequest =>
-      forwarded(
-        bed,
-        wallet,
-        idOf(wallet),
-        { functionName: "addGroup", args: [idOf(wallet), "beside it", "", [], []] },
-        { reserve },
-      );
-    const writing = await begun(
-      () => [chain.submit(expensive), ...others.map((wallet) => chain.submit(group(wallet)))],
-      () => removeActions(idOf(victim), victim.connect(bed.provider)),
-    );
-    const answers = await Promise.all(writing);
     await expectSeparated(answers);
-    for (const wallet of others) expect(await bed.groupCount(idOf(wallet))).to.equal(1);
+    for (const wallet of owners.slice(1)) expect(await bed.groupCount(idOf(wallet))).to.equal(1);
+  });
+
+  it("of forward requests is carried out after a reorg that undoes its failure, and each is answered as done", async () => {
+    const since = new Date();
+    const owners = await preparedOwners();
+    let removedIn = 0;
+    const writing = await begun(
+      () => forwardsOf(owners),
+      async () => (removedIn = await removeActions(idOf(owners[0]), owners[0].connect(bed.provider))),
+    );
+    const { nonce } = await failedBatch(since);
+    // Time enough to send the requests alone, which would use their nonces.
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await reorgWith(removedIn, nonce);
+    const answers = await whileMining(() => Promise.all(writing));
+    expect(new Set(answers.map(({ transactionHash }) => transactionHash)).size).to.equal(1);
+    for (const wallet of owners.slice(1)) expect(await bed.groupCount(idOf(wallet)), "made once").to.equal(1);
+    for (const { submissionId } of answers) expect(chargesOf(submissionId), "paid once").to.deep.equal([true]);
   });
 
   it("is not sent again after a reorg: its writes are already separate submissions", async () => {
