@@ -37,8 +37,11 @@ export interface Executor {
    * it is not stored for other machines then.
    */
   askRun(question: RunQuestion, context?: CallContext): RequestedRun;
-  /** A small run for which credit is reserved ahead: it is made only if this is the state of its key. */
-  askPaidRun(question: RunQuestion, paidFor: KeyState, context?: CallContext): PaidRun;
+  /**
+   * A small run for which credit is reserved ahead: it is made only if this is the state of its key. The question need
+   * not be complete before it is started.
+   */
+  askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState, context?: CallContext): PaidRun;
 }
 
 export class ExecutorClient implements Executor {
@@ -80,11 +83,11 @@ export class ExecutorClient implements Executor {
     return new RunExchange(this.#runs, question, headers, () => this.#leaveQueue(context));
   }
 
-  askPaidRun(question: RunQuestion, paidFor: KeyState, context: CallContext = {}): PaidRun {
+  askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState, context: CallContext = {}): PaidRun {
     return {
-      start: (limitMs) => {
-        const withinMs = limitMs + BESIDE_RUN_MS;
-        return this.call("run", { ...question, limitMs, paidFor: runKeyOf(paidFor) }, { ...context, withinMs });
+      start: async (limitMs) => {
+        const input = { ...(await question), limitMs, paidFor: runKeyOf(paidFor) };
+        return this.call("run", input, { ...context, withinMs: limitMs + BESIDE_RUN_MS });
       },
       leave: () => this.#leaveQueue(context),
       mayHaveRun: true,

@@ -81,10 +81,12 @@ export class CodeSharingExecutor implements Executor {
   }
 
   /** Code by CID that the executor has not stored is refused: then the run has to be asked for as any other. */
-  askPaidRun(question: RunQuestion, paidFor: KeyState, context: CallContext = {}): PaidRun {
-    const keptOnly = question.code === undefined ? { keptOnly: true } : {};
-    const run = this.#executor.askPaidRun({ ...question, ...keptOnly }, paidFor, context);
-    return { ...run, start: async (limitMs) => this.#shared(await run.start(limitMs), paidFor.accountId, question) };
+  askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState, context: CallContext = {}): PaidRun {
+    const asked = question.then((one) => (one.code === undefined ? { ...one, keptOnly: true } : one));
+    const run = this.#executor.askPaidRun(asked, paidFor, context);
+    const start = async (limitMs: number): Promise<Outcome> =>
+      this.#shared(await run.start(limitMs), paidFor.accountId, await question);
+    return { ...run, start };
   }
 
   async #shared(outcome: Outcome, accountId: AccountId, { code }: RunQuestion): Promise<Outcome> {

@@ -29,14 +29,15 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
   const permitted = new LRUCache<string, KeyState>({ max: MAX_PERMITTED });
   return {
     runAction: async (call) => {
-      const question = await questionOf(deps, call);
-      const name = nameOf(call, question);
-      if (name === undefined) return runAsPermitted(deps, call, question);
+      const asked = await askedIn(deps, call);
+      const question = afterLastWrite(deps, asked);
+      const name = nameOf(call, asked);
+      if (name === undefined) return runAsPermitted(deps, call, await question);
       const known = permitted.get(name);
       const ran = known && (await runAhead(deps, call, question, known));
       if (ran !== undefined) return ran;
       permitted.delete(name);
-      return runAsPermitted(deps, call, question, (key) => permitted.set(name, key));
+      return runAsPermitted(deps, call, await question, (key) => permitted.set(name, key));
     },
   };
 }
@@ -49,7 +50,7 @@ const MAX_AHEAD_CHARS = 10 * 1_024;
  * What the contract is asked about a run that may be made ahead. Not that of an identity, whose role is looked up, nor
  * one under an `Idempotency-Key`, which is looked up first.
  */
-function nameOf({ presented, attemptKey }: Run, { code, cid, pkpId, params }: RunQuestion): string | undefined {
+function nameOf({ presented, attemptKey }: Run, { code, cid, pkpId, params }: AskedRun): string | undefined {
   const { key } = presented;
   const isSmall = (code?.length ?? 0) + params.length <= MAX_AHEAD_CHARS;
   if (key === undefined || attemptKey !== undefined || !isSmall) return undefined;
@@ -64,7 +65,7 @@ function nameOf({ presented, attemptKey }: Run, { code, cid, pkpId, params }: Ru
 async function runAhead(
   deps: RouteDeps,
   call: Run,
-  question: RunQuestion,
+  question: Promise<RunQuestion>,
   key: KeyState,
 ): Promise<Answer<"runAction"> | undefined> {
   const { deciding, requestId } = call;
@@ -114,18 +115,25 @@ function dropLarge(question: RunQuestion, { body }: Run): void {
   delete body.code;
 }
 
-/**
- * The executor decides on its input; the relayer adds what only it knows: the block of the last write, and the PKP
- * behind a number.
- */
-async function questionOf({ chain }: RouteDeps, { caller, body, deciding }: Run): Promise<RunQuestion> {
+type AskedRun = Omit<RunQuestion, "notBefore">;
+
+/** The executor decides on its input; the relayer adds what only it knows: here the PKP behind a number. */
+async function askedIn({ chain }: RouteDeps, { caller, body, deciding }: Run): Promise<AskedRun> {
   const { credential } = caller;
   if (credential === undefined)
     throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
   const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
   const pkpId = body.pkp_id === undefined ? {} : { pkpId: await pkpOf(chain, body.pkp_id, deciding) };
-  const notBefore = await chain.lastWrite();
-  return { credential, ...code, params: body.js_params ?? "{}", ...pkpId, notBefore };
+  return { credential, ...code, params: body.js_params ?? "{}", ...pkpId };
+}
+
+/** And the block of the last write. Where credit is reserved ahead, the store is asked for both at once. */
+function afterLastWrite({ chain }: RouteDeps, asked: AskedRun): Promise<RunQuestion> {
+  // The same object: what is dropped of it once the executor has it must be held nowhere else.
+  const question = chain.lastWrite().then((notBefore) => Object.assign(asked, { notBefore }));
+  // Nobody waits for it where no credit can be reserved.
+  question.catch(() => undefined);
+  return question;
 }
 
 /** A PKP number is relative to the account, which therefore has to be confirmed first. */

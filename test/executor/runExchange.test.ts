@@ -125,7 +125,7 @@ describe("a run that is requested and then started", () => {
 
   it("that is paid ahead begins with its permission, if its key is in the state it was paid for", async () => {
     const key = await account.addUsageKey([1], 0, 25);
-    const paid = client.askPaidRun(asked(key.key), await stateOf(key.key));
+    const paid = client.askPaidRun(Promise.resolve(asked(key.key)), await stateOf(key.key));
     const { response, logs, usage } = await paid.start(1_234);
     expect([response, logs, usage.limitMs]).to.deep.equal(['"hello"', "ran\n", 1_234]);
   });
@@ -138,11 +138,11 @@ describe("a run that is requested and then started", () => {
     const changes: Partial<Record<keyof KeyState, unknown>> = { ...other, expiresAtSeconds: 9n, capCents: 26n };
     expect(Object.keys(changes)).to.have.members(Object.keys(state));
     for (const [name, value] of Object.entries(changes)) {
-      const paid = client.askPaidRun(asked(key.key), { ...state, [name]: value } as KeyState);
+      const paid = client.askPaidRun(Promise.resolve(asked(key.key)), { ...state, [name]: value } as KeyState);
       expect((await refusal(paid.start(5_000))).code, name).to.equal("invalid_body");
     }
     await account.write("removeUsageApiKey", [account.id, key.id]);
-    expect((await refusal(client.askPaidRun(asked(key.key), state).start(5_000))).code).to.equal("unknown_key");
+    expect((await refusal(client.askPaidRun(Promise.resolve(asked(key.key)), state).start(5_000))).code).to.equal("unknown_key");
     expect(await ranLines()).to.equal(before_);
   });
 

@@ -102,13 +102,13 @@ class CountingExecutor implements Executor {
     };
   }
 
-  askPaidRun(question: RunQuestion, paidFor: KeyState): PaidRun {
-    const asked = this.askRun(question);
+  askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState): PaidRun {
     const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
+      const asked = this.askRun(await question);
       if (isDeepStrictEqual(await asked.permission, paidFor)) return asked.start(limitMs);
       throw new KeywrightError("invalid_body", "The run was paid for under another state of its key.");
     };
-    return { start, leave: asked.leave, mayHaveRun: true };
+    return { start, leave: () => undefined, mayHaveRun: true };
   }
 
   async #decide(question: RunQuestion): Promise<KeyState> {

@@ -46,9 +46,13 @@ class ExecutorDouble implements Executor {
     };
   }
 
-  askPaidRun(asked: RunQuestion): PaidRun {
-    this.asked.push(asked);
-    return { start: (limitMs) => this.#run(asked, limitMs), leave: () => undefined, mayHaveRun: true };
+  askPaidRun(question: Promise<RunQuestion>): PaidRun {
+    const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
+      const asked = await question;
+      this.asked.push(asked);
+      return this.#run(asked, limitMs);
+    };
+    return { start, leave: () => undefined, mayHaveRun: true };
   }
 
   async #run({ code, cid, keptOnly }: RunQuestion, limitMs: number): Promise<ExecutorAnswer<"run">> {
@@ -125,15 +129,15 @@ describe("code shared by machines", () => {
 
   it("of a run paid ahead is stored, too; by CID it runs only where its executor has it", async () => {
     const state = await PERMISSION;
-    await machine()
-      .sharing.askPaidRun(input({ code: CODE }), state)
-      .start(1_000);
+    const paid = (one: CodeSharingExecutor, changes: Partial<RunQuestion>): PaidRun =>
+      one.askPaidRun(Promise.resolve(input(changes)), state);
+    await paid(machine().sharing, { code: CODE }).start(1_000);
     expect(store.uses).to.deep.equal([`keep ${cid}`]);
     const { executor, sharing } = machine();
     executor.outside.set(cid, CODE);
-    expect(await refusalOf(sharing.askPaidRun(input({ cid }), state).start(1_000))).to.equal("code_not_found");
+    expect(await refusalOf(paid(sharing, { cid }).start(1_000))).to.equal("code_not_found");
     executor.kept.set(cid, CODE);
-    expect((await sharing.askPaidRun(input({ cid }), state).start(1_000)).response).to.equal("1");
+    expect((await paid(sharing, { cid }).start(1_000)).response).to.equal("1");
   });
 
   it("is fetched from outside only where the store does not have it", async () => {
