@@ -6,12 +6,13 @@ import { readSync } from "node:fs";
 import { Socket } from "node:net";
 import { Awake } from "../awake";
 import { becomeUser } from "../confinement/confine";
+import { defined } from "../../protocol/defined";
 import { pauseThread, readFrames, writeFrameSync, type Frame } from "../frames";
 import { analyse, Unparsable, type Analysis } from "./analyse";
 import { Guest, type GuestEnd } from "./isolate";
 import { LogSender } from "./logSender";
 import { ImportRefused, loadModules, type ImportAnswer } from "./modules";
-import type { FromChild, ToChild } from "./messages";
+import { MAX_ERROR_CHARS, type FromChild, type ToChild } from "./messages";
 import { selfTest } from "./selfTest";
 import type { RunLimits } from "./types";
 
@@ -78,7 +79,7 @@ async function startRun({ run, params: paramsText, limits, rpcUrls = {} }: Run, 
     const isInvalid = error instanceof Unparsable || error instanceof ImportRefused;
     const message = error instanceof Error ? error.message : "the action made its sandbox fail";
     // Whatever else fails here fails because of the action: the run ends in order, and is charged.
-    send({ type: "end", run, error: { code: isInvalid ? "invalid_code" : "sandbox_crashed", message } });
+    sendError(run, { code: isInvalid ? "invalid_code" : "sandbox_crashed", message });
   }
 }
 
@@ -133,18 +134,18 @@ function arrived(): Buffer | undefined {
 }
 
 function sendEnd(run: number, { response, signatures, error }: GuestEnd, { responseBytes }: RunLimits): void {
-  if (error) return send({ type: "end", run, error });
+  if (error) return sendError(run, error);
   const bytes = Buffer.from(response);
   if (bytes.length <= responseBytes)
     return send({ type: "end", run, ...(signatures !== undefined && { signatures }) }, bytes);
-  send({
-    type: "end",
-    run,
-    error: {
-      code: "response_too_large",
-      message: `the response has ${bytes.length} bytes of JSON; ${responseBytes} are allowed`,
-    },
-  });
+  const message = `the response has ${bytes.length} bytes of JSON; ${responseBytes} are allowed`;
+  sendError(run, { code: "response_too_large", message });
+}
+
+/** Its texts may be as long as the guest's memory, and nothing beyond the child counts them. */
+function sendError(run: number, { code, message, stack }: NonNullable<GuestEnd["error"]>): void {
+  const [shortMessage, shortStack] = [message, stack].map((text) => text?.slice(0, MAX_ERROR_CHARS));
+  send({ type: "end", run, error: { code, message: shortMessage ?? "", ...defined({ stack: shortStack }) } });
 }
 
 /** The child's own calls have negative ids, the guest's positive ones. */

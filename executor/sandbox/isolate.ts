@@ -12,6 +12,7 @@ import type { RunErrorCode } from "../../protocol/errors";
 import type { Analysis, EthersVersion } from "./analyse";
 import { convert } from "./convert";
 import type { Setting } from "./guest/prelude";
+import { MAX_ERROR_CHARS } from "./messages";
 
 export interface GuestEnd {
   response: string;
@@ -38,7 +39,6 @@ export interface GuestRun {
 /** An action that uses what most actions use. */
 const WARM_UP = `async () => (console.log(""), await Actions.signMessage({ pkpId: "", message: "" }))`;
 const WARM_UP_MS = 5_000;
-const MAX_TEXT = 8_192;
 const MAX_RANDOM_BYTES = 65_536;
 /** Code up to this many characters compiles faster than a switch to another thread takes. */
 const QUICK_TO_COMPILE = 32_768;
@@ -202,7 +202,8 @@ export class Guest {
     const compiled = new Map<string, ivm.Module>();
     await module.instantiate(this.#context, (specifier) => this.#resolve(specifier, modules, compiled));
     this.#isRunning = true;
-    await module.evaluate({ timeout: this.#left() });
+    // On this thread, as scripts: the run is billed for what the kernel counts of it.
+    module.evaluateSync({ timeout: this.#left() });
     return name ? { main: (await module.namespace.get(name, { reference: true })) as ivm.Reference } : {};
   }
 
@@ -291,11 +292,11 @@ export class Guest {
       return failure("out_of_memory", `the action used more than its heap of ${this.heapMiB} MiB`);
     if (error instanceof Error && error.message.includes("was not an instance of `Error`"))
       return failure("threw", "the action threw something that is not an Error");
-    if (!(error instanceof Error)) return failure("threw", String(error).slice(0, MAX_TEXT));
+    if (!(error instanceof Error)) return failure("threw", String(error));
     if (error.message === "Script execution timed out.") return timedOut();
-    if (!this.#isRunning) return failure("invalid_code", error.message.slice(0, MAX_TEXT));
+    if (!this.#isRunning) return failure("invalid_code", error.message);
     const name = error.name === "Error" ? "" : `${error.name}: `;
-    return failure("threw", `${name}${error.message}`.slice(0, MAX_TEXT), ownFrames(error.stack ?? ""));
+    return failure("threw", `${name}${error.message}`, ownFrames(error.stack ?? ""));
   }
 }
 
@@ -321,7 +322,7 @@ const FOREIGN_FRAME = /^\s+at .*(keywright:own|<isolated-vm|node:|\(\/|at \/)/;
 
 /** Only the guest's frames: none of the prelude, a library or the host. */
 function ownFrames(stack: string): string {
-  const lines = stack.slice(0, MAX_TEXT).split("\n");
+  const lines = stack.slice(0, MAX_ERROR_CHARS).split("\n");
   return lines.filter((line) => !FOREIGN_FRAME.test(line)).join("\n");
 }
 

@@ -12,6 +12,9 @@ export type ToChild =
   | { type: "answer"; run: number; call: number; ok: true; value?: string }
   | { type: "answer"; run: number; call: number; ok: false; code: string; message: string };
 
+/** Of an error's message, and of its stack: what the guest says is cut to it, whatever it has patched. */
+export const MAX_ERROR_CHARS = 8_192;
+
 const run = z.number().int().nonnegative();
 /** Positive for the guest's calls, negative for the child's own. */
 const call = z.number().int();
@@ -33,7 +36,11 @@ export const fromChildSchema = z.discriminatedUnion("type", [
     /** JSON text. */
     signatures: z.string().optional(),
     error: z
-      .strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() })
+      .strictObject({
+        code: z.enum(RUN_ERROR_CODES),
+        message: z.string().max(MAX_ERROR_CHARS),
+        stack: z.string().max(MAX_ERROR_CHARS).optional(),
+      })
       .optional(),
   }),
 ]);

@@ -193,11 +193,14 @@ function describe(error: Error): string {
   return name && name !== "Error" ? `${name}: ${message}` : message;
 }
 
+const { apply } = Reflect;
+const { slice } = String.prototype;
+
 /** Reading guest values may throw, and they may be very long. */
 function textOf(read: () => unknown): string | undefined {
   try {
     const text = read();
-    return typeof text === "string" ? text.slice(0, 8_192) : undefined;
+    return typeof text === "string" ? (apply(slice, text, [0, 8_192]) as string) : undefined;
   } catch {
     return undefined;
   }

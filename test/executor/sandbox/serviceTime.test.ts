@@ -60,6 +60,14 @@ describe("the time that a run is billed for", function () {
     expect(durationMs).to.be.within(alone.durationMs / 3, alone.durationMs + 1_000);
   });
 
+  it("is with what a module computes before its first await, while an op of it is served", async () => {
+    const code = `const op = ${OP}; ${WORK} export default async () => (await op, n);`;
+    const alone = await run(`${WORK} export default async () => n;`);
+    const { durationMs, error } = await run(code, { ops: slowOps });
+    expect(error).to.equal(undefined);
+    expect(durationMs).to.be.within(alone.durationMs / 3, alone.durationMs + 1_000);
+  });
+
   it("is with what it sleeps, also while an op has been served", async () => {
     const code = `async function main() { await ${OP}; await new Promise((resolve) => setTimeout(resolve, 700)); }`;
     const { durationMs } = await run(code, { ops: slowOps });
