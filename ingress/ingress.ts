@@ -52,7 +52,7 @@ export async function startIngress(config: Config, log: Logger, { unreadMs = UNR
       { key: first.privateKey, cert: first.chain },
       addresses,
     );
-    for (const server of [http, https]) endUnreadAnswers(server, unreadMs);
+    for (const server of [http, https]) endUnreadAnswers(server, { withinMs: unreadMs });
     shareConnections([http, https], { total: MAX_CONNECTIONS, addressOf: (socket) => addresses.of(socket) });
     const front = config.PROXY_PROTOCOL ? createProxyEndpoint(https, addresses) : https;
     const httpsPort = await listen(front, config.HTTPS_PORT, log);

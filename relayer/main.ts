@@ -376,7 +376,7 @@ function apiServer(callback: Parameters<typeof createServer>[1]): Server {
     { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, noDelay: true },
     callback,
   );
-  endUnreadAnswers(server, UNREAD_MS);
+  endUnreadAnswers(server, { withinMs: UNREAD_MS });
   shareConnections([server], { total: MAX_CONNECTIONS });
   return server;
 }

@@ -10,6 +10,8 @@ const WITHIN_MS = 300;
 /** More than the system keeps of one connection. */
 const ANSWER = Buffer.alloc(32 * 1_024 * 1_024, "a");
 
+const SUM_BYTES = 4 * ANSWER.length;
+
 describe("an answer that is not read", () => {
   let server: Server;
   let port: number;
@@ -20,7 +22,7 @@ describe("an answer that is not read", () => {
       if (request.url === "/large") response.end(ANSWER);
       else setTimeout(() => response.end("late"), 4 * WITHIN_MS);
     });
-    endUnreadAnswers(server, WITHIN_MS);
+    endUnreadAnswers(server, { withinMs: WITHIN_MS, bytes: SUM_BYTES });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     port = (server.address() as AddressInfo).port;
@@ -62,6 +64,26 @@ describe("an answer that is not read", () => {
     }
     expect(servedOf(socket).destroyed).to.equal(false);
     expect(read).to.be.greaterThan(10_000_000);
+  });
+
+  it("ends where all of them are too much in sum, those first that were left unread for longest", async () => {
+    // Each takes a little now and then, and so is never ended for taking nothing.
+    const crowd: Socket[] = [];
+    for (let i = 0; i < 8; i++) crowd.push(await asking("/large"));
+    const nibbling = setInterval(() => {
+      for (const socket of crowd) socket.read(1_000_000);
+    }, WITHIN_MS / 4);
+    for (const socket of crowd) socket.pause();
+    await sleep(2 * WITHIN_MS);
+    const reader = await asking("/large");
+    let read = 0;
+    reader.on("data", (chunk: Buffer) => (read += chunk.length));
+    await sleep(4 * WITHIN_MS);
+    clearInterval(nibbling);
+    const left = crowd.map((socket) => servedOf(socket)).filter((socket) => !socket.destroyed);
+    expect(left.reduce((sum, socket) => sum + socket.writableLength, 0)).to.be.at.most(SUM_BYTES);
+    expect(left.length).to.be.within(1, 7);
+    expect(read).to.be.greaterThan(ANSWER.length);
   });
 
   it("is not one that is not there yet, also behind another on the same connection", async () => {
