@@ -142,7 +142,8 @@ describe("a run that is requested and then started", () => {
       expect((await refusal(paid.start(5_000))).code, name).to.equal("invalid_body");
     }
     await account.write("removeUsageApiKey", [account.id, key.id]);
-    expect((await refusal(client.askPaidRun(Promise.resolve(asked(key.key)), state).start(5_000))).code).to.equal("unknown_key");
+    const revoked = client.askPaidRun(Promise.resolve(asked(key.key)), state);
+    expect((await refusal(revoked.start(5_000))).code).to.equal("unknown_key");
     expect(await ranLines()).to.equal(before_);
   });
 

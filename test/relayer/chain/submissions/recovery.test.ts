@@ -209,7 +209,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     for (const wallet of owners.slice(1)) expect(await bed.groupCount(idOf(wallet))).to.equal(1);
   });
 
-  it("of forward requests is carried out after a reorg that undoes its failure, and each is answered as done", async () => {
+  it("of forward requests is carried out after a reorg that undoes its failure, and each is done", async () => {
     const since = new Date();
     const owners = await preparedOwners();
     let removedIn = 0;
