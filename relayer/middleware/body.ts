@@ -3,11 +3,22 @@ import { PassThrough, addAbortSignal, type Readable } from "node:stream";
 import { setTimeout } from "node:timers/promises";
 import rawBody from "raw-body";
 import { KeywrightError } from "../../protocol/errors";
-import { Crowded, FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
+import { FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
 import type { BodyKind } from "../../protocol/http";
-import { MIB, SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
+import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import { builtFile } from "../../protocol/built";
 import { ThreadOf } from "../../protocol/threadOf";
+import {
+  crowded,
+  MEDIUM_BYTES,
+  MEMORY_PER_BYTE,
+  memoryOf,
+  QUICK_BYTES,
+  sharedBy,
+  takeMemory,
+  takeRoom,
+  type BodyMemory,
+} from "../bodyMemory";
 import type { RelayerContext } from "./context";
 import { MAX_VALUES, parseJsonText, type ParsedJson } from "./jsonText";
 
@@ -45,17 +56,8 @@ const hasUnknownLength = (ctx: RelayerContext): boolean => ctx.get("Transfer-Enc
 
 /** Up to this they do not count: a connection takes more. */
 const SMALL_BYTES = 4 * 1_024;
-/** Up to this they count while they arrive, as a rule at once, and larger ones until they are answered. */
-const QUICK_BYTES = 64 * 1_024;
-const MEDIUM_BYTES = MIB;
-/** Memory for each byte of a body: as it arrives, and as text with two bytes a character, twice while it is parsed. */
-const MEMORY_PER_BYTE = 4;
-const sharedBy = (total: number, unit: number): FairShare =>
-  new FairShare({ total, unit, mostWaiting: 512, patienceMs: SHARED_LIMITS.patienceMs });
-/** By size, so that who sends code of many megabytes keeps out only those who do the same. */
+/** Those that count only while they arrive, as a rule at once; larger ones count for as long as they are needed. */
 const arriving = sharedBy(SHARED_LIMITS.arrivingBodyBytes, QUICK_BYTES);
-const medium = sharedBy(SHARED_LIMITS.mediumBodyMemoryBytes, MEMORY_PER_BYTE * MEDIUM_BYTES);
-const large = sharedBy(SHARED_LIMITS.bodyMemoryBytes, MEMORY_PER_BYTE * WIRE_LIMITS.codeBodyBytes);
 /**
  * What is made of large ones, until the executor has it, is done one after the other: each takes both event loops
  * of the services for tenths of a second, in which others' small requests wait.
@@ -65,17 +67,11 @@ const turns = new FairShare({ total: 1, unit: 0 });
 const MAX_TURN_MS = 1_000;
 /** What passes between two while others wait, as a multiple of what the first took. */
 const PAUSE = 3;
-/** The longest that a body waits to be read. */
-const MAX_WAIT_MS = 30_000;
-
-/** Whose memory a body takes, until the scope is left. */
-export interface BodyMemory {
-  readonly scope: Scope;
-  readonly account: string;
-}
 
 export interface Body {
   readonly bytes: Buffer;
+  /** From now on only this is needed, which was made of it: it takes no more memory than that. */
+  readonly keepOnly: (made: unknown) => void;
   /**
    * What is left of it is not needed any more, but of some use: `letGo` drops that when others need its memory. Without
    * effect where a body takes no memory of others.
@@ -83,7 +79,7 @@ export interface Body {
   readonly lend: (letGo: () => void) => void;
 }
 
-const unshared = (bytes: Buffer): Body => ({ bytes, lend: () => undefined });
+const unshared = (bytes: Buffer): Body => ({ bytes, keepOnly: () => undefined, lend: () => undefined });
 
 /** A body is read when there is room for it. One that arrives slowly gives way to others. */
 export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Body> {
@@ -103,10 +99,13 @@ async function readWhole(ctx: RelayerContext, kind: BodyKind, room: BodyMemory |
   const most = length ?? limit;
   if (room === undefined || most <= SMALL_BYTES) return unshared(await received(ctx.req, limit, length));
   const { account } = room;
-  if (most > MEDIUM_BYTES) return inTurn(await readInto(large, most * MEMORY_PER_BYTE, ctx, limit, room), room);
-  if (most > QUICK_BYTES) return readInto(medium, most * MEMORY_PER_BYTE, ctx, limit, room);
+  if (most > QUICK_BYTES) {
+    const body = await readInto(await takeMemory(most, MEMORY_PER_BYTE, room), ctx, limit, room.scope);
+    return most > MEDIUM_BYTES ? inTurn(body, room) : body;
+  }
   return inScope(account, undefined, async (scope) => {
-    return unshared((await readInto(arriving, most, ctx, limit, { scope, account })).bytes);
+    const memory = await takeRoom(arriving, most, { scope, account });
+    return unshared((await readInto(memory, ctx, limit, scope)).bytes);
   });
 }
 
@@ -130,29 +129,27 @@ async function inTurn(body: Body, { scope, account }: BodyMemory): Promise<Body>
     });
     turn.catch(refuse);
   });
-  return { ...body, lend: (letGo) => (done.resolve(undefined), body.lend(letGo)) };
+  const end = (): void => done.resolve(undefined);
+  return {
+    bytes: body.bytes,
+    keepOnly: (made) => (end(), body.keepOnly(made)),
+    lend: (letGo) => (end(), body.lend(letGo)),
+  };
 }
 
 const pause = (ms: number): Promise<void> => setTimeout(ms, undefined, { ref: false });
 
-async function readInto(
-  share: FairShare,
-  amount: number,
-  ctx: RelayerContext,
-  limit: number,
-  room: BodyMemory,
-): Promise<Body> {
-  const memory = await takeRoom(share, amount, room);
+async function readInto(memory: Grant, ctx: RelayerContext, limit: number, scope: Scope): Promise<Body> {
   try {
     const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;
-    const bytes = await received(endedBy(room.scope.over, ctx.req), limit, length);
+    const bytes = await received(endedBy(scope.over, ctx.req), limit, length);
     // Its memory may have been given to others with the last byte.
-    room.scope.over.throwIfAborted();
+    scope.over.throwIfAborted();
     memory.keep();
-    memory.shrink(Math.min(amount, bytes.length * MEMORY_PER_BYTE));
-    return { bytes, lend: memory.lend };
+    memory.shrink(bytes.length * MEMORY_PER_BYTE);
+    return { bytes, keepOnly: (made) => memory.shrink(memoryOf(made)), lend: memory.lend };
   } catch (error) {
-    throw room.scope.over.reason instanceof Preempted ? crowded(1) : error;
+    throw scope.over.reason instanceof Preempted ? crowded(1) : error;
   }
 }
 
@@ -174,15 +171,6 @@ function endedBy(over: AbortSignal, request: RelayerContext["req"]): PassThrough
   if (request.destroyed) onGone();
   return request.pipe(body);
 }
-
-async function takeRoom(share: FairShare, bytes: number, { scope, account }: BodyMemory): Promise<Grant> {
-  return scope.take(share, bytes, { account, withinMs: MAX_WAIT_MS }).catch((error: unknown) => {
-    throw error instanceof Crowded ? crowded(error.retryAfterSeconds) : error;
-  });
-}
-
-const crowded = (retryAfterSeconds: number): KeywrightError =>
-  new KeywrightError("queue_full", "Too many bodies are under way at the moment.", {}, { retryAfterSeconds });
 
 const isRawBodyError = (error: unknown): error is Error & { type: string } =>
   error instanceof Error && "type" in error && typeof error.type === "string";

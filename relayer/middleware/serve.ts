@@ -107,7 +107,7 @@ async function parse(
   const remembered = isAnticipated(route) || isDecidedByExecutor(name) ? identity.remembered : undefined;
   const confirmation = remembered !== undefined && isAnticipated(route) ? identity.caller() : undefined;
   const caller = remembered ?? (await identity.caller());
-  const rest = readRest(ctx, route, caller, deps, reading);
+  const rest = readRest(ctx, name, caller, deps, reading);
   if (remembered === undefined) return { presented, caller, identity, confirmation, ...(await rest) };
   // An authentication error takes precedence over any other error in the request.
   confirmation?.catch(() => undefined);
@@ -183,17 +183,23 @@ const isDecidedByExecutor = (name: RouteName): boolean => name === "runAction";
 
 async function readRest(
   ctx: RelayerContext,
-  route: Route,
+  name: RouteName,
   caller: Caller | undefined,
   { limits }: ServeDeps,
   { scope, read = (body) => body }: Reading,
 ): Promise<Pick<ParsedRequest, "rawBody" | "bodyHash" | "lendBody" | "input">> {
+  const route = routeOf(name);
   note(ctx, caller);
-  const { bytes, lend } = await readBody(ctx, route.body, { scope, account: caller?.accountId ?? clientGroup(ctx.ip) });
+  const { bytes, keepOnly, lend } = await readBody(ctx, route.body, {
+    scope,
+    account: caller?.accountId ?? clientGroup(ctx.ip),
+  });
   const isRaw = route.body === "raw";
   try {
     const body = isRaw ? undefined : read(await parseBody(bytes));
     const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body });
+    // A run's body is lent once the executor has it; of others no more is needed than what was made of it.
+    if (!isDecidedByExecutor(name)) keepOnly(isRaw ? bytes : input.body);
     if (caller !== undefined) await limits.requestBy(caller.actorId);
     if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
     return { rawBody: isRaw ? bytes : Buffer.alloc(0), bodyHash: bodyHashOf(ctx, bytes), lendBody: lend, input };

@@ -1,13 +1,21 @@
 /** Bodies that arrive slowly, from few addresses: their memory is bounded in sum, and others are served. */
+import { randomBytes } from "node:crypto";
 import { EventEmitter } from "node:events";
+import type { AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import Koa from "koa";
+import { KeywrightError } from "../../../protocol/errors";
 import { inScope } from "../../../protocol/fairShare";
 import { MIB, SHARED_LIMITS, WIRE_LIMITS } from "../../../protocol/limits";
 import { readBody } from "../../../relayer/middleware/body";
-import type { RelayerContext } from "../../../relayer/middleware/context";
+import type { Presented } from "../../../relayer/middleware/call";
+import type { RelayerContext, RelayerState } from "../../../relayer/middleware/context";
+import { problems } from "../../../relayer/middleware/problems";
+import { serve, type ServeDeps } from "../../../relayer/middleware/serve";
 import { expectInTime } from "../../support/inTime";
+import { silent } from "../../support/sandbox";
 
 /** A request whose body is written by the test; `read` counts what was taken of it. */
 function request(length: number, encoding = ""): { ctx: RelayerContext; body: PassThrough } {
@@ -180,5 +188,50 @@ describe("large bodies under way", function () {
     const codes = (await Promise.all(ends)).map((end) => ("code" in end ? end.code : "read"));
     expect(codes.filter((code) => code === "queue_full").length).to.be.greaterThan(2_500);
     expect(new Set(codes)).to.deep.equal(new Set(["queue_full", "malformed_json"]));
+  });
+});
+
+describe("a body of which only a little is needed", function () {
+  this.timeout(40_000);
+
+  /** Each key is of an account of its own, and nothing is limited. */
+  const deps = {
+    authentication: {
+      isFamiliar: () => true,
+      identify: (_auth: unknown, { key }: Presented) => ({
+        remembered: undefined,
+        caller: () => Promise.resolve({ accountId: key?.id, actorId: key?.id, isOwner: true, managed: true }),
+      }),
+    },
+    limits: { request: () => undefined, requestBy: () => undefined },
+    idempotency: undefined,
+    addressHashKey: "",
+    wasSubmitted: () => Promise.resolve(false),
+  } as unknown as ServeDeps;
+
+  it("does not keep others from theirs until its request is answered", async () => {
+    const end = Promise.withResolvers<undefined>();
+    let underWay = 0;
+    const handler = async (): Promise<never> => {
+      underWay++;
+      await end.promise;
+      throw new KeywrightError("key_id_taken", "no");
+    };
+    const app = new Koa<RelayerState>().use(problems(silent)).use(serve("addGroup", handler, deps));
+    const server = app.listen(0);
+    const { port } = server.address() as AddressInfo;
+    const body = `{"group_name":"","group_description":""}`.padEnd(MIB);
+    const post = async (): Promise<number> => {
+      const headers = { "content-type": "application/json", "x-api-key": randomBytes(32).toString("base64") };
+      return (await fetch(`http://127.0.0.1:${port}`, { method: "POST", body, headers })).status;
+    };
+    // Twice as many as there is memory for while they are read.
+    const count = SHARED_LIMITS.mediumBodyMemoryBytes / (2 * MIB);
+    const answers = Array.from({ length: count }, post);
+    for (let waited = 0; underWay < count && waited < 100; waited++) await sleep(50);
+    expect(underWay).to.equal(count);
+    end.resolve(undefined);
+    expect(await Promise.all(answers)).to.deep.equal(Array(count).fill(409));
+    server.close();
   });
 });

@@ -1,0 +1,51 @@
+/**
+ * A relayer's memory for large request bodies, and for code that it reads from the store for a run: taken by account,
+ * before they are read.
+ */
+import { Crowded, FairShare, type Grant, type Scope } from "../protocol/fairShare";
+import { KeywrightError } from "../protocol/errors";
+import { MIB, SHARED_LIMITS, WIRE_LIMITS } from "../protocol/limits";
+
+/** Up to this they do not count once they are there. */
+export const QUICK_BYTES = 64 * 1_024;
+export const MEDIUM_BYTES = MIB;
+/** Memory for each byte of a body: as it arrives, and as text with two bytes a character, twice while it is parsed. */
+export const MEMORY_PER_BYTE = 4;
+/** The longest that one waits to be read. */
+const MAX_WAIT_MS = 30_000;
+
+/** Whose memory is taken, until the scope is left. */
+export interface BodyMemory {
+  readonly scope: Scope;
+  readonly account: string;
+}
+
+export const sharedBy = (total: number, unit: number): FairShare =>
+  new FairShare({ total, unit, mostWaiting: 512, patienceMs: SHARED_LIMITS.patienceMs });
+/** By size, so that who sends code of many megabytes keeps out only those who do the same. */
+const medium = sharedBy(SHARED_LIMITS.mediumBodyMemoryBytes, MEMORY_PER_BYTE * MEDIUM_BYTES);
+const large = sharedBy(SHARED_LIMITS.bodyMemoryBytes, MEMORY_PER_BYTE * WIRE_LIMITS.codeBodyBytes);
+
+/** For so many bytes, each of which takes `perByte` of memory. */
+export function takeMemory(bytes: number, perByte: number, room: BodyMemory): Promise<Grant> {
+  return takeRoom(bytes > MEDIUM_BYTES ? large : medium, bytes * perByte, room);
+}
+
+export async function takeRoom(share: FairShare, amount: number, { scope, account }: BodyMemory): Promise<Grant> {
+  return scope.take(share, amount, { account, withinMs: MAX_WAIT_MS }).catch((error: unknown) => {
+    throw error instanceof Crowded ? crowded(error.retryAfterSeconds) : error;
+  });
+}
+
+export const crowded = (retryAfterSeconds: number): KeywrightError =>
+  new KeywrightError("queue_full", "Too many bodies are under way at the moment.", {}, { retryAfterSeconds });
+
+const BYTES_OF_VALUE = 64;
+
+/** The most that bytes, or a value of JSON, take about: of text two bytes a character. */
+export function memoryOf(value: unknown): number {
+  if (value instanceof Uint8Array) return value.byteLength;
+  if (typeof value === "string") return BYTES_OF_VALUE + 2 * value.length;
+  if (typeof value !== "object" || value === null) return BYTES_OF_VALUE;
+  return Object.entries(value).reduce((sum, [name, one]) => sum + memoryOf(name) + memoryOf(one), BYTES_OF_VALUE);
+}
