@@ -5,12 +5,17 @@ import type { ExecutorRequest } from "../../protocol/executor";
 
 export type RunQuestion = Omit<ExecutorRequest<"run">, "limitMs">;
 
-/** Code is serialized in slices of this many characters, yielding to other requests in between. */
+/**
+ * Code is serialized in slices of this many characters, each when the one before has been read: the executor may let it
+ * wait for memory. Other requests are served in between.
+ */
 const SLICE_CHARS = 256 * 1024;
 
 export class RunBody {
   /** The body to send. */
-  readonly stream = new Readable({ read: () => undefined });
+  readonly stream = new Readable({ read: () => this.#goOn() });
+  /** Has the next slice of the code written. */
+  #goOn: () => void = () => undefined;
   /** The second part; empty if there will be none. */
   #last: string | undefined;
   #isWritten = false;
@@ -26,6 +31,7 @@ export class RunBody {
     if (this.#last !== undefined) return;
     this.#last = last;
     if (this.#isWritten) this.#close();
+    else if (last === "") this.#goOn();
   }
 
   async #writeSlices(code: string, rest: Omit<RunQuestion, "code">): Promise<void> {
@@ -33,8 +39,8 @@ export class RunBody {
     for (let from = 0; from < code.length; from += SLICE_CHARS) {
       if (this.#last === "") return this.#written("");
       // JSON.stringify escapes each half of a split surrogate pair; together they parse to the same text.
-      this.stream.push(JSON.stringify(code.slice(from, from + SLICE_CHARS)).slice(1, -1));
-      await setImmediate();
+      const hasRoom = this.stream.push(JSON.stringify(code.slice(from, from + SLICE_CHARS)).slice(1, -1));
+      await (hasRoom ? setImmediate() : new Promise<void>((resolve) => (this.#goOn = resolve)));
     }
     this.#written('"}\n');
   }
