@@ -52,9 +52,12 @@ export const SHARED_LIMITS = {
   codeMemoryBytes: 1_024 * MIB,
   /** The same for up to a megabyte, which does not wait for larger code. */
   mediumCodeMemoryBytes: 128 * MIB,
-  /** Memory of request bodies larger than 64 KiB, in each relayer; runs that have begun give it up to others. */
+  /**
+   * Memory of request bodies larger than 64 KiB, and of stored code till the executor has it, in each relayer; runs
+   * that have begun give it up to others.
+   */
   bodyMemoryBytes: 288 * MIB,
-  /** The same for bodies of up to a megabyte, which do not wait for larger ones. */
+  /** The same for those of up to a megabyte, which do not wait for larger ones. */
   mediumBodyMemoryBytes: 48 * MIB,
   /** Bytes of request bodies from 4 to 64 KiB, in each relayer, while they arrive. */
   arrivingBodyBytes: 32 * MIB,

@@ -8,6 +8,7 @@ import type { Address } from "../protocol/ids";
 import { createApp } from "./app";
 import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
+import { takeMemory } from "./bodyMemory";
 import { BudgetLeases } from "./budgetLeases";
 import { cidsBeside } from "./cids";
 import { ConfigError, loadConfig, type Config } from "./config";
@@ -92,7 +93,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   const sharedCode = new SharedCodeStore(store.db, config.sharedCode);
   const onError = (error: unknown): void => log.warn({ err: error }, "code by CID could not be shared");
   const isShared = config.sharedCode.totalBytes > 0;
-  const executor = isShared ? new CodeSharingExecutor(client, sharedCode, onError) : client;
+  const executor = isShared ? new CodeSharingExecutor(client, sharedCode, takeMemory, onError) : client;
   const metrics = new Metrics();
   const credits = startCredits(config, log, store, instance.id);
   running.add("credits", () => credits.stop());

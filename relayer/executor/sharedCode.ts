@@ -13,10 +13,23 @@ import type { PaidRun, RequestedRun } from "./runExchange";
 import type { RunQuestion } from "./runBody";
 import type { CallContext, Executor } from "./client";
 import type { SharedCodeStore } from "../store/sharedCode";
+import { QUICK_BYTES, type BodyMemory } from "../bodyMemory";
+import { free } from "../../protocol/free";
+import { inScope, type Grant } from "../../protocol/fairShare";
 import { MIB } from "../../protocol/limits";
 import { within } from "../../protocol/within";
 
 type Outcome = ExecutorAnswer<"run">;
+type Ask = (changes: Partial<RunQuestion>) => Promise<RequestedRun>;
+type Codes = Pick<SharedCodeStore, "sizeOf" | "read" | "keep" | "use" | "drop">;
+/** The share that also large request bodies take of. Rejects with `queue_full`. */
+type TakeMemory = (bytes: number, perByte: number, room: BodyMemory) => Promise<Grant>;
+
+/** Whose run needs stored code, and until when. */
+interface Asker {
+  readonly account: AccountId;
+  readonly left: AbortSignal;
+}
 
 /** A use is recorded at most once per this interval. */
 const NOTED_FOR_MS = 60 * 60_000;
@@ -27,22 +40,24 @@ const STORED_WITHIN_MS = 250;
 const MAX_STORING_BYTES = 64 * MIB;
 /** What even the smallest one counts for. */
 const MIN_STORING_BYTES = MIB;
+/** Memory for each byte of stored code while it is read: the database's message, the text in it (hex), the bytes. */
+const READING_PER_BYTE = 8;
+/** And then, until the executor has it: as text with two bytes a character, and what of it is being sent. */
+const SENDING_PER_BYTE = 3;
 
 export class CodeSharingExecutor implements Executor {
   /** By account and CID, for an hour: `used` if the use was recorded, `kept` if the code was stored, too. */
   readonly #noted = new LRUCache<string, "used" | "kept">({ max: MAX_NOTED, ttl: NOTED_FOR_MS });
   #storingBytes = 0;
   readonly #executor: Executor;
-  readonly #store: Pick<SharedCodeStore, "read" | "keep" | "use" | "drop">;
+  readonly #store: Codes;
+  readonly #takeMemory: TakeMemory;
   readonly #onError: (error: unknown) => void;
 
-  constructor(
-    executor: Executor,
-    store: Pick<SharedCodeStore, "read" | "keep" | "use" | "drop">,
-    onError: (error: unknown) => void,
-  ) {
+  constructor(executor: Executor, store: Codes, takeMemory: TakeMemory, onError: (error: unknown) => void) {
     this.#executor = executor;
     this.#store = store;
+    this.#takeMemory = takeMemory;
     this.#onError = onError;
   }
 
@@ -56,16 +71,18 @@ export class CodeSharingExecutor implements Executor {
     const isByCid = question.code === undefined;
     const first = ask(isByCid ? { keptOnly: true } : {});
     let last = first;
-    const runAgain = async (limitMs: number, changes: Partial<RunQuestion>): Promise<Outcome> => {
+    const askAgain: Ask = async (changes) => {
       last = ask(changes);
       await requireSameAccount(first, last);
-      return last.start(limitMs);
+      return last;
     };
+    const left = new AbortController();
     const start = async (limitMs: number): Promise<Outcome> => {
-      const outcome = await first.start(limitMs).catch((error: unknown) => {
+      const outcome = await first.start(limitMs).catch(async (error: unknown) => {
         const cid = isByCid && hasCode(error, "code_not_found") ? parseCid(question.cid ?? "") : undefined;
         if (cid === undefined) throw error;
-        return this.#runNotKept(cid, (changes) => runAgain(limitMs, changes));
+        const asker = { account: (await first.permission).accountId, left: left.signal };
+        return this.#runNotKept(cid, asker, askAgain, limitMs);
       });
       return this.#shared(outcome, (await first.permission).accountId, question);
     };
@@ -73,7 +90,10 @@ export class CodeSharingExecutor implements Executor {
       permission: first.permission,
       start,
       abandon: () => first.abandon(),
-      leave: () => last.leave(),
+      leave: () => {
+        left.abort(new KeywrightError("queue_full", "The client left before the run began."));
+        last.leave();
+      },
       get mayHaveRun() {
         return last.mayHaveRun;
       },
@@ -97,20 +117,43 @@ export class CodeSharingExecutor implements Executor {
   }
 
   /** Runs the stored code if there is any; else the executor fetches the code from a gateway. */
-  async #runNotKept(cid: Cid, run: (changes: Partial<RunQuestion>) => Promise<Outcome>): Promise<Outcome> {
-    const kept = await this.#store.read(cid).catch((error: unknown) => {
-      this.#onError(error);
-      return undefined;
-    });
-    if (kept === undefined) return run({});
+  async #runNotKept(cid: Cid, asker: Asker, ask: Ask, limitMs: number): Promise<Outcome> {
     try {
-      return await run({ cid, code: kept.toString("utf8") });
+      const asked = await this.#askWithStored(cid, asker, ask);
+      if (asked !== undefined) return await asked.start(limitMs);
     } catch (error) {
       if (!hasCode(error, "code_unavailable")) throw error;
       // The stored bytes do not match this CID.
       await this.#store.drop(cid).catch(this.#onError);
-      return run({});
     }
+    return (await ask({})).start(limitMs);
+  }
+
+  /** Once it resolves, the executor has the code, and nothing here refers to it. */
+  async #askWithStored(cid: Cid, { account, left }: Asker, ask: Ask): Promise<RequestedRun | undefined> {
+    const bytes = await this.#found(this.#store.sizeOf(cid));
+    if (bytes === undefined) return undefined;
+    return inScope(account, left, async (scope) => {
+      const code = await this.#readStored(cid, bytes, { scope, account });
+      return code === undefined ? undefined : ask({ cid, code });
+    });
+  }
+
+  async #readStored(cid: Cid, bytes: number, room: BodyMemory): Promise<string | undefined> {
+    // As bodies: what is small does not count.
+    const memory = bytes > QUICK_BYTES ? await this.#takeMemory(bytes, READING_PER_BYTE, room) : undefined;
+    memory?.keep();
+    const kept = await this.#found(this.#store.read(cid));
+    room.scope.over.throwIfAborted();
+    const code = kept?.toString("utf8");
+    if (kept !== undefined) free(kept);
+    memory?.shrink(bytes * SENDING_PER_BYTE);
+    return code;
+  }
+
+  /** Without the store the run is made as if it had nothing. */
+  #found<T>(asked: Promise<T | undefined>): Promise<T | undefined> {
+    return asked.catch((error: unknown) => void this.#onError(error));
   }
 
   /** A failed copy never fails the run. */

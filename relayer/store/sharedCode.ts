@@ -32,6 +32,12 @@ export class SharedCodeStore {
     this.#bounds = bounds;
   }
 
+  /** How many bytes `read` will give; undefined if there is no such code. */
+  async sizeOf(cid: Cid): Promise<number | undefined> {
+    const row = await this.#db.selectFrom("shared_code").select("bytes").where("cid", "=", cid).executeTakeFirst();
+    return row?.bytes;
+  }
+
   async read(cid: Cid): Promise<Buffer | undefined> {
     const row = await this.#db.selectFrom("shared_code").select("code").where("cid", "=", cid).executeTakeFirst();
     return row?.code;

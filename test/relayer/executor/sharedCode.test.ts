@@ -2,16 +2,21 @@
  * Runs by CID on a machine whose executor does not have the code: from the shared store, from outside, and not from a
  * store that returns wrong bytes.
  */
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { cidOfCode } from "../../../protocol/cid";
 import { KeywrightError } from "../../../protocol/errors";
 import type { ExecutorAnswer } from "../../../protocol/executor";
+import { FairShare, inScope, type Grant } from "../../../protocol/fairShare";
 import { MIB } from "../../../protocol/limits";
 import type { AccountId, Cid } from "../../../protocol/ids";
 import type { KeyState } from "../../../protocol/keyState";
 import type { PaidRun, RequestedRun } from "../../../relayer/executor/runExchange";
 import type { RunQuestion } from "../../../relayer/executor/runBody";
 import type { Executor } from "../../../relayer/executor/client";
+import type { BodyMemory } from "../../../relayer/bodyMemory";
 import { CodeSharingExecutor } from "../../../relayer/executor/sharedCode";
 
 const ACCOUNT = `0x${"ac".repeat(32)}` as AccountId;
@@ -75,9 +80,19 @@ class StoreDouble {
   readonly codes = new Map<string, Buffer>();
   readonly uses: string[] = [];
   isAway = false;
+  /** How many were read at once. */
+  readings = { now: 0, most: 0 };
+  async sizeOf(cid: Cid): Promise<number | undefined> {
+    if (this.isAway) throw new Error("away");
+    return this.codes.get(cid)?.length;
+  }
   async read(cid: Cid): Promise<Buffer | undefined> {
     if (this.isAway) throw new Error("away");
-    return this.codes.get(cid);
+    this.readings.most = Math.max(this.readings.most, ++this.readings.now);
+    await setImmediate();
+    this.readings.now--;
+    const code = this.codes.get(cid);
+    return code && Buffer.from(code);
   }
   async keep(_account: AccountId, cid: Cid, code: Buffer): Promise<void> {
     if (this.isAway) throw new Error("away");
@@ -96,9 +111,13 @@ describe("code shared by machines", () => {
   let store: StoreDouble;
   let errors: unknown[];
   let cid: Cid;
+  /** For two codes of a megabyte while they are read. */
+  let memory: FairShare;
+  const take = (bytes: number, perByte: number, { scope, account }: BodyMemory): Promise<Grant> =>
+    scope.take(memory, bytes * perByte, { account });
   const machine = (): { executor: ExecutorDouble; sharing: CodeSharingExecutor } => {
     const executor = new ExecutorDouble();
-    return { executor, sharing: new CodeSharingExecutor(executor, store, (error) => errors.push(error)) };
+    return { executor, sharing: new CodeSharingExecutor(executor, store, take, (error) => errors.push(error)) };
   };
   const refusalOf = (run: Promise<unknown>): Promise<unknown> =>
     run.then(
@@ -110,6 +129,7 @@ describe("code shared by machines", () => {
   beforeEach(() => {
     store = new StoreDouble();
     errors = [];
+    memory = new FairShare({ total: 16 * MIB, unit: 8 * MIB });
   });
 
   it("runs by CID on a machine that never received it, once another ran it", async () => {
@@ -262,5 +282,113 @@ describe("code shared by machines", () => {
     const { executor, sharing } = machine();
     sharing.askRun(input({ cid })).abandon();
     expect(executor.abandoned).to.equal(1);
+  });
+
+  /** The executor's side of a run with stored code, given by the test. */
+  interface Given {
+    readonly permission: PromiseWithResolvers<KeyState>;
+    readonly outcome: PromiseWithResolvers<ExecutorAnswer<"run">>;
+  }
+
+  /** Has an executor without any code keep nothing of what it is asked, and decide on stored code when told to. */
+  function givenByHand(executor: ExecutorDouble): Given[] {
+    const given: Given[] = [];
+    const ask = executor.askRun.bind(executor);
+    executor.askRun = (asked) => {
+      if (asked.keptOnly === true) return ask(asked);
+      const one: Given = { permission: Promise.withResolvers(), outcome: Promise.withResolvers() };
+      given.push(one);
+      const rest = { abandon: () => undefined, leave: () => undefined, mayHaveRun: false };
+      return { permission: one.permission.promise, start: () => one.outcome.promise, ...rest };
+    };
+    return given;
+  }
+
+  async function storedOf(bytes: number): Promise<Cid> {
+    const code = Buffer.alloc(bytes, "x");
+    const stored = await cidOfCode(code);
+    store.codes.set(stored, code);
+    return stored;
+  }
+
+  const turns = async (): Promise<void> => {
+    for (let i = 0; i < 20; i++) await setImmediate();
+  };
+
+  it("takes its account's memory until the executor has it, and then none while it runs", async () => {
+    const { executor, sharing } = machine();
+    const given = givenByHand(executor);
+    const stored = await storedOf(MIB);
+    const runs = Array.from({ length: 8 }, () => sharing.askRun(input({ cid: stored })).start(1_000));
+    for (let asked = 0; asked < 8; asked++) {
+      await turns();
+      expect(memory.taken, "while they are read and sent").to.be.within(MIB, 16 * MIB);
+      given[asked]?.permission.resolve(await PERMISSION);
+    }
+    await turns();
+    expect(given).to.have.length(8);
+    expect(store.readings.most, "at once").to.be.lessThan(3);
+    expect(memory.taken, "while they run").to.equal(0);
+    for (const { outcome } of given) outcome.reject(new KeywrightError("queue_full", "no"));
+    for (const run of runs) expect(await refusalOf(run)).to.equal("queue_full");
+  });
+
+  it("is held by nothing while it runs", async () => {
+    const inUse = (): number => {
+      setFlagsFromString("--expose-gc");
+      (runInNewContext("gc") as () => void)();
+      const { heapUsed, external } = process.memoryUsage();
+      return heapUsed + external;
+    };
+    memory = new FairShare({ total: 1_024 * MIB });
+    const { executor, sharing } = machine();
+    const given = givenByHand(executor);
+    const stored = await storedOf(8 * MIB);
+    const before = inUse();
+    const runs = Array.from({ length: 4 }, () => sharing.askRun(input({ cid: stored })).start(1_000));
+    await turns();
+    expect(inUse() - before, "while it is sent").to.be.greaterThan(4 * 8 * MIB - MIB);
+    for (const { permission } of given) permission.resolve(await PERMISSION);
+    await turns();
+    expect(inUse() - before, "while it runs").to.be.lessThan(4 * MIB);
+    for (const { outcome } of given) outcome.reject(new KeywrightError("queue_full", "no"));
+    await Promise.allSettled(runs);
+  });
+
+  it("waits for memory no longer than its client, and takes none after a failure", async () => {
+    const { executor, sharing } = machine();
+    const given = givenByHand(executor);
+    const stored = await storedOf(MIB);
+    await inScope("another", undefined, async (scope) => {
+      await scope.take(memory, 16 * MIB);
+      const run = sharing.askRun(input({ cid: stored }));
+      const started = run.start(1_000);
+      await turns();
+      run.leave();
+      expect(await refusalOf(started)).to.equal("queue_full");
+      expect(run.mayHaveRun).to.equal(false);
+    });
+    expect(given, "nothing was asked").to.have.length(0);
+    store.read = () => Promise.reject(new Error("away"));
+    const failed = sharing.askRun(input({ cid: stored })).start(1_000);
+    await turns();
+    given[0]?.permission.reject(new KeywrightError("code_not_found", "no"));
+    expect(await refusalOf(failed)).to.equal("code_not_found");
+    expect(memory.taken).to.equal(0);
+  });
+
+  it("is not run where there is no memory for it in time", async () => {
+    const { executor } = machine();
+    const crowded = new KeywrightError("queue_full", "Too many bodies are under way at the moment.");
+    const sharing = new CodeSharingExecutor(
+      executor,
+      store,
+      () => Promise.reject(crowded),
+      () => expect.fail(),
+    );
+    const run = sharing.askRun(input({ cid: await storedOf(MIB) }));
+    expect(await refusalOf(run.start(1_000))).to.equal("queue_full");
+    expect(run.mayHaveRun).to.equal(false);
+    expect(executor.kept.size).to.equal(0);
   });
 });

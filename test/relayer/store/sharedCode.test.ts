@@ -36,11 +36,13 @@ describe("the shared store of code", () => {
     await sql`update shared_code set touched_at = touched_at - ${interval}::interval`.execute(store.db);
   };
 
-  it("returns the exact bytes", async () => {
+  it("returns the exact bytes, and before how many they are", async () => {
     const code = Buffer.from([0, 1, 2, 0xff, 0x5c, 0x78, 0]);
     const cid = await cidOfCode(code);
     await codes.keep(account(), cid, code);
+    expect(await codes.sizeOf(cid)).to.equal(code.length);
     expect(await codes.read(cid)).to.deep.equal(code);
+    expect(await codes.sizeOf(await cidOfCode("other"))).to.equal(undefined);
     expect(await codes.read(await cidOfCode("other"))).to.equal(undefined);
   });
 
