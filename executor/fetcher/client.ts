@@ -179,8 +179,8 @@ class FetcherClient implements Fetcher, WebhookFetcher {
     await this.#ask({ type: "check", url, ...ofRun({}), isWebhook: true });
   }
 
-  async fetchModule(url: string, maxBytes: number): Promise<Buffer> {
-    return (await this.#ask({ type: "module", url, maxBytes })).body;
+  async fetchModule(url: string, maxBytes: number, options: { signal?: AbortSignal } = {}): Promise<Buffer> {
+    return (await this.#ask({ type: "module", url, maxBytes }, undefined, options)).body;
   }
 
   async fetchCode(cid: string, maxBytes: number, options: { signal?: AbortSignal } = {}): Promise<Buffer> {

@@ -64,7 +64,7 @@ async function perform(
   if (message.type === "guest") return exchange(message.request, payload, rulesOf(message, mine), signal);
   if (message.type === "check")
     return requireReachable(message.url, rulesOf(message, mine), signal).then(() => ({ body: Buffer.alloc(0) }));
-  if (message.type === "module") return { body: await sources.module(message.url, message.maxBytes) };
+  if (message.type === "module") return { body: await sources.module(message.url, message.maxBytes, signal) };
   if (message.type === "code") return { body: await sources.code(message.cid, message.maxBytes, signal) };
   return { body: Buffer.from(await sources.jwks(message.url)) };
 }

@@ -46,11 +46,11 @@ export class Sources {
     this.#rules = rules;
   }
 
-  async module(url: string, maxBytes: number): Promise<Buffer> {
+  async module(url: string, maxBytes: number, signal?: AbortSignal): Promise<Buffer> {
     const { moduleOrigin } = this.#endpoints;
     if (!moduleOrigin || !url.startsWith(moduleOrigin))
       throw new FetchFailed("refused", "the module is not below the configured origin");
-    return this.#get(url, maxBytes);
+    return this.#get(url, maxBytes, { signal });
   }
 
   async jwks(url: string): Promise<string> {

@@ -54,7 +54,7 @@ export interface Fetcher {
   /** Checks whether a guest may reach the URL, before any work is done for it. Throws FetchFailed. */
   checkGuest(url: string, options?: GuestFetchOptions): Promise<void>;
   /** The bytes of a module at a normalised URL below the configured module origin. The caller checks the hash. */
-  fetchModule(url: string, maxBytes: number): Promise<Buffer>;
+  fetchModule(url: string, maxBytes: number, options?: { signal?: AbortSignal }): Promise<Buffer>;
   /**
    * Code by CIDv0 from the gateways or the Kubo RPC. The fetcher verifies the CID, and the keyholder verifies it again.
    */

@@ -44,11 +44,14 @@ function splitOnce(text: string, separator: string): string[] {
 export interface ModuleUser {
   readonly account: string;
   readonly maxBytes: number;
-  /** Fetches one that is not cached, when the account may. */
-  readonly fetching: (fetch: () => Promise<Buffer>) => Promise<Buffer>;
+  /** Fetches one that is not cached, when the account may, and no longer than it may. */
+  readonly fetching: (fetch: (over: AbortSignal) => Promise<Buffer>) => Promise<Buffer>;
 }
 
-/** Modules by hash: a verified module is never fetched again while it is cached. */
+/**
+ * Modules by hash: a verified module is never fetched again while it is cached. Until then each user fetches it itself,
+ * in its own share: one whose fetch is ended takes it from nobody else.
+ */
 export class ModuleCache {
   readonly #modules: LRUCache<string, Buffer>;
   readonly #fetcher: Fetcher;
@@ -65,7 +68,7 @@ export class ModuleCache {
     const { url, integrity } = resolveImport(specifier, this.#moduleOrigin);
     const known = this.#modules.get(integrity);
     if (known) return { source: known, url, integrity };
-    const source = await fetching(() => this.#fetcher.fetchModule(url, maxBytes));
+    const source = await fetching((signal) => this.#fetcher.fetchModule(url, maxBytes, { signal }));
     const actual = await inTurn(account, () => `sha384-${hash("sha384", source, "base64")}`);
     if (actual !== integrity) throw new BadImport(`the module at ${url} has the hash ${actual}, not ${integrity}`);
     this.#modules.set(integrity, source);

@@ -328,13 +328,13 @@ export class RunSession {
     }
   }
 
-  /** A module takes its place and its memory among the fetches of all runs. */
-  #inFetchShares(fetch: () => Promise<Buffer>): Promise<Buffer> {
+  /** A module takes its place and its memory among the fetches of all runs, until it is there or others need them. */
+  #inFetchShares(fetch: (over: AbortSignal) => Promise<Buffer>): Promise<Buffer> {
     const { open, answers } = this.#parts.shares;
     return inScope(this.#job.account, this.#stopped.signal, async (scope) => {
       await this.#serviceTime.unbilledIn(open, this.#job.account, () => scope.take(open));
       await this.#serviceTime.unbilled(scope.take(answers, this.#job.limits.importBytes));
-      return fetch();
+      return Promise.race([fetch(scope.over), aborted(scope.over)]);
     });
   }
 

@@ -159,7 +159,7 @@ function recordingFetcher(fetcher: Fetcher, record: Remember): Fetcher {
       }
     },
     checkGuest: (url, options) => fetcher.checkGuest(url, options),
-    fetchModule: (url, maxBytes) => fetcher.fetchModule(url, maxBytes),
+    fetchModule: (url, maxBytes, options) => fetcher.fetchModule(url, maxBytes, options),
     fetchCode: (cid, maxBytes) => fetcher.fetchCode(cid, maxBytes),
     fetchJwks: (url) => fetcher.fetchJwks(url),
     close: () => fetcher.close(),

@@ -5,7 +5,8 @@ import { importer } from "ipfs-unixfs-importer";
 import { fixedSize } from "ipfs-unixfs-importer/chunker";
 import { balanced } from "ipfs-unixfs-importer/layout";
 import { CID } from "multiformats/cid";
-import { createServer, type RequestListener, type Server } from "node:http";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createFetcher, type FetcherOptions } from "../../../executor/fetcher/client";
 import { ownRules, Sources } from "../../../executor/fetcher/sources";
@@ -184,6 +185,23 @@ describe("the fetcher process", () => {
     await fetcher.close();
     expect(await codeOf(fetcher.fetchJwks(`${server}/jwks`))).to.equal("unavailable");
     servers.at(-1)?.close();
+  });
+
+  it("ends the fetch of a module that is not wanted any more, and its connection", async () => {
+    const hanging = createServer(() => undefined).listen(0, "127.0.0.1");
+    await once(hanging, "listening");
+    const origin = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}/npm/`;
+    const fetcher = await createFetcher({ logger: silent, moduleOrigin: origin });
+    const stop = new AbortController();
+    const requested = once(hanging, "request");
+    const fetching = codeOf(fetcher.fetchModule(`${origin}m`, 10, { signal: stop.signal }));
+    const [{ socket }] = (await requested) as [IncomingMessage];
+    const closed = once(socket, "close");
+    stop.abort();
+    expect(await fetching).to.equal("failed");
+    await closed;
+    await fetcher.close();
+    hanging.close();
   });
 
   it("is restarted when it exits, and answers open requests with unavailable", async () => {

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { FetchFailed, type Fetcher } from "../../../executor/fetcher/types";
 import { resolveImport } from "../../../executor/sandbox/imports";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
-import type { RunOutcome, SandboxPool } from "../../../executor/sandbox/types";
-import { RUN_LIMITS } from "../../../protocol/limits";
+import { RunCancelled, type RunOutcome, type SandboxPool } from "../../../executor/sandbox/types";
+import { MIB, RUN_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
 
 const ORIGIN = "https://modules.test/npm/";
@@ -12,12 +12,12 @@ const hashOf = (source: string): string => `sha384-${createHash("sha384").update
 
 const sources = new Map<string, string>();
 const fetched: string[] = [];
-let onFetch = (): void => undefined;
+let onFetch = (_signal?: AbortSignal): void | Promise<void> => undefined;
 const fetcher: Fetcher = {
   ...noFetcher,
-  fetchModule: async (url, maxBytes) => {
+  fetchModule: async (url, maxBytes, { signal } = {}) => {
     fetched.push(url);
-    onFetch();
+    await onFetch(signal);
     const source = sources.get(url);
     if (source === undefined) throw new FetchFailed("not_found", `${url} does not exist`);
     if (source.length > maxBytes) throw new FetchFailed("too_large", "too large");
@@ -91,6 +91,57 @@ describe("imports", () => {
     expect(held).to.deep.equal([[1, RUN_LIMITS.importBytes]]);
     expect(pool.stats().held).to.include({ fetches: 0, answerBytes: 0 });
   });
+
+  /** The signal of the next fetch, which the module's origin does not answer before that. */
+  function untilFetched(answered: Promise<void> = new Promise(() => undefined)): Promise<AbortSignal | undefined> {
+    return new Promise((resolve) => (onFetch = (signal) => (resolve(signal), answered)));
+  }
+
+  it("a run that ends gives back what its import holds, and its fetch ends, but not that of another run", async () => {
+    const specifier = publish("slow@1.0.0", "export default 'slow';");
+    const code = `import one from "${specifier}";\nasync function main() { return one; }`;
+    const cancelled = new AbortController();
+    const first = untilFetched();
+    const run = pool.run(jobOf(code, { signal: cancelled.signal })).catch((error: unknown) => error);
+    const signal = await first;
+    const answered = Promise.withResolvers<undefined>();
+    const second = untilFetched(answered.promise);
+    const other = here(code);
+    const othersSignal = await second;
+    cancelled.abort();
+    expect(await run).to.be.instanceOf(RunCancelled);
+    await new Promise(setImmediate);
+    expect(pool.stats().held).to.include({ fetches: 1, answerBytes: RUN_LIMITS.importBytes });
+    expect([signal?.aborted, othersSignal?.aborted]).to.deep.equal([true, false]);
+    answered.resolve(undefined);
+    expect((await other).response).to.equal('"slow"');
+    expect(pool.stats().held).to.include({ fetches: 0, answerBytes: 0 });
+  });
+
+  it("a run whose time is over gives back what its import holds", async () => {
+    const code = `import "${publish("silent@1.0.0", "")}";\nasync function main() {}`;
+    const fetching = untilFetched();
+    const run = pool.run(jobOf(code, { limits: { wallMs: 300 } }));
+    const signal = await fetching;
+    expect((await run).error?.code).to.equal("timed_out");
+    await new Promise(setImmediate);
+    expect(pool.stats().held).to.include({ fetches: 0, answerBytes: 0 });
+    expect(signal?.aborted).to.equal(true);
+  });
+
+  it("an import that others wait for ends with its run although its module never arrives", async () => {
+    const specifier = publish("large@1.0.0", "export default 'large';");
+    const code = `import one from "${specifier}";\nfunction main() { return one; }`;
+    const limits = { importBytes: 100 * MIB };
+    const fetching = untilFetched();
+    const greedy = pool.run(jobOf(code, { account: "greedy", limits }));
+    const signal = await fetching;
+    onFetch = () => undefined;
+    const other = await pool.run(jobOf(code, { account: "other", key: "other", limits }));
+    expect(other.response).to.equal('"large"');
+    expect((await greedy).error?.code).to.equal("preempted");
+    expect(signal?.aborted).to.equal(true);
+  }).timeout(20_000);
 
   it("a module is fetched once for all importers", async () => {
     const specifier = publish("once@1.0.0", "export default 1;");
