@@ -74,6 +74,8 @@ interface Account {
   /** Till then its uses count as long: one was, in what is kept for short ones, and kept another waiting. */
   longUntil: number;
   askedAt: number;
+  /** Accounts in the order in which they were served last, or came. */
+  turn: number;
 }
 
 interface Ask {
@@ -132,7 +134,7 @@ const LATELY_MS = 10_000;
 const SHORT_MS = 500;
 /** Who had so many short uses will have more of them; on a loaded machine one may still take long, and is forgiven. */
 const MANY_SHORT = 30;
-/** How often accounts with many short uses are counted. */
+/** How often those here with many short uses are counted. */
 const COUNT_EVERY_MS = 50;
 /** Of accounts that did not ask meanwhile nothing is known any more. */
 const FORGOTTEN_MS = 60_000;
@@ -154,8 +156,18 @@ const shrink = Symbol("shrink");
 const lend = Symbol("lend");
 
 export class FairShare {
-  /** Those who hold, wait, or were here lately, in the order in which they were served. */
+  /** Those who hold, wait, or asked in the last minute: maybe very many. Only `#forgetOthers` looks at them all. */
   readonly #accounts = new Map<string, Account>();
+  /** Those with requests that wait. */
+  readonly #asking = new Set<Account>();
+  /** Those with grants, also resting ones, in the order in which they were served. */
+  readonly #holding = new Set<Account>();
+  /** Those that had many short uses. */
+  readonly #reliable = new Set<Account>();
+  /** Those that asked lately, in the order in which they did, and how many of them hold nothing. */
+  readonly #lately = new Set<Account>();
+  #latelyWithout = 0;
+  #turns = 0;
   readonly #options: Required<Omit<FairShareOptions, "mayGrant">> & Pick<FairShareOptions, "mayGrant">;
   #taken = 0;
   /** How much of it does not count against short uses. */
@@ -165,11 +177,13 @@ export class FairShare {
   #waiting = 0;
   /** How what is lent is taken back, oldest first. */
   readonly #lent = new Map<Held, () => void>();
+  /** Revoked and not returned yet. */
+  readonly #revoked = new Set<Held>();
   /** For how long somebody waited, without the time since `#crowdedSince`. */
   #crowdedMs = 0;
   #crowdedSince = 0;
   #meanHeldMs = 50;
-  #reliable = 0;
+  #reliableHere = 0;
   #reliableCountedAt = -Infinity;
   #sweptAt = performance.now();
   #revokedAt = -Infinity;
@@ -191,12 +205,16 @@ export class FairShare {
     return this.#waiting;
   }
 
-  /** Whether the account holds as much as each could that wants something: beyond it waits for itself. */
-  hasItsPart(name: string): boolean {
-    const held = this.#accounts.get(name)?.held ?? 0;
-    if (held === 0) return false;
-    const wanting = [...this.#accounts.values()].filter((one) => one.held > 0 || one.waiting.length > 0);
-    return held >= (this.#options.total - this.#part(4)) / wanting.length;
+  /**
+   * Whether with so much more the account would hold above what each could that wants something, beside what is kept
+   * free: for that it waits for itself. Looks at those that hold or wait, once for each use that asks.
+   */
+  hasItsPart(name: string, amount: number): boolean {
+    const account = this.#accounts.get(name);
+    if (account === undefined || account.held === 0) return false;
+    const wanting = new Set([...this.#holding, ...this.#asking]);
+    const wantingNow = [...wanting].filter((one) => one.held > 0 || one.waiting.length > 0);
+    return account.held + amount > (this.#options.total - this.#keptFree(account)) / wantingNow.length;
   }
 
   /** Grants whatever may be granted now. */
@@ -222,8 +240,9 @@ export class FairShare {
       settle: (held) => (settled(), resolve(held)),
       refuse: (reason) => (settled(), reject(reason as Error)),
     };
-    account.askedAt = asked.since;
+    this.#noteAsked(account, asked.since);
     account.waiting.push(asked);
+    this.#asking.add(account);
     this.#countWaiting(1);
     this.serve();
     // Most are granted at once.
@@ -238,22 +257,25 @@ export class FairShare {
   }
 
   [giveBack](name: string, held: Held): void {
-    const account = this.#accountOf(name);
-    if (!account.grants.delete(held)) return;
+    const account = this.#holderOf(name, held);
+    if (account === undefined) return;
+    account.grants.delete(held);
+    if (account.grants.size === 0) this.#holding.delete(account);
     this.#lent.delete(held);
+    this.#revoked.delete(held);
     if (!held.isResting) this.#count(account, -held.amount);
     held.isReturned = true;
     this.#setBeyond(held, false);
     const ms = Math.max(1, activeMsOf(held));
     account.usualMs = account.usualMs === Infinity ? ms : account.usualMs ** 0.7 * ms ** 0.3;
-    if (ms <= SHORT_MS) account.shortUses = Math.min(account.shortUses + 1, 2 * MANY_SHORT);
+    if (ms <= SHORT_MS) this.#countShortUses(account, 1);
     this.#meanHeldMs = this.#meanHeldMs * 0.9 + (performance.now() - held.since) * 0.1;
     this.serve();
   }
 
   [restOrWake](name: string, held: Held, isResting: boolean): void {
-    const account = this.#accountOf(name);
-    if (held.isResting === isResting || !account.grants.has(held)) return;
+    const account = this.#holderOf(name, held);
+    if (account === undefined || held.isResting === isResting) return;
     held.isResting = isResting;
     if (isResting) held.activeMs += performance.now() - held.activeAt;
     held.activeAt = performance.now();
@@ -264,7 +286,7 @@ export class FairShare {
 
   [keep](name: string, held: Held, isBeyond: boolean): void {
     held.isKept = true;
-    if (!this.#accountOf(name).grants.has(held)) return;
+    if (this.#holderOf(name, held) === undefined) return;
     this.#setBeyond(held, isBeyond);
     this.serve();
   }
@@ -277,9 +299,9 @@ export class FairShare {
   }
 
   [shrink](name: string, held: Held, amount: number): void {
-    const account = this.#accountOf(name);
+    const account = this.#holderOf(name, held);
     const less = held.amount - amount;
-    if (less <= 0 || !account.grants.has(held)) return;
+    if (account === undefined || less <= 0) return;
     if (!held.isResting) this.#count(account, -less);
     if (held.isBeyond) this.#beyond -= less;
     held.amount = amount;
@@ -288,7 +310,7 @@ export class FairShare {
   }
 
   [lend](name: string, held: Held, letGo: () => void): void {
-    if (!this.#accountOf(name).grants.has(held)) return;
+    if (this.#holderOf(name, held) === undefined) return;
     held.isKept = true;
     held.activeMs = activeMsOf(held);
     held.isLent = true;
@@ -329,27 +351,61 @@ export class FairShare {
       countedAt: now,
       countedAtCrowded: this.#crowdedFor(now),
       askedAt: now,
+      turn: this.#turns++,
     };
     this.#accounts.set(name, account);
     return account;
   }
 
+  #holderOf(name: string, held: Held): Account | undefined {
+    const account = this.#accounts.get(name);
+    return account?.grants.has(held) ? account : undefined;
+  }
+
+  /** Looks at all accounts, every ten seconds while new ones come: a few for each that asked meanwhile. */
   #forgetOthers(now: number): void {
     this.#sweptAt = now;
-    for (const { name, grants, waiting, askedAt } of this.#accounts.values())
-      if (grants.size === 0 && waiting.length === 0 && now - askedAt > FORGOTTEN_MS) this.#accounts.delete(name);
+    this.#forgetLately(now);
+    for (const account of this.#accounts.values()) {
+      if (account.grants.size > 0 || account.waiting.length > 0 || now - account.askedAt <= FORGOTTEN_MS) continue;
+      this.#accounts.delete(account.name);
+      this.#reliable.delete(account);
+    }
+  }
+
+  #noteAsked(account: Account, now: number): void {
+    account.askedAt = now;
+    if (!this.#lately.delete(account) && account.held === 0) this.#latelyWithout++;
+    this.#lately.add(account);
+  }
+
+  /** Looks at each account once after it asked. */
+  #forgetLately(now: number): void {
+    for (const account of this.#lately) {
+      if (account.askedAt > now - LATELY_MS) return;
+      this.#lately.delete(account);
+      if (account.held === 0) this.#latelyWithout--;
+    }
+  }
+
+  #countShortUses(account: Account, change: number): void {
+    account.shortUses = Math.min(account.shortUses + change, 2 * MANY_SHORT);
+    if (isReliable(account)) this.#reliable.add(account);
+    else this.#reliable.delete(account);
   }
 
   #count(account: Account, change: number): void {
-    account.used = this.#usedBy(account);
-    account.countedAt = performance.now();
-    account.countedAtCrowded = this.#crowdedFor(account.countedAt);
+    const now = performance.now();
+    account.used = this.#usedBy(account, now);
+    account.countedAt = now;
+    account.countedAtCrowded = this.#crowdedFor(now);
+    const before = account.held;
     account.held += change;
     this.#taken += change;
+    if (this.#lately.has(account)) this.#latelyWithout += Number(account.held === 0) - Number(before === 0);
   }
 
-  #usedBy({ used, held, countedAt, countedAtCrowded }: Account): number {
-    const now = performance.now();
+  #usedBy({ used, held, countedAt, countedAtCrowded }: Account, now = performance.now()): number {
     return (used + held * (this.#crowdedFor(now) - countedAtCrowded)) * 2 ** ((countedAt - now) / HALF_LIFE_MS);
   }
 
@@ -366,6 +422,7 @@ export class FairShare {
 
   /** The next, or where there is only room that is kept from it, the next of those for whom it is kept. */
   #grantable(): { readonly account: Account; readonly overtakes: boolean } | undefined {
+    if (this.#waiting === 0) return undefined;
     const next = this.#next();
     if (next === undefined) return undefined;
     if (this.#fits(next)) return { account: next, overtakes: false };
@@ -377,18 +434,23 @@ export class FairShare {
     return account && { account, overtakes: true };
   }
 
+  /** Looks at those that wait, a few times for each request and return while there are any: their order changes. */
   #next(mayBe: (account: Account) => boolean = () => true): Account | undefined {
     let least: Account | undefined;
-    for (const account of this.#accounts.values()) {
+    for (const account of this.#asking) {
       const [first] = account.waiting;
       if (first === undefined || account.held + first.amount > this.#options.mostEach || !mayBe(account)) continue;
-      if (least === undefined || this.#hasLess(account, least)) least = account;
+      if (least === undefined || this.#isBefore(account, least)) least = account;
     }
     return least;
   }
 
-  #hasLess(one: Account, other: Account): boolean {
-    return one.held < other.held || (one.held === other.held && this.#usedBy(one) < this.#usedBy(other));
+  /** It holds less, or used less of late, or was served before. */
+  #isBefore(one: Account, other: Account): boolean {
+    if (one.held !== other.held) return one.held < other.held;
+    const now = performance.now();
+    const [used, usedByOther] = [this.#usedBy(one, now), this.#usedBy(other, now)];
+    return used === usedByOther ? one.turn < other.turn : used < usedByOther;
   }
 
   #fits(account: Account): boolean {
@@ -444,23 +506,24 @@ export class FairShare {
 
   readonly #isReliablyShort = (account: Account): boolean => isReliable(account) && this.#isShort(account);
 
-  /** How many accounts with many short uses are here, as of some milliseconds ago: all are looked at for it. */
+  /** How many accounts with many short uses are here, as of some milliseconds ago: all such are looked at for it. */
   #countReliable(now: number): number {
-    if (now - this.#reliableCountedAt < COUNT_EVERY_MS) return this.#reliable;
+    if (now - this.#reliableCountedAt < COUNT_EVERY_MS) return this.#reliableHere;
     this.#reliableCountedAt = now;
     const isHere = ({ waiting, held, askedAt }: Account): boolean =>
       waiting.length > 0 || held > 0 || now - askedAt < LATELY_MS;
-    const all = [...this.#accounts.values()];
-    const reliable = all.filter((account) => isReliable(account) && areUsesShort(account, now) && isHere(account));
-    return (this.#reliable = reliable.length);
+    const here = [...this.#reliable].filter((account) => areUsesShort(account, now) && isHere(account));
+    return (this.#reliableHere = here.length);
   }
 
-  /** Room for one that is not here yet, and for each other account that was here lately and holds nothing. */
+  /**
+   * Room for one that is not here yet, and for each other account that was here lately and holds nothing. For one that
+   * holds something. Looks at those that wait, as `#next` does: those that were here otherwise are counted already.
+   */
   #keptFree(asking: Account): number {
-    const since = performance.now() - LATELY_MS;
-    const isWithout = (one: Account): boolean => one.held === 0 && (one.askedAt > since || one.waiting.length > 0);
-    let others = 1;
-    for (const account of this.#accounts.values()) if (account !== asking && isWithout(account)) others++;
+    this.#forgetLately(performance.now());
+    let others = 1 + this.#latelyWithout;
+    for (const account of this.#asking) if (account.held === 0 && !this.#lately.has(account)) others++;
     const forOthers = Math.min(others * this.#options.unit, this.#options.total / 2);
     return Math.max(forOthers, this.#keptForShort(asking));
   }
@@ -468,7 +531,7 @@ export class FairShare {
   #grant(account: Account, overtakes: boolean): void {
     const first = account.waiting.shift();
     if (first === undefined) return;
-    this.#countWaiting(-1);
+    this.#leftQueue(account);
     const { amount, revoke } = first;
     const since = performance.now();
     const held: Held = {
@@ -490,32 +553,45 @@ export class FairShare {
     account.grants.add(held);
     this.#countAsShort(held);
     this.#count(account, amount);
-    this.#accounts.delete(account.name);
-    this.#accounts.set(account.name, account);
+    account.turn = this.#turns++;
+    this.#holding.delete(account);
+    this.#holding.add(account);
     first.settle(held);
+  }
+
+  /** One of its requests does not wait any more. */
+  #leftQueue(account: Account): void {
+    this.#countWaiting(-1);
+    if (account.waiting.length === 0) this.#asking.delete(account);
   }
 
   #remove(account: Account, asked: Ask): void {
     const at = account.waiting.indexOf(asked);
     if (at === -1) return;
     account.waiting.splice(at, 1);
-    this.#countWaiting(-1);
-    // Once for all that leave together: each time all accounts are looked at.
+    this.#leftQueue(account);
+    // Once for all that leave together: each time all that wait are looked at.
     this.#leaving ??= setImmediate(() => {
       this.#leaving = undefined;
       this.serve();
     });
   }
 
+  /** Among equals the asking one, then the one that was served first. Looks at those that wait, where too many do. */
   #withMostWaiting(asking: Account): Account {
-    return [...this.#accounts.values()].reduce((a, b) => (b.waiting.length > a.waiting.length ? b : a), asking);
+    let most = asking;
+    for (const account of this.#asking) {
+      const more = account.waiting.length - most.waiting.length;
+      if (more > 0 || (more === 0 && most !== asking && account.turn < most.turn)) most = account;
+    }
+    return most;
   }
 
   /** Not the only one: an account with nothing else in the queue always has a place. */
   #refuseNewest(account: Account): void {
     if (account.waiting.length < 2) return;
     const newest = account.waiting.pop();
-    this.#countWaiting(-1);
+    this.#leftQueue(account);
     newest?.refuse(this.#crowded());
   }
 
@@ -544,17 +620,20 @@ export class FairShare {
     if (isImpatient && !this.#isRoomComing(next, first.amount)) this.#revokeFor(next, first.amount);
   }
 
-  /** One that turned out long in what is kept for short uses. False if there is none, or no need. */
+  /**
+   * One that turned out long in what is kept for short uses. False if there is none, or no need. Looks at those that
+   * hold something, where one with short uses waits in vain.
+   */
   #revokeForShort(): boolean {
     if (this.#options.patienceMs === Infinity) return false;
     const next = this.#next((account) => this.#isShort(account));
     const amount = next?.waiting[0]?.amount ?? 0;
     if (next === undefined || next.held > 0 || this.#isRoomComing(next, amount)) return false;
-    for (const account of this.#accounts.values()) {
+    for (const account of this.#holding) {
       if (account === next) continue;
       const late = [...account.grants].find((held) => held.isAsShort && activeMsOf(held) > SHORT_MS && mayRevoke(held));
       if (late === undefined) continue;
-      if (isReliable(account)) account.shortUses -= MANY_SHORT;
+      if (isReliable(account)) this.#countShortUses(account, -MANY_SHORT);
       else account.longUntil = performance.now() + FORGOTTEN_MS;
       this.#revoke(late);
       return true;
@@ -564,24 +643,26 @@ export class FairShare {
 
   #revoke(held: Held): void {
     held.isRevoked = true;
+    this.#revoked.add(held);
     this.#revokedAt = performance.now();
     held.revoke();
   }
 
   #isRoomComing(waiting: Account, amount: number): boolean {
     const free = (this.#options.mayGrant?.() ?? true) ? this.#freeFor(waiting) : 0;
-    const grants = [...this.#accounts.values()].flatMap((account) => [...account.grants]);
-    const revoked = grants.filter(({ isRevoked, isResting }) => isRevoked && !isResting);
-    return revoked.reduce((sum, held) => sum + held.amount, free) >= amount;
+    const coming = [...this.#revoked].filter(({ isResting }) => !isResting);
+    return coming.reduce((sum, held) => sum + held.amount, free) >= amount;
   }
 
+  /** The oldest of whoever holds most. Looks at those that hold something, where the next has waited for too long. */
   #revokeFor(waiting: Account, amount: number): void {
-    const others = [...this.#accounts.values()].filter((account) => account !== waiting);
-    for (const account of others.sort((a, b) => (this.#hasLess(a, b) ? 1 : -1))) {
+    let most: { readonly account: Account; readonly oldest: Held } | undefined;
+    for (const account of this.#holding) {
+      if (account === waiting || (most !== undefined && this.#isBefore(account, most.account))) continue;
       const oldest = [...account.grants].find((held) => this.#isRevocable(account, held, waiting, amount));
-      if (oldest === undefined) continue;
-      return this.#revoke(oldest);
+      if (oldest !== undefined) most = { account, oldest };
     }
+    if (most !== undefined) this.#revoke(most.oldest);
   }
 
   /** Not to give one account what makes another poorer than it, unless the one holds nothing at all. */

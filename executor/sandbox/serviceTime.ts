@@ -38,9 +38,14 @@ export class ServiceTime {
     return Promise.resolve(granted).finally(this.begin());
   }
 
-  /** The same for a place in a share, except where the account waits for its own uses of it. */
-  unbilledIn<T>(share: Pick<FairShare, "hasItsPart">, account: string, take: () => Promise<T>): Promise<T | undefined> {
-    const isOwnDoing = share.hasItsPart(account);
+  /** The same for what is taken of a share, except where the account waits for its own uses of it. */
+  unbilledIn<T>(
+    share: Pick<FairShare, "hasItsPart">,
+    account: string,
+    take: () => Promise<T>,
+    amount = 1,
+  ): Promise<T | undefined> {
+    const isOwnDoing = share.hasItsPart(account, amount);
     return isOwnDoing ? take() : this.unbilled(take());
   }
 

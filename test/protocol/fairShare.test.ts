@@ -67,6 +67,24 @@ async function untilGranted(share: FairShare, account: string, amount = 1): Prom
   return visit;
 }
 
+/** How many entries of maps and sets are looked at meanwhile. */
+async function stepsOf(work: () => Promise<unknown>): Promise<number> {
+  let steps = 0;
+  const iterators = [new Map().values(), new Set().values()].map(
+    (iterator) => Object.getPrototypeOf(iterator) as { next: () => unknown },
+  );
+  const restore = iterators.map((iterator) => {
+    const { next } = iterator;
+    iterator.next = function (this: unknown) {
+      steps++;
+      return next.call(this);
+    };
+    return () => void (iterator.next = next);
+  });
+  await work().finally(() => restore.forEach((one) => one()));
+  return steps;
+}
+
 describe("a fair share", () => {
   it("leaks nothing and grants no more than there is, over any history of asking, leaving and giving up", async () => {
     const step = fc.record({
@@ -349,6 +367,67 @@ describe("a fair share", () => {
     holder.end.resolve(undefined);
     expectInTime(took, 150);
   }).timeout(60_000);
+
+  it("looks at none of thousands of accounts that come and go for others' uses and waits", async () => {
+    const share = new FairShare({ total: 64, mostWaiting: 8, patienceMs: 20 });
+    const comeAndGo = async (account: string): Promise<void> => {
+      (await untilGranted(share, account)).end.resolve(undefined);
+      await settled();
+    };
+    for (let i = 0; i < 1_000; i++) await comeAndGo(`passing${i}`);
+    const open = [await untilGranted(share, "holder")];
+    const steps = {
+      ofAnother: await stepsOf(() => comeAndGo("another")),
+      ofOneThatHolds: await stepsOf(() => comeAndGo("holder")),
+      ofOneThatWaits: await stepsOf(async () => {
+        for (const amount of [20, 20, 64, 64]) open.push(new Visit(`waiting${amount}`, share, [amount]));
+        for (let i = 0; i < 9; i++) open.push(new Visit("many", share, [30]));
+        await pause(60);
+      }),
+    };
+    for (const { end, stop } of open) (end.resolve(undefined), stop.abort(new Error("gone")));
+    expect(steps.ofAnother).to.be.below(20);
+    expect(steps.ofOneThatHolds).to.be.below(20);
+    expect(steps.ofOneThatWaits).to.be.below(3_000);
+  }).timeout(20_000);
+
+  it("knows when an account's next use waits for its own, also where uses are a large part of the whole", async () => {
+    const MIB = 2 ** 20;
+    const amount = 10 * MIB;
+    const share = new FairShare({ total: 128 * MIB, unit: amount });
+    const open: Visit[] = [];
+    const isOwnDoing = (account: string): boolean => share.hasItsPart(account, amount);
+    for (;;) {
+      const before = isOwnDoing("a");
+      const visit = new Visit("a", share, [amount]);
+      open.push(visit);
+      await settled();
+      expect(before, `before use ${open.length}`).to.equal(visit.held === 0);
+      if (before) break;
+    }
+    expect(open).to.have.lengthOf(10);
+    expect(isOwnDoing("b"), "nothing is its own yet").to.equal(false);
+    open.push(await untilGranted(share, "b", amount), new Visit("b", share, [2 * amount]));
+    await settled();
+    expect(isOwnDoing("b"), "it waits for what another holds").to.equal(false);
+    for (const { end, stop } of open) (end.resolve(undefined), stop.abort(new Error("gone")));
+  });
+
+  it("serves equals in the order in which they were served last, whenever they asked", async () => {
+    const share = new FairShare({ total: 1, unit: 0 });
+    const order: string[] = [];
+    const use = (account: string): Promise<void> =>
+      inScope(account, undefined, async (scope) => {
+        await scope.take(share);
+        order.push(account);
+      });
+    for (const account of ["a", "b", "c"]) await use(account);
+    const holder = await untilGranted(share, "holder");
+    const waits = ["c", "b", "d", "a"].map(use);
+    holder.end.resolve(undefined);
+    await Promise.all(waits);
+    expect(order.slice(3)).to.deep.equal(["a", "b", "c", "d"]);
+  });
 
   it("serves short uses of little at once although the next one wants more than there is", async () => {
     const share = new FairShare({ total: 40, patienceMs: 60_000 });
