@@ -60,7 +60,7 @@ export interface FetchParts {
   readonly shares: RunShares;
 }
 interface OwnParts extends FetchParts {
-  readonly time: Pick<ServiceTime, "unbilled" | "unbilledIn">;
+  readonly time: Pick<ServiceTime, "unbilled" | "take">;
 }
 
 export type FetchAnswer = { ok: true; value: string; body: Buffer } | { ok: false; code: string; message: string };
@@ -121,16 +121,14 @@ export class RunFetches {
     const { fetchTimeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
     const { fetcher, shares } = this.#parts;
     const startedAt = performance.now();
-    const admit = (): Promise<void> => this.#admit(memoryOf(args, body), scope);
-    const admitted = this.#parts.time.unbilledIn(shares.open, this.#job.account, admit);
+    const admitted = this.#admit(memoryOf(args, body), scope);
     this.bodiesAdmitted = Promise.allSettled([this.bodiesAdmitted, admitted]);
     await admitted;
     const parsed = guestFetchSchema.safeParse(parseJson(args));
     if (!parsed.success) return refused("fetch_failed", parsed.error.issues[0]?.message ?? "bad request");
     const request = parsed.data;
     await this.#parts.time.unbilled(this.#job.permitted?.());
-    const grow = async (): Promise<void> =>
-      void (await this.#parts.time.unbilled(scope.take(shares.answers, maxBytes)));
+    const grow = (): Promise<void> => this.#take(shares.answers, maxBytes, scope);
     const options = { signal: scope.over, run: this.#run, lookups, account: this.#job.account, grow };
     // Checked first: requests that are refused anyway need no search.
     if (this.#tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
@@ -144,13 +142,17 @@ export class RunFetches {
   async #admit(bytes: number, scope: Scope): Promise<void> {
     const { open, bodies } = this.#parts.shares;
     const admitted = async (): Promise<void> => {
-      await scope.take(open);
-      if (bytes > 0) await scope.take(bodies, bytes);
+      await this.#take(open, 1, scope);
+      if (bytes > 0) await this.#take(bodies, bytes, scope);
     };
     const { fetchTimeoutMs } = this.#job.limits;
     await within(fetchTimeoutMs, admitted(), () => {
       throw new FetchFailed("timed_out", `it could not begin within ${fetchTimeoutMs} ms`);
     });
+  }
+
+  async #take(share: FairShare, amount: number, scope: Scope): Promise<void> {
+    await this.#parts.time.take(share, amount, scope, this.#job.account);
   }
 
   async #requireNoKey(parts: readonly (string | Buffer)[]): Promise<void> {

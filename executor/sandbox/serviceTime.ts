@@ -3,7 +3,7 @@
  * It is not billed, so that a run costs the same on a busy machine. What it computes meanwhile is billed, as is all
  * waiting for others.
  */
-import type { FairShare } from "../../protocol/fairShare";
+import type { FairShare, Grant, Scope } from "../../protocol/fairShare";
 import { AWAKE_MS } from "../awake";
 import type { Scheduled } from "./memory";
 
@@ -38,15 +38,11 @@ export class ServiceTime {
     return Promise.resolve(granted).finally(this.begin());
   }
 
-  /** The same for what is taken of a share, except where the account waits for its own uses of it. */
-  unbilledIn<T>(
-    share: Pick<FairShare, "hasItsPart">,
-    account: string,
-    take: () => Promise<T>,
-    amount = 1,
-  ): Promise<T | undefined> {
+  /** Takes of a share. To wait for others' uses of it is not billed, to wait for the account's own is. */
+  take(share: FairShare, amount: number, scope: Scope, account: string): Promise<Grant> {
     const isOwnDoing = share.hasItsPart(account, amount);
-    return isOwnDoing ? take() : this.unbilled(take());
+    const taken = scope.take(share, amount);
+    return isOwnDoing ? taken : taken.finally(this.begin());
   }
 
   /** In milliseconds. Waits that are not over end now. */

@@ -249,7 +249,7 @@ export class RunSession {
     const { account } = this.#job;
     return new Promise((given, refused) => {
       const held = inScope(account, this.#stopped.signal, async (scope) => {
-        const grant = await this.#serviceTime.unbilledIn(frames, account, () => scope.take(frames, bytes));
+        const grant = await this.#serviceTime.take(frames, bytes, scope, account);
         await new Promise<void>((leave, over) => {
           given({ arrived: () => grant?.keep(), leave });
           aborted(scope.over).catch(over);
@@ -332,8 +332,8 @@ export class RunSession {
   #inFetchShares(fetch: (over: AbortSignal) => Promise<Buffer>): Promise<Buffer> {
     const { open, answers } = this.#parts.shares;
     return inScope(this.#job.account, this.#stopped.signal, async (scope) => {
-      await this.#serviceTime.unbilledIn(open, this.#job.account, () => scope.take(open));
-      await this.#serviceTime.unbilled(scope.take(answers, this.#job.limits.importBytes));
+      await this.#serviceTime.take(open, 1, scope, this.#job.account);
+      await this.#serviceTime.take(answers, this.#job.limits.importBytes, scope, this.#job.account);
       return Promise.race([fetch(scope.over), aborted(scope.over)]);
     });
   }

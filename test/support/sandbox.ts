@@ -8,6 +8,7 @@ import { RunCode } from "../../executor/code/memory";
 import { FetchFailed, type Fetcher } from "../../executor/fetcher/types";
 import { createSandboxPool } from "../../executor/sandbox/pool";
 import type { OpAnswer, OpCall, RunJob, RunLimits, RunOutcome, SandboxPool } from "../../executor/sandbox/types";
+import type { FairShare, Scope } from "../../protocol/fairShare";
 import { RUN_LIMITS } from "../../protocol/limits";
 
 export const silent = pino({ level: "silent" });
@@ -25,7 +26,7 @@ export const noFetcher: Fetcher = {
 /** For what is not billed either way. */
 export const unmeasured = {
   unbilled: async <T>(granted: Promise<T> | undefined) => granted,
-  unbilledIn: async <T>(_share: unknown, _account: string, take: () => Promise<T>) => take(),
+  take: (share: FairShare, amount: number, scope: Scope) => scope.take(share, amount),
 };
 
 export const POOL_SIZE = 4;

@@ -116,33 +116,55 @@ describe("the time that a run is billed for", function () {
     }
   });
 
-  /** While an account holds places of fetches, another fetch waits for half a second. In milliseconds. */
-  async function unbilledBeside(account: string, places: number): Promise<number> {
+  const sharesOfFetches = {
+    places: { of: ({ open }: RunShares) => open, most: SHARED_LIMITS.fetchesUnderWay, body: Buffer.alloc(0) },
+    "memory for bodies": {
+      of: ({ bodies }: RunShares) => bodies,
+      most: SHARED_LIMITS.fetchBodyBytes,
+      body: Buffer.alloc(RUN_LIMITS.fetchBytes),
+    },
+    "memory for answers": {
+      of: ({ answers }: RunShares) => answers,
+      most: SHARED_LIMITS.fetchAnswerBytes,
+      body: Buffer.alloc(0),
+    },
+  };
+  type ShareOfFetches = (typeof sharesOfFetches)[keyof typeof sharesOfFetches];
+
+  /** While an account holds so much of what fetches share, a fetch waits for half a second. In milliseconds. */
+  async function unbilledBeside(account: string, { of, body }: ShareOfFetches, amounts: number[]): Promise<number> {
     const shares = new RunShares(RUN_LIMITS.fetchBytes);
     const time = new ServiceTime(() => ({ ranMs: 0, waitedMs: 0 }));
     const fetcher = {
       ...noFetcher,
-      fetchGuest: async () => (await pause(200), Promise.reject(new Error("not reached"))),
+      fetchGuest: async (_request: unknown, _body: unknown, { grow }: { grow(): Promise<void> }) => {
+        await grow();
+        return Promise.reject(new Error("not reached"));
+      },
     };
     const over = new AbortController();
     const run = new RunFetches(1, jobOf(""), { fetcher, shares, time }, new Tripwire(), over.signal);
     const request = JSON.stringify({ url: "http://a.test/", method: "GET", redirect: "follow", headers: [] });
     let fetched: Promise<unknown> = Promise.resolve();
     await inScope(account, undefined, async (scope) => {
-      await scope.take(shares.open, places);
-      fetched = run.serve(request, Buffer.alloc(0), async () => undefined).catch(() => undefined);
+      for (const amount of amounts) await scope.take(of(shares), amount);
+      fetched = run.serve(request, body, async () => undefined).catch(() => undefined);
       await pause(500);
     });
     await fetched;
     return time.total();
   }
 
-  it("is without what a fetch waits for those of others", async () => {
-    expect(await unbilledBeside("another", SHARED_LIMITS.fetchesUnderWay)).to.be.within(490, 650);
-  });
+  for (const [name, share] of Object.entries(sharesOfFetches)) {
+    it(`is without what a fetch waits for ${name} that others hold`, async () => {
+      expect(await unbilledBeside("another", share, [share.most])).to.be.within(490, 650);
+    });
 
-  it("is with what a fetch waits for those of its own account", async () => {
-    const most = (SHARED_LIMITS.fetchesUnderWay * 3) / 4;
-    expect(await unbilledBeside(jobOf("").account, most)).to.be.below(50);
-  });
+    it(`is with what a fetch waits for ${name} that its own account holds`, async () => {
+      const each = share.most > 1_000 ? RUN_LIMITS.fetchBytes : 1;
+      // As many as an account gets alone: some are kept free for others.
+      const amounts = Array.from({ length: Math.floor((share.most * 3) / 4 / each) }, () => each);
+      expect(await unbilledBeside(jobOf("").account, share, amounts)).to.be.below(50);
+    });
+  }
 });
