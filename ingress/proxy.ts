@@ -11,6 +11,7 @@ import {
 } from "node:http";
 import type { Socket } from "node:net";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
+import { CountedRequest } from "../protocol/pieces";
 import type { Challenges } from "./certificates";
 import type { ClientAddresses } from "./proxyProtocol";
 
@@ -42,6 +43,7 @@ export function createTlsEndpoint(
 ): HttpsServer {
   const options = {
     ...credentials,
+    IncomingMessage: CountedRequest,
     minVersion: "TLSv1.2" as const,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -81,7 +83,8 @@ function oneAtATime(): (socket: Socket, answer: ServerResponse, forward: () => v
 
 /** Serves challenges of the certificate authority; redirects everything else to https. */
 export function createHttpEndpoint(domain: string, challenges: Challenges): Server {
-  return createHttpServer({ headersTimeout: HEADERS_TIMEOUT_MS }, (incoming, answer) => {
+  const options = { IncomingMessage: CountedRequest, headersTimeout: HEADERS_TIMEOUT_MS };
+  return createHttpServer(options, (incoming, answer) => {
     const token = CHALLENGE.exec(incoming.url ?? "")?.[1];
     const known = token === undefined ? undefined : challenges.get(token);
     if (known !== undefined)

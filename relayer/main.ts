@@ -20,6 +20,7 @@ import { EvidenceFolder } from "./site/evidences";
 import { ExecutorClient, type Executor } from "./executor/client";
 import { cachedInfo, readinessProblems } from "./health";
 import { createLogger, type Logger } from "../protocol/log";
+import { CountedRequest } from "../protocol/pieces";
 import { endUnreadAnswers } from "../protocol/unreadAnswers";
 import { Metrics } from "./metrics";
 import { cardDouble } from "./middleware/cardDouble";
@@ -374,7 +375,13 @@ function startTrimming(sharedCode: SharedCodeStore, log: Logger): () => Promise<
 function apiServer(callback: Parameters<typeof createServer>[1]): Server {
   // Time limit for receiving a request, so that slow senders cannot hold connections indefinitely.
   const server = createServer(
-    { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, noDelay: true },
+    {
+      IncomingMessage: CountedRequest,
+      requestTimeout: 60_000,
+      headersTimeout: 20_000,
+      keepAliveTimeout: 65_000,
+      noDelay: true,
+    },
     callback,
   );
   endUnreadAnswers(server, { withinMs: UNREAD_MS });

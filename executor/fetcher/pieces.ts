@@ -1,12 +1,7 @@
-/**
- * The pieces in which an answer arrives. Each costs memory and time, however short it is: they are counted as they
- * leave the parser, since later those that arrived together are one, and after some the others are read first.
- */
+/** The pieces in which an answer arrives: they are counted, and after some the others are read first. */
 import { DecoratorHandler, type Dispatcher } from "undici";
+import { PieceBudget } from "../../protocol/pieces";
 
-/** An answer may have so many, and one more for each 64 bytes. */
-const FREE_PIECES = 1_024;
-const BYTES_PER_PIECE = 64;
 /** Early hints and the like, before the answer. */
 const MOST_BEFORE = 16;
 /**
@@ -37,7 +32,7 @@ const TOO_MANY = "comes in too many pieces";
 const ONLY_CODINGS = `only ${ACCEPTED_CODINGS} are read, one of them`;
 
 export class PieceCounter extends Decorator {
-  #left = FREE_PIECES;
+  readonly #pieces = new PieceBudget();
   #before = 0;
   #atOnce = 0;
   #reading: Reading | undefined;
@@ -69,8 +64,7 @@ export class PieceCounter extends Decorator {
   }
 
   override onResponseData(controller: Controller, piece: Buffer): void {
-    this.#left += piece.length / BYTES_PER_PIECE - 1;
-    if (this.#left < 0) return this.#onRefused(TOO_MANY);
+    if (!this.#pieces.take(piece.length)) return this.#onRefused(TOO_MANY);
     super.onResponseData(this.#reading ?? controller, piece);
     if (++this.#atOnce < PIECES_AT_ONCE || this.#takeTurn === undefined) return;
     this.#atOnce = 0;
