@@ -1,7 +1,7 @@
 /** Assembles the TLS endpoint inside the TEE: certificate, evidence, both servers, renewal. */
 import { once } from "node:events";
 import type { Server } from "node:http";
-import type { AddressInfo, Server as NetServer } from "node:net";
+import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import { shareConnections } from "../protocol/connections";
 import type { Logger } from "../protocol/log";
 import { endUnreadAnswers } from "../protocol/unreadAnswers";
@@ -52,8 +52,9 @@ export async function startIngress(config: Config, log: Logger, { unreadMs = UNR
       { key: first.privateKey, cert: first.chain },
       addresses,
     );
-    for (const server of [http, https]) endUnreadAnswers(server, { withinMs: unreadMs });
-    shareConnections([http, https], { total: MAX_CONNECTIONS, addressOf: (socket) => addresses.of(socket) });
+    const addressOf = (socket: Socket): string | undefined => addresses.of(socket);
+    for (const server of [http, https]) endUnreadAnswers(server, { withinMs: unreadMs, addressOf });
+    shareConnections([http, https], { total: MAX_CONNECTIONS, addressOf });
     const front = config.PROXY_PROTOCOL ? createProxyEndpoint(https, addresses) : https;
     const httpsPort = await listen(front, config.HTTPS_PORT, log);
     const renewal = renewing(

@@ -30,7 +30,10 @@ export class CountedRequest extends IncomingMessage {
     return false;
   }
 
-  /** What Node calls for the rest of a body after the answer; its own method has the parser pass over `push`. */
+  /**
+   * What Node calls for the rest of a body after the answer; its own method has the parser pass over `push`. It is not
+   * public: test/protocol/pieces.test.ts tells when it is not called any more.
+   */
   _dump(): void {
     this.removeAllListeners("data");
     this.resume();

@@ -1,6 +1,7 @@
 /** Ends connections whose clients do not read: what they leave unread fills the memory of this machine. */
-import type { Server } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { clientGroup } from "./clientGroup";
 import { MIB } from "./limits";
 
 export interface UnreadLimits {
@@ -8,57 +9,77 @@ export interface UnreadLimits {
   readonly withinMs: number;
   /** Most that all clients together leave unread; default 64 MiB. */
   readonly bytes?: number;
+  /** The client's address; default the connection's. */
+  readonly addressOf?: (socket: Socket) => string | undefined;
 }
 
 /** Between two looks at what all of them leave unread. */
 const LOOK_MS = 250;
 
-export function endUnreadAnswers(server: Server, { withinMs, bytes = 64 * MIB }: UnreadLimits): void {
-  const underWay = new WeakMap<Socket, number>();
-  const count = (socket: Socket, by: number): void => void underWay.set(socket, (underWay.get(socket) ?? 0) + by);
-  const unread = new Unread(bytes);
+interface Reader {
+  readonly socket: Socket;
+  readonly group: string;
+  /** The connection's answers that are not sent completely: only the first of them has the socket. */
+  readonly answers: Set<ServerResponse>;
+  /** When it was last seen to have read everything. */
+  since: number;
+}
+
+export function endUnreadAnswers(server: Server, limits: UnreadLimits): void {
+  const readers = new Map<Socket, Reader>();
+  const readerOf = (socket: Socket): Reader => {
+    const known = readers.get(socket);
+    if (known !== undefined) return known;
+    const { addressOf = ({ remoteAddress }: Socket) => remoteAddress } = limits;
+    const group = clientGroup(addressOf(socket) ?? "");
+    const reader = { socket, group, answers: new Set<ServerResponse>(), since: performance.now() };
+    readers.set(socket, reader);
+    socket.once("close", () => readers.delete(socket));
+    return reader;
+  };
   server.on("request", ({ socket }, response) => {
-    unread.watch(socket);
-    count(socket, 1);
-    response.once("close", () => count(socket, -1));
+    const { answers } = readerOf(socket);
+    answers.add(response);
+    response.once("close", () => answers.delete(response));
   });
   // Node's time-out knows what the system has taken of a long answer.
-  server.setTimeout(withinMs, (socket: Socket) => {
-    const waitsForUs = (underWay.get(socket) ?? 0) > 0 && socket.writableLength === 0;
+  server.setTimeout(limits.withinMs, (socket: Socket) => {
+    const waitsForUs = (readers.get(socket)?.answers.size ?? 0) > 0 && socket.writableLength === 0;
     if (!waitsForUs) socket.destroy();
   });
-  const looks = setInterval(() => unread.endHeaviest(), LOOK_MS).unref();
+  const looks = setInterval(() => endHeaviest([...readers.values()], limits.bytes ?? 64 * MIB), LOOK_MS).unref();
   server.once("close", () => clearInterval(looks));
 }
 
-/** What clients leave unread, in sum: a few bytes now and then keep each of them below its own limit. */
-class Unread {
-  /** With the moment at which each was last seen to have everything read. */
-  readonly #sockets = new Map<Socket, number>();
-  readonly #mostBytes: number;
+interface Unread {
+  readonly reader: Reader;
+  readonly bytes: number;
+}
 
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
+function unreadOf({ socket, answers }: Reader): number {
+  const behind = [...answers].filter((answer) => answer.socket === null);
+  return behind.reduce((sum, answer) => sum + answer.writableLength, socket.writableLength);
+}
+
+/**
+ * A few bytes now and then keep each reader below its own limit. Where they leave too much unread in sum, those of the
+ * address that leaves most are ended, first who has left most for longest.
+ */
+function endHeaviest(readers: readonly Reader[], mostBytes: number): void {
+  const now = performance.now();
+  const unread: Unread[] = readers.map((reader) => ({ reader, bytes: unreadOf(reader) }));
+  const ofGroup = new Map<string, number>();
+  for (const { reader, bytes } of unread) {
+    if (bytes === 0) reader.since = now;
+    ofGroup.set(reader.group, (ofGroup.get(reader.group) ?? 0) + bytes);
   }
-
-  watch(socket: Socket): void {
-    if (this.#sockets.has(socket)) return;
-    this.#sockets.set(socket, performance.now());
-    socket.once("close", () => this.#sockets.delete(socket));
-  }
-
-  /** Where it is too much in sum, ends those that have left most unread for longest. */
-  endHeaviest(): void {
-    const now = performance.now();
-    for (const [socket] of this.#sockets) if (socket.writableLength === 0) this.#sockets.set(socket, now);
-    let excess = [...this.#sockets.keys()].reduce((sum, socket) => sum + socket.writableLength, 0) - this.#mostBytes;
+  let excess = unread.reduce((sum, { bytes }) => sum + bytes, 0) - mostBytes;
+  if (excess <= 0) return;
+  const groupOf = ({ reader }: Unread): number => ofGroup.get(reader.group) ?? 0;
+  const weightOf = ({ reader, bytes }: Unread): number => bytes * (now - reader.since);
+  for (const { reader, bytes } of unread.sort((a, b) => groupOf(b) - groupOf(a) || weightOf(b) - weightOf(a))) {
     if (excess <= 0) return;
-    const weightOf = ([socket, since]: readonly [Socket, number]): number => socket.writableLength * (now - since);
-    const heaviest = [...this.#sockets].sort((a, b) => weightOf(b) - weightOf(a));
-    for (const [socket] of heaviest) {
-      if (excess <= 0) return;
-      excess -= socket.writableLength;
-      socket.destroy();
-    }
+    excess -= bytes;
+    reader.socket.destroy();
   }
 }

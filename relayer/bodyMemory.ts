@@ -42,7 +42,7 @@ export const crowded = (retryAfterSeconds: number): KeywrightError =>
 
 const BYTES_OF_VALUE = 64;
 
-/** The most that bytes, or a value of JSON, take about: of text two bytes a character. */
+/** About what bytes or a value of JSON take at most: of text two bytes a character. */
 export function memoryOf(value: unknown): number {
   if (value instanceof Uint8Array) return value.byteLength;
   if (typeof value === "string") return BYTES_OF_VALUE + 2 * value.length;

@@ -1,7 +1,7 @@
 /**
  * How long a run waited for the service: for a core, for an op, for its permission, for its share of what fetches need.
  * It is not billed, so that a run costs the same on a busy machine. What it computes meanwhile is billed, as is all
- * waiting for others.
+ * waiting for the outside and for its account's own uses.
  */
 import type { FairShare, Grant, Scope } from "../../protocol/fairShare";
 import { AWAKE_MS } from "../awake";

@@ -251,7 +251,7 @@ export class RunSession {
       const held = inScope(account, this.#stopped.signal, async (scope) => {
         const grant = await this.#serviceTime.take(frames, bytes, scope, account);
         await new Promise<void>((leave, over) => {
-          given({ arrived: () => grant?.keep(), leave });
+          given({ arrived: () => grant.keep(), leave });
           aborted(scope.over).catch(over);
         });
       });

@@ -103,6 +103,8 @@ export class CodeSharingExecutor implements Executor {
   /** Code by CID that the executor has not stored is refused: then the run has to be asked for as any other. */
   askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState, context: CallContext = {}): PaidRun {
     const asked = question.then((one) => (one.code === undefined ? { ...one, keptOnly: true } : one));
+    // Nobody waits for it where no credit can be reserved.
+    asked.catch(() => undefined);
     const run = this.#executor.askPaidRun(asked, paidFor, context);
     const start = async (limitMs: number): Promise<Outcome> =>
       this.#shared(await run.start(limitMs), paidFor.accountId, await question);
@@ -120,13 +122,13 @@ export class CodeSharingExecutor implements Executor {
   async #runNotKept(cid: Cid, asker: Asker, ask: Ask, limitMs: number): Promise<Outcome> {
     try {
       const asked = await this.#askWithStored(cid, asker, ask);
-      if (asked !== undefined) return await asked.start(limitMs);
+      if (asked !== undefined) return await startUnlessLeft(asked, asker, limitMs);
     } catch (error) {
       if (!hasCode(error, "code_unavailable")) throw error;
       // The stored bytes do not match this CID.
       await this.#store.drop(cid).catch(this.#onError);
     }
-    return (await ask({})).start(limitMs);
+    return startUnlessLeft(await ask({}), asker, limitMs);
   }
 
   /** Once it resolves, the executor has the code, and nothing here refers to it. */
@@ -189,5 +191,12 @@ async function requireSameAccount(first: RequestedRun, second: RequestedRun): Pr
 }
 
 const soon = (work: Promise<void>): Promise<void> => within(STORED_WITHIN_MS, work, () => undefined);
+
+/** Its client may have left while it was asked for: the executor did not know the run then. */
+function startUnlessLeft(asked: RequestedRun, { left }: Asker, limitMs: number): Promise<Outcome> {
+  if (!left.aborted) return asked.start(limitMs);
+  asked.abandon();
+  return Promise.reject(left.reason as Error);
+}
 
 const hasCode = (error: unknown, code: string): boolean => error instanceof KeywrightError && error.code === code;

@@ -198,11 +198,12 @@ async function readRest(
   try {
     const body = isRaw ? undefined : read(await parseBody(bytes));
     const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body });
-    // A run's body is lent once the executor has it; of others no more is needed than what was made of it.
-    if (!isDecidedByExecutor(name)) keepOnly(isRaw ? bytes : input.body);
     if (caller !== undefined) await limits.requestBy(caller.actorId);
     if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
-    return { rawBody: isRaw ? bytes : Buffer.alloc(0), bodyHash: bodyHashOf(ctx, bytes), lendBody: lend, input };
+    const bodyHash = bodyHashOf(ctx, bytes);
+    // A run's body is lent once the executor has it; of others no more is needed than what was made of it.
+    if (!isDecidedByExecutor(name)) keepOnly(isRaw ? bytes : input.body);
+    return { rawBody: isRaw ? bytes : Buffer.alloc(0), bodyHash, lendBody: lend, input };
   } finally {
     if (!isRaw) free(bytes);
   }

@@ -16,13 +16,16 @@ describe("an answer that is not read", () => {
   let server: Server;
   let port: number;
   const sockets: Socket[] = [];
+  /** Addresses of clients, by the server's sockets; of others, one and the same. */
+  const groups = new WeakMap<Socket, string>();
 
   before(async () => {
     server = createServer((request, response) => {
       if (request.url === "/large") response.end(ANSWER);
       else setTimeout(() => response.end("late"), 4 * WITHIN_MS);
     });
-    endUnreadAnswers(server, { withinMs: WITHIN_MS, bytes: SUM_BYTES });
+    const addressOf = (socket: Socket): string => groups.get(socket) ?? "192.0.2.1";
+    endUnreadAnswers(server, { withinMs: WITHIN_MS, bytes: SUM_BYTES, addressOf });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     port = (server.address() as AddressInfo).port;
@@ -33,11 +36,11 @@ describe("an answer that is not read", () => {
     server.close();
   });
 
-  async function asking(path: string): Promise<Socket> {
+  async function asking(path: string, more = ""): Promise<Socket> {
     const socket = connect(port, "127.0.0.1");
     sockets.push(socket);
     socket.on("error", () => undefined);
-    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n${more}`);
     const [served] = (await once(server, "connection")) as [Socket];
     return Object.assign(socket, { served });
   }
@@ -66,24 +69,53 @@ describe("an answer that is not read", () => {
     expect(read).to.be.greaterThan(10_000_000);
   });
 
-  it("ends where all of them are too much in sum, those first that were left unread for longest", async () => {
-    // Each takes a little now and then, and so is never ended for taking nothing.
+  /** Clients that take a little now and then, and so are never ended for taking nothing. */
+  async function nibbling(count: number, asked: string): Promise<readonly Socket[]> {
     const crowd: Socket[] = [];
-    for (let i = 0; i < 8; i++) crowd.push(await asking("/large"));
-    const nibbling = setInterval(() => {
-      for (const socket of crowd) socket.read(1_000_000);
-    }, WITHIN_MS / 4);
+    for (let i = 0; i < count; i++) crowd.push(await asking("/large", asked));
     for (const socket of crowd) socket.pause();
+    const timer = setInterval(() => {
+      for (const socket of crowd) socket.read(1_000_000);
+      if (crowd.every(({ destroyed }) => destroyed)) clearInterval(timer);
+    }, WITHIN_MS / 4);
+    return crowd;
+  }
+  const open = (crowd: readonly Socket[]): Socket[] => crowd.map(servedOf).filter((socket) => !socket.destroyed);
+
+  it("ends where all of them are too much in sum, first that of whoever left most for longest", async () => {
+    const crowd = await nibbling(8, "");
     await sleep(2 * WITHIN_MS);
     const reader = await asking("/large");
     let read = 0;
     reader.on("data", (chunk: Buffer) => (read += chunk.length));
     await sleep(4 * WITHIN_MS);
-    clearInterval(nibbling);
-    const left = crowd.map((socket) => servedOf(socket)).filter((socket) => !socket.destroyed);
+    const left = open(crowd);
     expect(left.reduce((sum, socket) => sum + socket.writableLength, 0)).to.be.at.most(SUM_BYTES);
     expect(left.length).to.be.within(1, 7);
     expect(read).to.be.greaterThan(ANSWER.length);
+    for (const socket of crowd) socket.destroy();
+  });
+
+  it("ends also where most of it is of requests that were sent behind the first", async () => {
+    const crowd = await nibbling(2, "GET /large HTTP/1.1\r\nhost: x\r\n\r\n".repeat(5));
+    await sleep(2 * WITHIN_MS);
+    expect(open(crowd).length).to.be.lessThan(2);
+    for (const socket of crowd) socket.destroy();
+  });
+
+  it("ends first where its address leaves most, so that a crowd of small ones ends no other", async () => {
+    const other = await asking("/large");
+    groups.set(servedOf(other), "198.51.100.1");
+    other.on("data", () => {
+      other.pause();
+      setTimeout(() => other.resume(), 1);
+    });
+    await sleep(WITHIN_MS);
+    const crowd = await nibbling(8, "");
+    await sleep(3 * WITHIN_MS);
+    expect(servedOf(other).destroyed).to.equal(false);
+    expect(open(crowd).length).to.be.lessThan(8);
+    for (const socket of [other, ...crowd]) socket.destroy();
   });
 
   it("is not one that is not there yet, also behind another on the same connection", async () => {

@@ -377,6 +377,32 @@ describe("code shared by machines", () => {
     expect(memory.taken).to.equal(0);
   });
 
+  it("is not run for a client that left while the executor was asked again", async () => {
+    const { executor, sharing } = machine();
+    const given = givenByHand(executor);
+    for (const cidOfRun of [await storedOf(MIB), await cidOfCode("not stored")]) {
+      const run = sharing.askRun(input({ cid: cidOfRun }));
+      const started = run.start(1_000);
+      await turns();
+      run.leave();
+      given.at(-1)?.permission.resolve(await PERMISSION);
+      expect(await refusalOf(started)).to.equal("queue_full");
+    }
+    expect(given).to.have.length(2);
+  });
+
+  it("ends no process where what a run paid ahead asks is not known in the end", async () => {
+    const unhandled: unknown[] = [];
+    const note = (error: unknown): void => void unhandled.push(error);
+    process.on("unhandledRejection", note);
+    const question = Promise.reject<RunQuestion>(new Error("away"));
+    question.catch(() => undefined);
+    machine().sharing.askPaidRun(question, await PERMISSION);
+    await turns();
+    process.off("unhandledRejection", note);
+    expect(unhandled).to.deep.equal([]);
+  });
+
   it("is not run where there is no memory for it in time", async () => {
     const { executor } = machine();
     const crowded = new KeywrightError("queue_full", "Too many bodies are under way at the moment.");
