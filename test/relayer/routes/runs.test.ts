@@ -166,9 +166,9 @@ describe("runs over HTTP", function () {
   });
 
   it("are ended by timeout_ms and charged by the started second", async () => {
-    const answer = members(await run({ code: SLEEP, js_params: { ms: 5_000 }, timeout_ms: 1_200 }));
+    const answer = members(await run({ code: SLEEP, js_params: { ms: 5_000 }, timeout_ms: 1_900 }));
     expect(answer["error"]).to.include({ code: "timed_out" });
-    expect(answer["usage"]).to.include({ limit_ms: 1_200, cost_cents: 2 });
+    expect(answer["usage"]).to.include({ limit_ms: 1_900, cost_cents: 2 });
   });
 
   it("cannot last longer than the credit pays for", async () => {
