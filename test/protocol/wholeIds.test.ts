@@ -72,7 +72,6 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   "relayer/middleware/cardDouble.ts": ["ctx.path.slice(PREFIX.length)"],
   "protocol/http/signatures.ts": ["derivation_path: `0x02${path.slice(4)}`"],
   "executor/fetcher/sources.ts": ["base58btc.encode(multihash).slice(1) === cid"],
-  "executor/sandbox/isolate.ts": ["`${name}${error.message}`.slice(0, MAX_TEXT)"],
   "client/verify/steps.ts": ['MRTD ${mrtd.toString("hex").slice(0, 16)}…'],
   "dashboard/components/text.ts": ['id.slice(0, id.startsWith("0x") ? 8 : 6)'],
 };

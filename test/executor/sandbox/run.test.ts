@@ -206,9 +206,10 @@ describe("running an action", () => {
 
   it("measures execution time, not waiting", async () => {
     const { durationMs } = await run(
-      `async function main() { await new Promise((resolve) => setTimeout(resolve, 100)); }`,
+      `async function main() { await new Promise((resolve) => setTimeout(resolve, 1_000)); }`,
     );
-    expect(durationMs).to.be.within(95, 2_000);
+    // What it waits for a core is not billed.
+    expect(durationMs).to.be.within(500, 2_000);
   });
 
   it("has no clock finer than a millisecond", async () => {
