@@ -3,6 +3,7 @@
  * each 64 bytes. They are counted as they leave the parser, since later those that arrived together are one.
  */
 import { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 
 const FREE_PIECES = 1_024;
 const BYTES_PER_PIECE = 64;
@@ -26,6 +27,7 @@ export class CountedRequest extends IncomingMessage {
 
   override push(chunk: unknown, encoding?: BufferEncoding): boolean {
     if (!Buffer.isBuffer(chunk) || this.#pieces.take(chunk.length)) return super.push(chunk, encoding);
+    passOver(this.socket);
     this.socket.destroy();
     return false;
   }
@@ -38,4 +40,24 @@ export class CountedRequest extends IncomingMessage {
     this.removeAllListeners("data");
     this.resume();
   }
+}
+
+/**
+ * Has the parser pass over the pieces that have arrived already, without a call for each. Parsers are used again, for
+ * other connections. Neither is public: without them ten thousand pieces more are counted.
+ */
+function passOver(socket: Socket & { readonly parser?: Parser | null }): void {
+  const { parser } = socket;
+  const name = parser?.constructor.kOnBody;
+  if (parser === undefined || parser === null || name === undefined) return;
+  const onBody = parser[name];
+  if (onBody === null) return;
+  parser[name] = null;
+  setImmediate(() => (parser[name] = onBody));
+}
+
+/** Node's, of HTTP. */
+interface Parser {
+  readonly constructor: { readonly kOnBody?: number };
+  [name: number]: unknown;
 }

@@ -4,7 +4,7 @@
  * sixty-four.
  */
 import { randomUUID } from "node:crypto";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import { MIB } from "../../../protocol/limits";
 import { HELLO } from "../run/http";
@@ -108,10 +108,12 @@ const LARGE_OPS = `async function main({ pkpId }) {
 }`;
 const MANY_IMPORTS = Array.from({ length: 370_000 }, (_, i) => `import"#${i.toString(36)}";`).join("");
 
-/** Bodies of 17 MiB that stop half-way, from one address for each account, without a credential. */
-async function unfinishedBodies({ accounts, baseUrl, over }: Crowd): Promise<RunEnd[]> {
+/** Sends a body's beginning, or as much as the connection takes. */
+type SendBody = (socket: Socket) => void;
+
+/** At least 80 bodies at once, from one address for each account, without a credential. */
+async function bodies({ accounts, baseUrl, over }: Crowd, framing: string, send: SendBody): Promise<RunEnd[]> {
   const { port } = new URL(baseUrl);
-  const half = Buffer.alloc(8 * MIB, " ");
   const hold = (address: string): Promise<void> =>
     new Promise((resolve) => {
       const socket = connect({ port: Number(port), host: "127.0.0.1" });
@@ -122,9 +124,9 @@ async function unfinishedBodies({ accounts, baseUrl, over }: Crowd): Promise<Run
       socket.once("close", () => (over.removeEventListener("abort", leave), resolve()));
       socket.write(
         `POST /core/v1/get_lit_action_ipfs_id HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n` +
-          `x-forwarded-for: ${address}\r\ncontent-length: ${17 * MIB}\r\n\r\n`,
+          `x-forwarded-for: ${address}\r\n${framing}\r\n\r\n`,
       );
-      socket.write(half);
+      send(socket);
     });
   await Promise.all(
     Array.from({ length: Math.max(80, accounts.length) }, async (_, i) => {
@@ -136,6 +138,20 @@ async function unfinishedBodies({ accounts, baseUrl, over }: Crowd): Promise<Run
   );
   return [];
 }
+
+const HALF = Buffer.alloc(8 * MIB, " ");
+const unfinishedBodies = (crowd: Crowd): Promise<RunEnd[]> =>
+  bodies(crowd, `content-length: ${17 * MIB}`, (socket) => void socket.write(HALF));
+
+const CHUNKS = Buffer.from("1\r\n \r\n".repeat(8_000));
+const bodiesInChunksOfOneByte = (crowd: Crowd): Promise<RunEnd[]> =>
+  bodies(crowd, "transfer-encoding: chunked", (socket) => {
+    const write = (): void => {
+      while (!socket.destroyed && socket.write(CHUNKS));
+    };
+    socket.on("drain", write);
+    write();
+  });
 
 /** One request for an account, repeated 39 times from each address. */
 async function repeatedSignUps({ caller, accounts, over }: Crowd): Promise<RunEnd[]> {
@@ -200,6 +216,7 @@ export const CROWD_ATTACKS: readonly CrowdAttack[] = [
     attack: runs(18, () => "async function main( {"),
   },
   { name: "80 bodies of 17 MiB that are never finished", isPaid: false, attack: unfinishedBodies },
+  { name: "80 bodies in chunks of one byte", isPaid: false, attack: bodiesInChunksOfOneByte },
   { name: "sign-ups repeated with one idempotency key", isPaid: false, attack: repeatedSignUps },
   { name: "as many writes as the queue takes", isPaid: true, attack: (crowd) => writes(crowd) },
 ];
