@@ -26,7 +26,8 @@ const send = (message: FromChild, payload?: Buffer): void => writeFrameSync(CHAN
 let spare: Guest | undefined;
 let current: { run: number; guest: Guest } | undefined;
 let nextCall = -1;
-const scratch = Buffer.allocUnsafeSlow(65_536);
+/** For what is read while the guest is blocked. */
+const arriving = Buffer.allocUnsafeSlow(65_536);
 const awake = new Awake();
 const hostCalls = new Map<number, { resolve(answer: ImportAnswer): void; reject(error: Error): void }>();
 const analyses = new Map<string, Analysis>();
@@ -118,15 +119,18 @@ function blockUntilEnded(): void {
  * no memory for more before its answers have left, then reads on.
  */
 function readAhead(): void {
-  channel.pause();
+  // Called again and again while the guest is blocked, which may be for the whole run.
+  if (!channel.isPaused()) {
+    channel.pause();
+    setImmediate(() => channel.resume());
+  }
   for (let chunk = arrived(); chunk !== undefined; chunk = arrived()) channel.push(chunk);
-  setImmediate(() => channel.resume());
 }
 
 function arrived(): Buffer | undefined {
   try {
-    const count = readSync(CHANNEL, scratch);
-    return count === 0 ? undefined : Buffer.from(scratch.subarray(0, count));
+    const count = readSync(CHANNEL, arriving);
+    return count === 0 ? undefined : Buffer.from(arriving.subarray(0, count));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EAGAIN") return undefined;
     throw error;

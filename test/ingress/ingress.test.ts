@@ -261,6 +261,22 @@ describe("the TLS ingress", function () {
     expect((await ask(ingress.httpsPort, "/still")).body).to.equal("/still");
   });
 
+  it("ends a connection whose body comes in very many small pieces", async () => {
+    const before = seen.length;
+    const options = { port: ingress.httpsPort, host: "127.0.0.1", servername: "localhost", ca: acme.rootPem };
+    const secure = connectTls(options).on("error", () => undefined);
+    const closed = new Promise((resolve) => secure.once("close", () => resolve("ended")));
+    secure.write("POST /pieces HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+    secure.write("1\r\nx\r\n".repeat(100_000));
+    secure.resume();
+    // Node itself ends an incomplete request after a minute.
+    expect(await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 20_000, "open"))])).to.equal(
+      "ended",
+    );
+    expect(seen.length - before).to.be.at.most(1);
+    expect((await ask(ingress.httpsPort, "/after")).body).to.equal("/after");
+  });
+
   it("ends a connection whose client reads nothing of its answer", async () => {
     await ingress.stop();
     const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
