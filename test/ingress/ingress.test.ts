@@ -194,9 +194,7 @@ describe("the TLS ingress", function () {
   });
 
   it("forwards the body of any request as a body: none is a request of its own", async () => {
-    await ingress.stop();
-    const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-    ingress = await startIngress(configOf({ UPSTREAM_URL: upstreamUrl }), SILENT);
+    await restartBeforeUpstream();
     const hidden = "GET /hidden HTTP/1.1\r\nhost: localhost\r\nx-hidden: 1\r\n\r\n";
     const chunked = `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`;
     const headers = fc.constantFrom(
@@ -226,10 +224,15 @@ describe("the TLS ingress", function () {
     );
   });
 
-  it("forwards one request of a connection at a time, and ends a connection that sends many at once", async () => {
+  /** Not before the stack's relayer, which counts and refuses by itself. */
+  async function restartBeforeUpstream(): Promise<void> {
     await ingress.stop();
     const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
     ingress = await startIngress(configOf({ UPSTREAM_URL: upstreamUrl }), SILENT);
+  }
+
+  it("forwards one request of a connection at a time, and ends a connection that sends many at once", async () => {
+    await restartBeforeUpstream();
     let [underWay, most] = [0, 0];
     const slow = (_: unknown, answer: ServerResponse): void => {
       most = Math.max(most, ++underWay);
@@ -262,6 +265,7 @@ describe("the TLS ingress", function () {
   });
 
   it("ends a connection whose body comes in very many small pieces", async () => {
+    await restartBeforeUpstream();
     const options = { port: ingress.httpsPort, host: "127.0.0.1", servername: "localhost", ca: acme.rootPem };
     const secure = connectTls(options).on("error", () => undefined);
     const closed = new Promise((resolve) => secure.once("close", () => resolve("ended")));
@@ -272,7 +276,7 @@ describe("the TLS ingress", function () {
     expect(await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 20_000, "open"))])).to.equal(
       "ended",
     );
-    expect((await ask(ingress.httpsPort, "/core/v1/version")).status, "others are served").to.be.within(200, 404);
+    expect((await ask(ingress.httpsPort, "/after")).body, "others are served").to.equal("/after");
   });
 
   it("ends a connection whose client reads nothing of its answer", async () => {
