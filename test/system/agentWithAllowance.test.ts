@@ -130,6 +130,10 @@ describe("an agent with an allowance", function () {
     const values = new Map(payments.map(({ authorization: { nonce, value } }) => [nonce, BigInt(value)]));
     return [...values.values()].reduce((sum, value) => sum + value, 0n);
   }
+  /** A refused page is dearer than what the chain has left: the counter may stop before the limit, by less than one. */
+  function expectUsedUp(used: bigint): void {
+    expect(Number(used)).to.be.within(Number(LIMIT - PRICE + 1n), Number(LIMIT));
+  }
   async function onChain({ pkp, account, cid }: Allowance): Promise<{ used: bigint; paid: bigint }> {
     const provider = connect(stack.rpcUrl);
     try {
@@ -149,7 +153,8 @@ describe("an agent with an allowance", function () {
     for (const text of await Promise.all(both)) expect(text).to.match(/refused: budget_exceeded/);
     const { used, paid } = await onChain(given);
     const signed = signedSum(given);
-    expect([used, paid]).to.deep.equal([LIMIT, signed]);
+    expectUsedUp(used);
+    expect(paid).to.equal(signed);
     // Each machine may be left with a part of a slice that pays for no page.
     expect(Number(signed)).to.be.within(Number(LIMIT - 2n * PRICE), Number(LIMIT));
   });
@@ -162,7 +167,7 @@ describe("an agent with an allowance", function () {
     await Promise.all(agents);
     await Promise.all([stack.baseUrl, second.baseUrl].map((url) => agent(given, url, 12)));
     const { used, paid } = await onChain(given);
-    expect(used).to.equal(LIMIT);
+    expectUsedUp(used);
     expect(Number(signedSum(given))).to.be.within(Number(LIMIT / 2n), Number(LIMIT));
     expect(paid <= LIMIT).to.equal(true);
   });

@@ -7,10 +7,12 @@ import { DataTable, type Column } from "../../components/DataTable";
 import { FormDialog } from "../../components/Dialog";
 import { Badge, Empty, Failure, Notice, PageHead, Spinner, When } from "../../components/elements";
 import { RowMenu } from "../../components/RowMenu";
+import { codeOf } from "../../components/failures";
 import { quoted, short } from "../../components/text";
 import { attempted } from "../../session/attempts";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
+import type { Session } from "../../session/types";
 import { CreateTrigger } from "./CreateTrigger";
 import { Firings } from "./Firings";
 import { deleteTrigger } from "./changes";
@@ -179,13 +181,23 @@ function Pause({ trigger: { id, state } }: { readonly trigger: Trigger }): React
   );
 }
 
+/** Whether its key can be revoked. The chain is asked: the service may not have seen yet that the key was attached. */
+async function isAttached(session: Session, { state, api_key_hash }: Trigger): Promise<boolean> {
+  if (session.kind === "key" || state !== "unattached") return true;
+  const { owner } = session;
+  const revoke = await owner.prepare.removeUsageApiKey({ usage_api_key: api_key_hash });
+  return owner.check(revoke).then(
+    () => true,
+    (error: unknown) => codeOf(error) !== "unknown_usage_key",
+  );
+}
+
 function Delete({ trigger, onClose }: { readonly trigger: Trigger; readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
   const session = useSession();
   const again = useAgain();
   const submit = async (): Promise<boolean> => {
-    const isAttached = session.kind === "key" || trigger.state !== "unattached";
-    const state = isAttached ? (await perform(deleteTrigger(trigger))).state : "done";
+    const state = (await isAttached(session, trigger)) ? (await perform(deleteTrigger(trigger))).state : "done";
     if (state !== "done") return state !== "cancelled";
     // The wallet has revoked the key, or there is none: the service then forgets the trigger.
     if (session.kind === "wallet") await session.owner.deleteTrigger(trigger);

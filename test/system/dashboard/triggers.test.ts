@@ -270,6 +270,11 @@ describe("the dashboard's triggers", function () {
     dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
     await dashboard.press("Connect wallet");
     await dashboard.signedIn();
+    // As long as the service has not seen the transaction that attached it.
+    await dashboard.page.route("**/core/v1/triggers?*", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: (await response.text()).replace('"active"', '"unattached"') });
+    });
     await go("Triggers");
     await dashboard.choose(dashboard.row(/Left/), "Delete");
     await dashboard.confirm("Delete trigger");
