@@ -23,7 +23,7 @@ import { Reads } from "./reads/reads";
 import type { OutcomeFeed } from "./submissions/outcomeWatch";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
-import { exportWrites } from "./submissions/export";
+import { exportWrites } from "./reads/exportWrites";
 import { Batcher } from "./submissions/batcher";
 import { Recovery } from "./submissions/recovery";
 import { Simulation } from "./submissions/simulation";

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { newestClaimed } from "../../relayer/chain/events/reorg";
 import { Events } from "../../relayer/chain/events/events";
 import { Members } from "../../relayer/chain/events/members";
-import { exportWrites } from "../../relayer/chain/submissions/export";
+import { exportWrites } from "../../relayer/chain/reads/exportWrites";
 import type { AccountId, ActionHash, Address, Cid, KeyId, PkpId } from "../../protocol/ids";
 import type { Credits } from "../../relayer/credits";
 import { creditIntent, recordClaim, recordReceipt, recordRefunded } from "../../relayer/credits/payments/books";

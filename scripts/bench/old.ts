@@ -186,7 +186,7 @@ async function write(
     ...{ id, account_id: accountId, kind: "bench", turn: turn.number++, calldata: `0x${"ab".repeat(200)}`, tag: "0x" },
     ...{ signer: null, signers_turn: null, idempotency_key: id, billed: true, request_id: null },
   };
-  const carrier = await transactions.begin({ payer: PAYER, gasLimit: 100_000n, writes: [begun] });
+  const carrier = await transactions.begin(PAYER, 100_000n, [begun]);
   if (carrier === undefined) throw new Error("the write lost its turn");
   await transactions.addAttempt(carrier.transaction.id, {
     hash: `0x${id}`,
@@ -196,8 +196,9 @@ async function write(
     priority_fee: "1",
   });
   await transactions.notePending(carrier.transaction.id);
-  const fate = { state: "mined", hash: `0x${id}`, block_number: 1, block_hash: "0x1" } as const;
-  await transactions.end(carrier, fate, new Map([[id, { state: "done", result: {}, charged: true }]]));
+  const receipt = { transactionHash: `0x${id}`, blockNumber: "0x1", blockHash: "0x1" };
+  const outcome = { state: "done", result: {}, charged: true } as const;
+  await transactions.end(carrier.transaction.id, receipt, new Map([[id, outcome]]));
 }
 
 async function repeated(act: () => Promise<unknown>): Promise<Summary> {

@@ -5,15 +5,9 @@
 import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
-import type { NewCarrier } from "../../relayer/chain/submissions/begin";
+import type { NewWrite } from "../../relayer/chain/submissions/begin";
 import { reopenExecuted } from "../../relayer/chain/events/reorg";
-import {
-  DISPLACED,
-  newSubmissionId,
-  type Carrier,
-  type Fate,
-  type Outcome,
-} from "../../relayer/chain/submissions/rows";
+import { newSubmissionId, type Outcome } from "../../relayer/chain/submissions/rows";
 import { Transactions } from "../../relayer/chain/submissions/transactions";
 import { openStore, type Store } from "../../relayer/store";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
@@ -21,7 +15,7 @@ import { eventually, freshAccountId } from "../support/chainBed";
 
 /** Enough accounts that each is looked up by its id, in the order in which a statement names them. */
 const ACCOUNTS = 200_000;
-const MINED: Fate = { state: "mined", hash: "0xhash", block_number: 7, block_hash: "0xblock" };
+const MINED = { transactionHash: "0xhash", blockNumber: "0x7", blockHash: "0xblock" };
 
 describe("turns of accounts", function () {
   this.timeout(300_000);
@@ -54,25 +48,25 @@ describe("turns of accounts", function () {
       onOutcome: async () => undefined,
       onAbandon: async () => undefined,
     });
-  const batchOf = (payer: number, ids: readonly AccountId[], turn: number): NewCarrier => ({
+  const batchOf = (payer: number, ids: readonly AccountId[], turn: number): Parameters<Transactions["begin"]> => [
     payer,
-    gasLimit: 1n,
-    writes: ids.map((accountId) => ({
-      id: newSubmissionId(),
-      account_id: accountId,
-      kind: "add_group",
-      turn,
-      calldata: "0x",
-      tag: "0x",
-      signer: null,
-      signers_turn: null,
-      idempotency_key: null,
-      billed: false,
-      request_id: null,
-    })),
+    1n,
+    ids.map((accountId) => writeOf(accountId, turn)),
+  ];
+  const writeOf = (accountId: AccountId, turn: number): NewWrite => ({
+    id: newSubmissionId(),
+    account_id: accountId,
+    kind: "add_group",
+    turn,
+    calldata: "0x",
+    tag: "0x",
+    signer: null,
+    signers_turn: null,
+    idempotency_key: null,
+    billed: false,
+    request_id: null,
   });
-  const outcomesOf = ({ writes }: Carrier): ReadonlyMap<string, Outcome> =>
-    new Map(writes.map(({ id }) => [id, { state: "done", result: {}, charged: true }]));
+  const done: Outcome = { state: "done", result: {}, charged: true };
 
   const [first, second, third, fourth] = accounts as [AccountId, AccountId, AccountId, AccountId];
   /** Statements that wait for a lock. */
@@ -99,8 +93,8 @@ describe("turns of accounts", function () {
 
   it("are taken by crossing batches without a deadlock, each turn by one of them", async () => {
     const carriers = await crossing(
-      () => one().begin(batchOf(1, [first, second, fourth], 0)),
-      () => other().begin(batchOf(2, [fourth, third, first], 0)),
+      () => one().begin(...batchOf(1, [first, second, fourth], 0)),
+      () => other().begin(...batchOf(2, [fourth, third, first], 0)),
     );
     const taken = carriers.flatMap((carrier) => carrier?.writes.map(({ account_id: id }) => id) ?? []);
     expect(taken.sort()).to.deep.equal([first, second, third, fourth]);
@@ -108,16 +102,16 @@ describe("turns of accounts", function () {
 
   it("are released while another relayer tries them, without a deadlock", async () => {
     const ids = accounts.slice(10, 14) as [AccountId, AccountId, AccountId, AccountId];
-    const begun = await one().begin(batchOf(1, ids, 0));
+    const begun = await one().begin(...batchOf(1, ids, 0));
     if (begun === undefined) throw new Error("nothing has begun");
     const { db } = stores[0];
     const running = await db.transaction().execute(async (holder) => {
       await sql`select from account_turns where account_id in (${ids[1]}, ${ids[2]})
         order by account_id for update`.execute(holder);
-      const carrier = { ...begun, writes: [...begun.writes].reverse() };
+      const outcomes = new Map(begun.writes.toReversed().map(({ id }) => [id, done] as const));
       const both = Promise.all([
-        one().end(carrier, MINED, outcomesOf(carrier)),
-        other().begin(batchOf(2, [ids[0], ids[1], ids[3]], 1)),
+        one().end(begun.transaction.id, MINED, outcomes),
+        other().begin(...batchOf(2, [ids[0], ids[1], ids[3]], 1)),
       ]);
       both.catch(() => undefined);
       await eventually("both wait", async () => (await waiting()) === 2);
@@ -128,12 +122,12 @@ describe("turns of accounts", function () {
   });
 
   it("stay with a write whose transaction is reopened while it is released, so that it is not made twice", async () => {
-    const begun = await one().begin(batchOf(1, accounts.slice(20, 21), 0));
+    const begun = await one().begin(...batchOf(1, accounts.slice(20, 21), 0));
     if (begun === undefined) throw new Error("nothing has begun");
     const { id } = begun.transaction;
     const { db } = stores[0];
     await one().addAttempt(id, { hash: "0xa", is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" });
-    await one().end(begun, DISPLACED, new Map());
+    await one().end(id, undefined, new Map());
     const running = await db.transaction().execute(async (releasing) => {
       await sql`select from transactions where id = ${id} for update`.execute(releasing);
       const reopened = stores[1].db.transaction().execute((trx) => reopenExecuted(trx, ["0xa"]));

@@ -11,7 +11,7 @@ import type { Db } from "../../store/database";
 import type { TransactionMonitor } from "../submissions/transactionMonitor";
 import { wantedBalance, wantedPayers } from "./wanted";
 import type { FeeOracle } from "./fees";
-import { UseOfNonce } from "../submissions/evidence";
+import { UseOfNonce } from "./useOfNonce";
 import type { Transactions } from "../submissions/transactions";
 import type { RpcClient } from "../rpc/client";
 import { countIn } from "../rpc/quantities";
@@ -120,11 +120,7 @@ export class PayerMaintenance {
         const balanceWei = BigInt(balance as string);
         await db
           .updateTable("lanes")
-          .set({
-            registered: registered.has(address as Address),
-            balance_wei: balanceWei.toString(),
-            observed_at: sql`now()`,
-          })
+          .set({ registered: registered.has(address as Address), balance_wei: balanceWei.toString() })
           .where("payer", "=", payer)
           .execute();
         return { payer, address, nextNonce, chainNonce: countIn(count), balanceWei, draining };

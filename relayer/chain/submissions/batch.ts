@@ -30,12 +30,9 @@ export interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-interface InBatch {
-  readonly waiting: Waiting;
-}
-
 /** No write of its account or signer is in progress on any instance. */
-interface Encoded extends InBatch, Call {
+interface Encoded extends Call {
+  readonly waiting: Waiting;
   readonly turn: number;
   /** Of the signer of a forward request. */
   readonly signersTurn: number | null;
@@ -81,7 +78,7 @@ export class Batch {
     const { lanes } = this.#options;
     let carrier: Carrier | undefined;
     try {
-      const made = await this.#make();
+      const made = await this.#encode();
       const simulated = await this.#simulate(made);
       const { tried, gasLimit } = await this.#bound(simulated, made.length === 1);
       if (tried.length === 0) return;
@@ -95,19 +92,21 @@ export class Batch {
   }
 
   /** Encodes the writes whose accounts and signers have none in progress; the others are queued again shortly. */
-  async #make(): Promise<readonly Encoded[]> {
+  async #encode(): Promise<readonly Encoded[]> {
     const all = this.#options.waiting.map((waiting) => ({ waiting, signer: signerOf(waiting.request) }));
     const keys = all.flatMap(({ waiting, signer }) => [waiting.request.accountId, signer]);
     const turns = new Map(await this.#options.queue.turnsOf(keys.filter((key) => key !== null)));
     const made = await this.#each(all, async ({ waiting, signer }): Promise<Encoded | undefined> => {
       const turn = turns.get(waiting.request.accountId);
       const signersTurn = signer === null ? null : turns.get(signer);
-      if (turn === undefined || signersTurn === undefined) return this.#later({ waiting }, busyPauseOf(waiting));
+      if (turn === undefined || signersTurn === undefined) return this.#later(waiting, busyPauseOf(waiting));
       // One request per signer and batch: the signer's next request needs the following nonce.
       if (signer !== null) turns.delete(signer);
       return { waiting, turn, signersTurn, ...(await callOf(waiting.request)) };
     });
-    return this.#each(made, async (item) => (made.length === 1 || mayShare(item) ? item : this.#sendAlone(item)));
+    return this.#each(made, async (item) =>
+      made.length === 1 || mayShare(item) ? item : this.#sendAlone(item.waiting),
+    );
   }
 
   /** Finds the gas of each write; one that would fail is refused with its named error. */
@@ -117,14 +116,14 @@ export class Batch {
     const probed = made.length > 1 ? await simulation.inSequence(made, this.#lane.address) : undefined;
     return this.#each(made, async (item, index): Promise<Simulated | undefined> => {
       const answer = probed?.[index];
-      if (probed !== undefined && answer === undefined) return this.#later(item);
+      if (probed !== undefined && answer === undefined) return this.#later(item.waiting);
       if (answer?.succeeded === false && item.forward === undefined) throw refusalIn(answer.reason);
       // The forwarder gives no reason: alone, the request fails with a named error, or is sent.
-      if (answer?.succeeded === false) return this.#sendAlone(item);
+      if (answer?.succeeded === false) return this.#sendAlone(item.waiting);
       const gas = answer?.gas ?? (await this.#gasAlone(item));
-      if (gas === undefined) return this.#later(item);
+      if (gas === undefined) return this.#later(item.waiting);
       const simulated = { ...item, gas };
-      return made.length === 1 || fitsIntoBatch(simulated) ? simulated : this.#sendAlone(item);
+      return made.length === 1 || fitsIntoBatch(simulated) ? simulated : this.#sendAlone(item.waiting);
     });
   }
 
@@ -152,7 +151,7 @@ export class Batch {
     let tried = simulated;
     while (tried.length > 1 && (simulation.limitTogether(tried) > mostGas || sizeOf(tried) > MAX_BYTES_TOGETHER))
       tried = tried.slice(0, -1);
-    for (const item of simulated.slice(tried.length)) this.#later(item);
+    for (const { waiting } of simulated.slice(tried.length)) this.#later(waiting);
     return { tried, gasLimit: simulation.limitTogether(tried) };
   }
 
@@ -167,9 +166,8 @@ export class Batch {
 
   #reserve(tried: readonly Simulated[]): Promise<readonly Simulated[]> {
     return this.#each(tried, async (item) => {
-      const { waiting } = item;
-      if (!waiting.held) await waiting.request.reserve?.(waiting.id);
-      waiting.held = true;
+      if (!item.waiting.held) await item.waiting.request.reserve?.(item.waiting.id);
+      item.waiting.held = true;
       return item;
     });
   }
@@ -194,7 +192,7 @@ export class Batch {
     const { transactions, monitor } = this.#options;
     // All others have left the batch.
     const begun = [...this.#left].map((waiting) => ({ waiting, undo: waiting.request.operation?.begins() }));
-    const carrier = await transactions.begin({ payer: this.#lane.payer, gasLimit, writes }).catch(noneIfRepeated);
+    const carrier = await transactions.begin(this.#lane.payer, gasLimit, writes).catch(noneIfRepeated);
     if (carrier !== undefined) monitor.watch(carrier.transaction, carrier.writes);
     const stored = new Map((carrier === undefined ? [] : writesOf(carrier)).map((write) => [write.id, write]));
     for (const { waiting, undo } of begun) {
@@ -221,14 +219,14 @@ export class Batch {
     }
   }
 
-  #later({ waiting }: InBatch, pauseMs = 0): undefined {
+  #later(waiting: Waiting, pauseMs = 0): undefined {
     this.#left.delete(waiting);
     this.#options.again(waiting, pauseMs);
   }
 
-  #sendAlone(item: InBatch): undefined {
-    item.waiting.alone = true;
-    return this.#later(item);
+  #sendAlone(waiting: Waiting): undefined {
+    waiting.alone = true;
+    return this.#later(waiting);
   }
 
   async #drop(waiting: Waiting, error: unknown): Promise<undefined> {
@@ -237,7 +235,7 @@ export class Batch {
   }
 
   /** Those that stay in the batch. A failure concerns only the write it belongs to. */
-  async #each<T extends InBatch, R extends object>(
+  async #each<T extends Pick<Encoded, "waiting">, R extends object>(
     items: readonly T[],
     work: (item: T, index: number) => Promise<R | undefined>,
   ): Promise<R[]> {

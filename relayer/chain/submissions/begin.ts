@@ -5,21 +5,14 @@ import { newSubmissionId, type TransactionRow, type WriteRow } from "./rows";
 import { WRITE_IS_OPEN } from "./states";
 
 /** A write, or a forward request, which is authorized by its signature and has no tag. */
-export interface NewWrite extends Pick<WriteRow, "id" | "account_id" | "kind" | "calldata" | "tag" | "signer"> {
-  readonly idempotency_key: string | null;
-  readonly billed: boolean;
-  readonly request_id: string | null;
+export interface NewWrite extends Pick<
+  WriteRow,
+  "id" | "account_id" | "kind" | "calldata" | "tag" | "signer" | "idempotency_key" | "billed" | "request_id"
+> {
   /** The turn at which the write was simulated. */
   readonly turn: number;
   /** The turn at which the signer's nonce was read. */
   readonly signers_turn: number | null;
-}
-
-/** Writes, or forward requests, that share a transaction; often a single one. */
-export interface NewCarrier {
-  readonly payer: number;
-  readonly gasLimit: bigint;
-  readonly writes: readonly NewWrite[];
 }
 
 export interface NewTransaction extends Pick<TransactionRow, "payer" | "instance_id" | "request_id"> {
@@ -27,33 +20,31 @@ export interface NewTransaction extends Pick<TransactionRow, "payer" | "instance
   readonly topUp?: { readonly toPayer: number; readonly amountWei: bigint };
 }
 
-/** Steps of one statement: a transaction is begun where `condition` holds after those before it. */
+/** Parts of one statement: a transaction is begun where `condition` holds after what is done before it. */
 export interface Steps {
-  readonly before?: readonly RawBuilder<unknown>[];
+  readonly before?: RawBuilder<unknown>;
   readonly condition: RawBuilder<boolean>;
-  readonly after?: readonly RawBuilder<unknown>[];
+  readonly after?: RawBuilder<unknown>;
 }
 
 /** Takes the lane's next nonce and inserts a transaction with it; undefined where the condition does not hold. */
 export async function beginInLane(
   db: Db | Trx,
   { payer, instance_id, request_id, gasLimit, topUp }: NewTransaction,
-  { before = [], condition, after = [] }: Steps,
+  { before = sql``, condition, after = sql`` }: Steps,
 ): Promise<TransactionRow | undefined> {
-  const lane = sql`lane as (
+  const { rows } = await sql<TransactionRow>`
+    with ${before} lane as (
       update lanes set next_nonce = next_nonce + 1 where payer = ${payer} and ${condition}
       returning next_nonce - 1 as nonce
-    )`;
-  const transaction = sql`transaction as (
+    ), transaction as (
       insert into transactions
         (id, payer, nonce, purpose, state, gas_limit, to_payer, amount_wei, instance_id, request_id)
       select ${newSubmissionId()}, ${payer}::int4, nonce, ${topUp === undefined ? "writes" : "top_up"}, 'reserved',
         ${String(gasLimit)}::int8, ${topUp?.toPayer ?? null}::int4, ${topUp?.amountWei.toString() ?? null}::numeric,
         ${instance_id}, ${request_id}
       from lane returning *
-    )`;
-  const steps = sql.join([...before, lane, transaction, ...after]);
-  const { rows } = await sql<TransactionRow>`with ${steps} select * from transaction`.execute(db);
+    ) ${after} select * from transaction`.execute(db);
   return rows[0];
 }
 
@@ -61,11 +52,10 @@ export async function beginInLane(
  * Takes the turns of the writes' accounts and signers, and inserts the writes that have them. Turns are locked in the
  * order of their keys, here and wherever several are changed, so that two such statements cannot deadlock.
  */
-export function newWrites(payer: number, writes: readonly NewWrite[]): Steps {
+export function newWrites(writes: readonly NewWrite[]): Steps {
   const wanted = JSON.stringify(writes.map((write, place) => ({ ...write, place })));
   return {
-    before: [
-      sql`wanted as (
+    before: sql`wanted as (
       select * from jsonb_to_recordset(${wanted}::jsonb) as w (id text, account_id text, kind text, turn int8,
         calldata text, tag text, idempotency_key text, billed boolean, request_id text, signer text,
         signers_turn int8, place int4)
@@ -77,7 +67,7 @@ export function newWrites(payer: number, writes: readonly NewWrite[]): Steps {
       select keys.key, keys.turn from account_turns join keys on account_id = keys.key order by account_id
         for update of account_turns
     ), turn as (
-      update account_turns set turn = account_turns.turn + 1, payer = ${payer} from locked
+      update account_turns set turn = account_turns.turn + 1 from locked
       where account_id = locked.key and account_turns.turn = locked.turn
         and not exists (select from writes where account_id = locked.key and ${WRITE_IS_OPEN})
         and not exists (select from writes where signer = locked.key and ${WRITE_IS_OPEN})
@@ -85,29 +75,24 @@ export function newWrites(payer: number, writes: readonly NewWrite[]): Steps {
     ), ready as (
       select wanted.* from wanted
       where account_id in (select account_id from turn) and (signer is null or signer in (select account_id from turn))
-    )`,
-    ],
+    ),`,
     condition: sql`not draining and exists (select from ready)`,
-    after: [
-      sql`carried as (
+    after: sql`, carried as (
       insert into writes (id, account_id, kind, state, transaction_id, place, calldata, tag, signer, idempotency_key,
         billed, request_id)
       select ready.id, account_id, ready.kind, 'carried', transaction.id, row_number() over (order by place) - 1,
         calldata, tag, signer, idempotency_key, billed, ready.request_id
       from ready cross join transaction
     )`,
-    ],
   };
 }
 
 /** Carries a write that waits for a transaction, unless another instance was first. */
 export const waitingWrite = (id: string): Steps => ({
-  before: [sql`waiting as (select id from writes where id = ${id} and state = 'waiting' for update)`],
+  before: sql`waiting as (select id from writes where id = ${id} and state = 'waiting' for update),`,
   condition: sql`not draining and exists (select from waiting)`,
-  after: [
-    sql`carried as (
+  after: sql`, carried as (
       update writes set state = 'carried', transaction_id = transaction.id, place = 0, updated_at = now()
       from transaction, waiting where writes.id = waiting.id
     )`,
-  ],
 });

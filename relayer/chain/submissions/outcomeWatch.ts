@@ -3,19 +3,12 @@
  * store for those of other instances. One query covers all awaited writes.
  */
 import { EventEmitter } from "node:events";
-import { hasOutcome } from "./states";
+import type { Parts } from "./parts";
 import { writesOf, type CarriedWrite, type Carrier } from "./rows";
-import type { ChainTuning } from "../settings";
-import type { Transactions } from "./transactions";
+import { hasOutcome } from "./states";
 
 /** Fates of transactions, which may come more than once, with the writes that they carried. */
 export type OutcomeFeed = EventEmitter<{ transaction: [Carrier] }>;
-
-export interface OutcomeWatchOptions {
-  readonly transactions: Pick<Transactions, "ended">;
-  readonly outcomes: OutcomeFeed;
-  readonly tuning: Pick<ChainTuning, "slowestPollMs">;
-}
 
 /** Looks for outcomes that other instances have stored, in the time between two polls of a chain at rest. */
 const LOOKS_PER_POLL = 4;
@@ -24,11 +17,11 @@ export class OutcomeWatch {
   /** Emits each awaited write under its id. */
   readonly #awaited = new EventEmitter<Record<string, [CarriedWrite]>>().setMaxListeners(0);
   #timer: NodeJS.Timeout | undefined;
-  readonly #options: OutcomeWatchOptions;
+  readonly #parts: Pick<Parts, "transactions" | "outcomes" | "tuning">;
 
-  constructor(options: OutcomeWatchOptions) {
-    this.#options = options;
-    options.outcomes.on("transaction", (carrier) => this.#note(writesOf(carrier).filter(hasOutcome)));
+  constructor(parts: Pick<Parts, "transactions" | "outcomes" | "tuning">) {
+    this.#parts = parts;
+    parts.outcomes.on("transaction", (carrier) => this.#note(writesOf(carrier).filter(hasOutcome)));
   }
 
   /** The write once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */
@@ -52,12 +45,12 @@ export class OutcomeWatch {
   async #look(): Promise<void> {
     const ids = this.#awaited.eventNames();
     // A failed query loses nothing: the next one finds the outcomes.
-    this.#note(ids.length === 0 ? [] : await this.#options.transactions.ended(ids).catch(() => []));
+    this.#note(ids.length === 0 ? [] : await this.#parts.transactions.ended(ids).catch(() => []));
     this.#timer = undefined;
     if (this.#awaited.eventNames().length > 0) this.#lookLater();
   }
 
   #lookLater(): void {
-    this.#timer ??= setTimeout(() => void this.#look(), this.#options.tuning.slowestPollMs / LOOKS_PER_POLL);
+    this.#timer ??= setTimeout(() => void this.#look(), this.#parts.tuning.slowestPollMs / LOOKS_PER_POLL);
   }
 }

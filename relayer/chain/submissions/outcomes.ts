@@ -10,7 +10,7 @@ import { revertError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
 import { quantityOf } from "../rpc/quantities";
 import type { SubmissionFailure } from "../types";
-import type { AttemptRow, Carrier, Fate, Outcome, WriteRow } from "./rows";
+import type { AttemptRow, Carrier, Outcome, WriteRow } from "./rows";
 
 const WHY_NOTHING = {
   abandoned: "The write was cancelled before it was mined.",
@@ -32,18 +32,7 @@ export const cameToNothing = (
 });
 
 /** What is stored and shown of an error. */
-export const failureOf = ({ code, detail, facts }: KeywrightError): SubmissionFailure => ({
-  code,
-  detail,
-  facts: { ...facts },
-});
-
-export const fateOf = ({ transactionHash, blockNumber, blockHash }: Receipt): Fate => ({
-  state: "mined",
-  hash: transactionHash,
-  block_number: Number(blockNumber),
-  block_hash: blockHash,
-});
+export const failureOf = ({ code, detail, facts }: KeywrightError): SubmissionFailure => ({ code, detail, facts });
 
 /** By id of the write. A shared transaction that failed as a whole gives none: its writes wait for others. */
 export async function outcomesOf(

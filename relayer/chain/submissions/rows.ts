@@ -41,12 +41,6 @@ export const newSubmissionId = (): SubmissionId => randomBytes(16).toString("hex
 export const parseSubmissionId = (text: string): SubmissionId | undefined =>
   /^[0-9a-f]{32}$/.test(text) ? (text as SubmissionId) : undefined;
 
-/** What became of a nonce: an attempt was mined, or a final transaction that is not ours has it. */
-export interface Fate extends Pick<TransactionRow, "hash" | "block_number" | "block_hash"> {
-  readonly state: "mined" | "displaced";
-}
-export const DISPLACED: Fate = { state: "displaced", hash: null, block_number: null, block_hash: null };
-
 export interface Outcome {
   readonly state: "done" | "failed" | "abandoned";
   readonly result?: WriteResult;

@@ -6,7 +6,7 @@ import { targetOf } from "../../../protocol/budgets";
 import { KeywrightError } from "../../../protocol/errors";
 import { forwarderCalldata, type SignedForwardRequest } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
-import { mayAnswerElsewhere, RpcError } from "../../../protocol/rpc/errors";
+import { RpcError } from "../../../protocol/rpc/errors";
 import { BATCH_PROBE, decodeProbe, encodeProbe, MAX_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
 import { noncesCall } from "../abi/forwarder";
 import { namedError } from "../abi/reverts";
@@ -36,25 +36,15 @@ const CALL_GAS = 1_000_000n;
 const BEFORE_LAST_CALL = (CALL_GAS * 64n) / 63n + 30_000n;
 const TRANSACTION_GAS = 21_000n;
 /** Overhead per call: the loop, copies, and the event of a failed call. */
-const AROUND_CALL = 9_000n;
+const AROUND_CALL = 10_000n;
+/** A byte of calldata, with its copies; of a request it is only decoded. */
 const BYTE_GAS = 40n;
-/** Overhead per forward request: the loop and its part of the calldata's decoding. */
-const AROUND_REQUEST = 10_000n;
-/** Cost of a non-zero byte of calldata. */
 const REQUEST_BYTE_GAS = 16n;
-const FIELDS_BYTES = 512;
 /** Requests with a higher gas limit do not share a transaction: they could use up that much gas of the others. */
 const MAX_SHARED_GAS = 1_000_000n;
 const MAX_SHARED_BYTES = 8_192;
 
-const PROBE_AGAIN_MS = 600_000;
-
 export class Simulation {
-  /**
-   * Until then writes are simulated individually: an endpoint turned out not to support state overrides, or answered
-   * oddly.
-   */
-  #probeAgainAt = 0;
   readonly #options: SimulationOptions;
 
   constructor(options: SimulationOptions) {
@@ -126,7 +116,6 @@ export class Simulation {
    * support it.
    */
   async inSequence(calls: readonly Call[], payer: Address): Promise<readonly ProbedCall[] | undefined> {
-    if (Date.now() < this.#probeAgainAt) return undefined;
     const { rpc, minBlock, contractAddress, forwarder } = this.#options;
     const isForwards = calls.some(({ forward }) => forward !== undefined);
     const target = isForwards ? await forwarder() : contractAddress;
@@ -142,13 +131,12 @@ export class Simulation {
         { once: true },
       );
       const probed = decodeProbe(values[0] as string);
-      if (probed.length > 0) return probed;
+      return probed.length === 0 ? undefined : probed;
     } catch (error) {
-      if (!(error instanceof RpcError || error instanceof RangeError || error instanceof TypeError)) throw error;
-      if (error instanceof RpcError && mayAnswerElsewhere(error.failure)) return undefined;
+      // An endpoint without state overrides, or one that answers oddly.
+      if (error instanceof RpcError || error instanceof RangeError || error instanceof TypeError) return undefined;
+      throw error;
     }
-    this.#probeAgainAt = Date.now() + PROBE_AGAIN_MS;
-    return undefined;
   }
 
   /** The gas limit of a single call's transaction: its estimate plus a margin, capped at the protocol's maximum. */
@@ -170,7 +158,11 @@ export class Simulation {
     if (calls.length === 1 && only?.forward === undefined && only !== undefined)
       return this.limitAlone(TRANSACTION_GAS + only.gas + BYTE_GAS * BigInt(only.calldata.length / 2));
     const spare = calls.map(spareFor).reduce((a, b) => (a > b ? a : b), 0n);
-    return calls.reduce((sum, call) => sum + (call.gas * 12n) / 10n + aroundOf(call), TRANSACTION_GAS + spare);
+    const gasOf = ({ gas, calldata, forward }: MeasuredCall): bigint =>
+      (gas * 12n) / 10n +
+      AROUND_CALL +
+      (forward === undefined ? BYTE_GAS : REQUEST_BYTE_GAS) * BigInt(calldata.length / 2 + 64);
+    return calls.reduce((sum, call) => sum + gasOf(call), TRANSACTION_GAS + spare);
   }
 }
 
@@ -178,10 +170,8 @@ export class Simulation {
 export const fitsIntoBatch = ({ calldata, forward, gas }: MeasuredCall): boolean =>
   forward !== undefined || (calldata.length / 2 < MAX_PROBED_BYTES / 8 && (gas * 13n) / 10n < CALL_GAS);
 
-export const mayShareForwards = (request: SignedForwardRequest): boolean =>
-  BigInt(request.gas) <= MAX_SHARED_GAS && dataBytesOf(request) <= MAX_SHARED_BYTES;
-
-const dataBytesOf = ({ data }: SignedForwardRequest): number => (data.length - 2) / 2;
+export const mayShareForwards = ({ gas, data }: SignedForwardRequest): boolean =>
+  BigInt(gas) <= MAX_SHARED_GAS && data.length / 2 <= MAX_SHARED_BYTES;
 
 /**
  * What must be left besides the gas that the calls used in the simulation: for each write what the contract guarantees
@@ -192,11 +182,6 @@ const dataBytesOf = ({ data }: SignedForwardRequest): number => (data.length - 2
  */
 const spareFor = ({ forward }: Call): bigint =>
   forward === undefined ? BEFORE_LAST_CALL : BigInt(forward.gas) / 63n + 1n;
-
-const aroundOf = ({ calldata, forward }: Call): bigint =>
-  forward === undefined
-    ? AROUND_CALL + BYTE_GAS * BigInt(calldata.length / 2 + 64)
-    : AROUND_REQUEST + REQUEST_BYTE_GAS * BigInt(dataBytesOf(forward) + FIELDS_BYTES);
 
 /** Why a call failed in a simulation, with this revert data. */
 export const refusalIn = (reason: string): unknown => refusalOf(new RpcError("reverted", "execution reverted", reason));

@@ -7,10 +7,10 @@ import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
 import { receiptOf, type Receipt } from "../abi/receipts";
 import type { Fees } from "../payers/fees";
 import { countIn } from "../rpc/quantities";
-import { UseOfNonce } from "./evidence";
-import { abandonedOutcomes, failureOf, fateOf, outcomesOf } from "./outcomes";
+import { UseOfNonce } from "../payers/useOfNonce";
+import { abandonedOutcomes, failureOf, outcomesOf } from "./outcomes";
 import type { Parts } from "./parts";
-import { DISPLACED, type AttemptRow, type Carrier, type Outcome, type TransactionRow, type WriteRow } from "./rows";
+import type { AttemptRow, Carrier, TransactionRow, WriteRow } from "./rows";
 import { sign } from "./signing";
 import { isOpen } from "./states";
 import { LostTransaction } from "./transactions";
@@ -19,9 +19,8 @@ import { LostTransaction } from "./transactions";
 class Monitored implements Carrier {
   /** Time of the last broadcast of the newest attempt; undefined when it is to be sent. */
   sentAt: number | undefined;
-  /** A node accepted or knows the transaction. */
-  isKnownToNode = false;
   lookedAt = 0;
+  /** Looks since a node last accepted it or knew it. */
   misses = 0;
   refusals = 0;
 
@@ -37,8 +36,12 @@ class Monitored implements Carrier {
     return this.transaction.purpose === "noop" || this.transaction.abandon;
   }
 
+  /** Its first attempt precedes all that needs one. */
+  get newest(): AttemptRow {
+    return this.attempts.at(-1) as AttemptRow;
+  }
+
   accepted(): void {
-    this.isKnownToNode = true;
     this.misses = 0;
     this.refusals = 0;
   }
@@ -70,12 +73,10 @@ export class TransactionMonitor {
     );
   }
 
-  /** Stops between two steps and releases all transactions. */
+  /** Stops between two steps. Other instances take the transactions over once this one has ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    const ids = this.watchedIds;
     await Promise.all(this.#watched.values());
-    await this.#parts.transactions.release(ids);
   }
 
   async #loop(transaction: TransactionRow, given: readonly WriteRow[] | undefined): Promise<void> {
@@ -93,7 +94,6 @@ export class TransactionMonitor {
       // The store failed, or another instance took over: the sweep has the transaction watched again.
       if (!(error instanceof LostTransaction))
         log.error({ err: error, transactionId: id }, "a transaction was left; the sweep takes it up again");
-      await transactions.release([id]).catch(() => undefined);
     }
   }
 
@@ -117,7 +117,7 @@ export class TransactionMonitor {
     if (Date.now() - item.lookedAt >= this.#parts.tuning.lookEveryMs) await this.#checkPending(item);
   }
 
-  /** Signs for the first time. Throws when it may be retried; false when it is abandoned (no-ops are tried again). */
+  /** Signs for the first time. Throws when it may be retried; false when it is dropped (no-ops are tried again). */
   async #firstAttempt(item: Monitored): Promise<boolean> {
     const { fees, transactions, log, tuning } = this.#parts;
     const { id, purpose, created_at } = item.transaction;
@@ -129,7 +129,7 @@ export class TransactionMonitor {
       if (error.retryable && Date.now() - created_at.getTime() < tuning.unsignedForAtMostMs) throw error;
       // A no-op can only end by being mined.
       if (purpose === "noop") log.error({ err: error, transactionId: id }, "the executor declines to use a nonce");
-      else this.#ended(item, await transactions.abandonUnsigned(item, failureOf(error)));
+      else this.#ended(item, await transactions.drop(item, failureOf(error)));
       return false;
     }
   }
@@ -151,49 +151,33 @@ export class TransactionMonitor {
 
   /** Broadcasts the newest attempt. */
   async #broadcast(item: Monitored): Promise<void> {
-    const newest = item.attempts.at(-1);
-    if (newest === undefined) return;
-    if (item.isToBeNoop && !newest.is_noop) {
-      // What is abandoned is not sent again, also while nothing can take its place.
-      item.sentAt = Date.now();
-      return;
-    }
-    const failure = await this.#parts.rpc.broadcast(newest.raw);
+    // What is abandoned is not sent again, also while nothing can take its place.
+    const isSent = item.newest.is_noop || !item.isToBeNoop;
+    const failure = isSent ? await this.#parts.rpc.broadcast(item.newest.raw) : undefined;
     item.sentAt = Date.now();
-    if (failure !== undefined) return this.#refused(item, newest, failure);
+    if (failure !== undefined) return this.#refused(item, failure);
     item.lookedAt = item.sentAt;
     item.accepted();
   }
 
   /** Stored only for a transaction that waits for a block: one mined at once goes directly from signed to mined. */
   async #notePending(item: Monitored): Promise<void> {
-    if (!item.isKnownToNode || item.transaction.state !== "signed") return;
+    if (item.misses > 0 || item.transaction.state !== "signed") return;
     item.transaction = { ...item.transaction, state: "pending" };
     await this.#parts.transactions.notePending(item.transaction.id);
   }
 
-  async #refused(item: Monitored, attempt: AttemptRow, failure: RpcFailure): Promise<void> {
-    const { id, payer, nonce } = item.transaction;
+  async #refused(item: Monitored, failure: RpcFailure): Promise<void> {
+    const { id, payer, nonce, purpose } = item.transaction;
     this.#parts.log.info({ transactionId: id, failure, payer, nonce }, "no node took a transaction");
     // An own attempt may be mined or pending, the pool full, or the node wrong: a look comes before it is sent again.
     item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
-    switch (failure) {
-      case "underpriced":
-        return this.#replace(item, attempt, attempt.is_noop);
-      case "nonce_too_high":
-        // An earlier nonce is still pending: send again with the next head.
-        item.sentAt = undefined;
-        return;
-      case "insufficient_funds":
-        // The admin payer's later nonces wait for it; a smaller one may do, and is begun then.
-        if (item.transaction.purpose !== "top_up") return;
-        break;
-      case "needs_too_much_gas":
-      case "refused":
-        break;
-      default:
-        return;
-    }
+    if (failure === "underpriced") return this.#replace(item, item.newest.is_noop);
+    // An earlier nonce is still pending: send again with the next head.
+    if (failure === "nonce_too_high") item.sentAt = undefined;
+    // The admin payer's later nonces wait for a top-up; a smaller one may do, and is begun then.
+    const isTooMuch = failure === "insufficient_funds" && purpose === "top_up";
+    if (failure !== "refused" && failure !== "needs_too_much_gas" && !isTooMuch) return;
     item.sentAt = undefined;
     item.refusals += 1;
     if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#abandon(item);
@@ -223,7 +207,7 @@ export class TransactionMonitor {
           { transactionId: item.transaction.id, hash: receipt.transactionHash, writes: item.writes.length },
           "a shared transaction failed as a whole; its writes will be sent alone",
         );
-      this.#ended(item, await transactions.end(item, fateOf(receipt), outcomes));
+      this.#ended(item, await transactions.end(item.transaction.id, receipt, outcomes));
       return true;
     }
     return false;
@@ -254,28 +238,27 @@ export class TransactionMonitor {
   async #ifStuck(item: Monitored): Promise<void> {
     const { rpc, transactions, tuning } = this.#parts;
     const { payer, nonce } = item.transaction;
-    const newest = item.attempts.at(-1);
-    if (newest === undefined || item.sentAt === undefined || Date.now() - item.sentAt < tuning.stuckAfterMs) return;
+    if (item.sentAt === undefined || Date.now() - item.sentAt < tuning.stuckAfterMs) return;
     const sender = await transactions.payerAddress(payer);
     const next = await rpc.call<string>("eth_getTransactionCount", [sender, "latest"]);
-    if (Number(next) === nonce) await this.#replace(item, newest, newest.is_noop);
+    if (Number(next) === nonce) await this.#replace(item, item.newest.is_noop);
   }
 
   /** An abandoned transaction is not sent again. False where nothing takes its place. */
   async #replaceIfAbandoned(item: Monitored): Promise<boolean> {
-    const newest = item.attempts.at(-1);
-    if (!item.isToBeNoop || newest === undefined || newest.is_noop) return false;
-    await this.#replace(item, newest, true);
-    return item.attempts.at(-1) !== newest;
+    const before = item.newest;
+    if (item.isToBeNoop && !before.is_noop) await this.#replace(item, true);
+    return item.newest !== before;
   }
 
   /**
    * With fees that nodes accept; higher ones where a no-op takes the place of the content. Without them, here or by the
    * executor's rules, pending attempts stay as they are. What it declines for good is abandoned.
    */
-  async #replace(item: Monitored, newest: AttemptRow, isNoop: boolean): Promise<void> {
-    const before = { maxFeePerGas: BigInt(newest.max_fee), maxPriorityFeePerGas: BigInt(newest.priority_fee) };
-    const fees = await this.#parts.fees.toReplace(before, isNoop && !newest.is_noop);
+  async #replace(item: Monitored, isNoop: boolean): Promise<void> {
+    const { max_fee, priority_fee, is_noop } = item.newest;
+    const before = { maxFeePerGas: BigInt(max_fee), maxPriorityFeePerGas: BigInt(priority_fee) };
+    const fees = await this.#parts.fees.toReplace(before, isNoop && !is_noop);
     if (fees === undefined) return;
     try {
       await this.#attempt(item, isNoop, fees);
@@ -306,8 +289,8 @@ export class TransactionMonitor {
       { transactionId: item.transaction.id, hash: use.hash },
       "a transaction that is not this service's used a payer's nonce; the writes are sent again",
     );
-    const outcomes = item.transaction.abandon ? abandonedOutcomes(item.writes) : new Map<string, Outcome>();
-    this.#ended(item, await transactions.end(item, DISPLACED, outcomes));
+    const outcomes = abandonedOutcomes(item.transaction.abandon ? item.writes : []);
+    this.#ended(item, await transactions.end(item.transaction.id, undefined, outcomes));
   }
 }
 

@@ -8,14 +8,14 @@ import type { AccountId } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
 import { leaseExpired } from "../../store/instance";
 import type { SubmissionFailure, SubmissionHooks, SubmissionId } from "../types";
-import { beginInLane, newWrites, waitingWrite, type NewCarrier, type NewTransaction, type Steps } from "./begin";
+import type { Receipt } from "../abi/receipts";
+import { beginInLane, newWrites, waitingWrite, type NewTransaction, type NewWrite, type Steps } from "./begin";
 import {
   carriedWrites,
   newSubmissionId,
   type AttemptRow,
   type CarriedWrite,
   type Carrier,
-  type Fate,
   type Outcome,
   type TransactionRow,
   type WriteRow,
@@ -45,19 +45,17 @@ export class Transactions {
    * Takes the lane's next nonce and stores the transaction and its writes. Writes missing from the result missed their
    * turn, or their idempotency key was used: simulate them again. Undefined when none is left, or the lane is draining.
    */
-  async begin({ payer, gasLimit, writes }: NewCarrier): Promise<Carrier | undefined> {
+  async begin(payer: number, gasLimit: bigint, writes: readonly NewWrite[]): Promise<Carrier | undefined> {
     return this.#db.transaction().execute(async (trx) => {
       const transaction = { payer, gasLimit, request_id: writes[0]?.request_id ?? null };
-      const begun = await this.#begin(trx, transaction, newWrites(payer, writes));
+      const begun = await this.#begin(trx, transaction, newWrites(writes));
       const billed = begun?.writes.filter((write) => write.billed).map(({ id }) => id as SubmissionId) ?? [];
       if (billed.length > 0) await this.#hooks.onBegin(billed, trx);
       return begun;
     });
   }
 
-  /**
-   * Gives a waiting write a transaction of its own; undefined when another instance was first, or the lane is draining.
-   */
+  /** Gives a waiting write a transaction of its own; undefined if another instance did, or the lane is draining. */
   carryAlone({ id, request_id }: WriteRow, payer: number, gasLimit: bigint): Promise<Carrier | undefined> {
     return this.#begin(this.#db, { payer, gasLimit, request_id }, waitingWrite(id));
   }
@@ -111,16 +109,23 @@ export class Transactions {
   }
 
   /**
-   * Stores a transaction's fate and its writes' outcomes, frees the accounts' turns and notifies credits, in one
-   * transaction. The first writer wins; what is stored now is returned. Writes without an outcome are left to
-   * `releaseWrites`. Credits are notified once per write, not again after a reorg.
+   * Stores a transaction's receipt, or without one that a transaction that is not ours has its nonce, and its writes'
+   * outcomes, frees the accounts' turns and notifies credits, in one transaction. The first writer wins; what is
+   * stored now is returned. Writes without an outcome are left to `releaseWrites`. Credits are notified once per write,
+   * not again after a reorg.
    */
-  async end({ transaction: { id } }: Carrier, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
+  async end(
+    id: string,
+    receipt: Pick<Receipt, "transactionHash" | "blockNumber" | "blockHash"> | undefined,
+    outcomes: ReadonlyMap<string, Outcome>,
+  ): Promise<Carrier> {
+    const block = receipt === undefined ? null : Number(receipt.blockNumber);
     return this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql<WriteRow>`
         with transaction as (
-          update transactions set state = ${fate.state}, hash = ${fate.hash}, block_number = ${fate.block_number}::int8,
-            block_hash = ${fate.block_hash}, instance_id = null, updated_at = now()
+          update transactions set state = ${receipt === undefined ? "displaced" : "mined"},
+            hash = ${receipt?.transactionHash ?? null}, block_number = ${block}::int8,
+            block_hash = ${receipt?.blockHash ?? null}, instance_id = null, updated_at = now()
           where id = ${id} and ${TRANSACTION_IS_OPEN} returning id, block_number
         ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
         locked as (
@@ -137,26 +142,14 @@ export class Transactions {
     });
   }
 
-  /**
-   * Abandons a transaction that was never signed: its writes fail. Its nonce is returned if it is the lane's highest,
-   * otherwise it becomes a no-op. Throws LostTransaction.
-   */
-  async abandonUnsigned({ transaction: { id }, writes }: Carrier, error: SubmissionFailure): Promise<Carrier> {
+  /** Drops what was never signed: its writes fail, and the lanes' maintenance mends the gap. Throws LostTransaction. */
+  async drop({ transaction: { id }, writes }: Carrier, error: SubmissionFailure): Promise<Carrier> {
     return this.#db.transaction().execute(async (trx) => {
-      const { rows } = await sql`
-        with held as (
-          select id, payer, nonce from transactions
-          where id = ${id} and state = 'reserved' and instance_id = ${this.#instanceId} for update
-        ), returned as (
-          update lanes set next_nonce = next_nonce - 1 from held
-          where lanes.payer = held.payer and next_nonce = held.nonce + 1 returning lanes.payer
-        )
-        update transactions set updated_at = now(), purpose = 'noop',
-          state = case when exists (select from returned) then 'dropped' else state end,
-          nonce = case when exists (select from returned) then null else transactions.nonce end
-        from held where transactions.id = held.id returning transactions.id`.execute(trx);
-      if (rows.length === 0) throw new LostTransaction();
-      await this.#fail(trx, "carried", id, writes, error);
+      const { numAffectedRows: dropped } = await sql`
+        update transactions set state = 'dropped', nonce = null, instance_id = null, updated_at = now()
+        where id = ${id} and state = 'reserved' and instance_id = ${this.#instanceId}`.execute(trx);
+      if (dropped !== 1n) throw new LostTransaction();
+      await this.#fail(trx, "carried", writes, error);
       return this.carrier(id, trx);
     });
   }
@@ -193,14 +186,14 @@ export class Transactions {
   }
 
   /** Writes that wait for a transaction, oldest first. */
-  async waiting(): Promise<readonly CarriedWrite[]> {
+  waiting(): Promise<readonly CarriedWrite[]> {
     return this.#find(sql<boolean>`writes.id in (select id from writes where state = 'waiting'
       order by created_at limit ${sql.lit(AT_A_TIME)})`);
   }
 
   /** Stores the failure of a waiting write that would fail again. It is not charged. */
-  async failWaiting(write: WriteRow, error: SubmissionFailure): Promise<void> {
-    await this.#db.transaction().execute((trx) => this.#fail(trx, "waiting", write.transaction_id, [write], error));
+  failWaiting(write: WriteRow, error: SubmissionFailure): Promise<void> {
+    return this.#db.transaction().execute((trx) => this.#fail(trx, "waiting", [write], error));
   }
 
   /**
@@ -216,13 +209,6 @@ export class Transactions {
         order by payer, nonce limit ${sql.lit(AT_A_TIME)} for update skip locked)
       returning *`.execute(this.#db);
     return rows;
-  }
-
-  /** Releases transactions, so that any instance may take them over at once. */
-  async release(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return;
-    await sql`update transactions set instance_id = null
-      where id = any(${[...ids]}::text[]) and instance_id = ${this.#instanceId}`.execute(this.#db);
   }
 
   async payerAddress(payer: number): Promise<string> {
@@ -279,12 +265,11 @@ export class Transactions {
   async #fail(
     trx: Trx,
     from: "waiting" | "carried",
-    transactionId: string,
     writes: readonly WriteRow[],
     error: SubmissionFailure,
   ): Promise<void> {
     const outcomes = new Map(writes.map(({ id }) => [id, { state: "failed", error, charged: false } as const]));
-    const { rows } = await endOf(from, sql`${transactionId}`, outcomes).execute(trx);
+    const { rows } = await endOf(from, sql`${writes[0]?.transaction_id ?? null}`, outcomes).execute(trx);
     await this.#settle(trx, rows, outcomes);
   }
 

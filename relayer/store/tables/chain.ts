@@ -20,14 +20,11 @@ export interface LanesTable {
   registered: Generated<boolean>;
   /** Wei, decimal. */
   balance_wei: Generated<string>;
-  observed_at: Timestamp | null;
 }
 
 export interface AccountTurnsTable {
   /** An account id, or the signer of forward requests, whose writes are serialized too. */
   account_id: string;
-  /** The lane the account is pinned to. */
-  payer: number | null;
   /** Incremented by each write: a write simulated before another's must be simulated again. */
   turn: Generated<Int8>;
   /** Block of the last write with an outcome: reads are served from that block or later. */

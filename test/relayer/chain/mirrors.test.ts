@@ -19,7 +19,7 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "submissions/batch.ts":
     "submissions/batcher.test.ts and submissions/forwards.test.ts: each write of a batch ends once",
   "submissions/begin.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
-  "submissions/export.ts": "test/e2e/export.test.ts asks through the route",
+  "reads/exportWrites.ts": "test/e2e/export.test.ts asks through the route",
   "submissions/parts.ts": "types only",
   "submissions/rows.ts": "submissions/states.test.ts: what a caller sees of them",
   "submissions/transactions.ts":

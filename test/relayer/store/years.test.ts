@@ -5,7 +5,7 @@ import type { AccountId } from "../../../protocol/ids";
 import { confirm, passedBlocks, reopenOrphans, undoAbove } from "../../../relayer/chain/events/reorg";
 import { Lanes } from "../../../relayer/chain/payers/lanes";
 import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
-import { newSubmissionId, type Fate, type Outcome } from "../../../relayer/chain/submissions/rows";
+import { newSubmissionId, type Outcome } from "../../../relayer/chain/submissions/rows";
 import { Transactions } from "../../../relayer/chain/submissions/transactions";
 import { Credits } from "../../../relayer/credits";
 import type { Store } from "../../../relayer/store";
@@ -23,7 +23,7 @@ import { openTestStore } from "../../support/testStore";
 const OF_ALL_CODE = "sum(bytes), 0)::int8 as bytes from shared_code";
 const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
 
-const MINED: Fate = { state: "mined", hash: "0x", block_number: 1, block_hash: "0x" };
+const MINED = { transactionHash: "0x", blockNumber: "0x1", blockHash: "0x" };
 const DONE: Outcome = { state: "done", result: {}, charged: true };
 
 describe("a store with years of data", function () {
@@ -71,12 +71,12 @@ describe("a store with years of data", function () {
         return { ...write, signer: null, signers_turn: null, idempotency_key: null, request_id: null };
       }),
     );
-    const carrier = await transactions.begin({ payer: 1, gasLimit: 1n, writes });
+    const carrier = await transactions.begin(1, 1n, writes);
     if (carrier === undefined) throw new Error("the batch lost its turns");
     const { id } = carrier.transaction;
     await transactions.addAttempt(id, { hash: `0x${id}`, is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" });
     await transactions.notePending(id);
-    await transactions.end(carrier, MINED, new Map(writes.map((write) => [write.id, DONE])));
+    await transactions.end(id, MINED, new Map(writes.map((write) => [write.id, DONE])));
   }
 
   async function daysWork(): Promise<void> {
@@ -96,7 +96,7 @@ describe("a store with years of data", function () {
       ...{ id, account_id: account, kind: "add_group", turn, calldata: "0x", tag: "0x" },
       ...{ signer: null, signers_turn: null, idempotency_key: id, billed: true, request_id: null },
     };
-    const carrier = await transactions.begin({ payer: 1, gasLimit: 1n, writes: [write] });
+    const carrier = await transactions.begin(1, 1n, [write]);
     if (carrier === undefined) throw new Error("the write lost its turn");
     expect((await queue.turnsOf([account])).size).to.equal(0);
     const attempt = { hash: `0x${id}`, is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" };
@@ -109,7 +109,7 @@ describe("a store with years of data", function () {
     await transactions.waiting();
     await transactions.openByState();
     await new Lanes({ db, maxInFlight: 9 }).all();
-    await transactions.end(carrier, MINED, new Map([[id, DONE]]));
+    await transactions.end(carrier.transaction.id, MINED, new Map([[id, DONE]]));
     await batch(transactions);
     const { reservationId } = await credits.reservations.reserveRun({ accountId: account, limitMs: 1_000 });
     const record = {

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { OutcomeWatch, type OutcomeFeed } from "../../../../relayer/chain/submissions/outcomeWatch";
 import { CHAIN_TUNING } from "../../../../relayer/chain/settings";
 import type { CarriedWrite, Carrier } from "../../../../relayer/chain/submissions/rows";
+import type { Transactions } from "../../../../relayer/chain/submissions/transactions";
 
 const write = (id: string): CarriedWrite => ({ id, state: "done" }) as CarriedWrite;
 const carrier = (...ids: string[]): Carrier => ({ transaction: {} as Carrier["transaction"], writes: ids.map(write) });
@@ -25,7 +26,8 @@ describe("the watch for outcomes", () => {
       if (isAway) throw new Error("away");
       return ids.filter((id) => stored.has(id)).map(write);
     };
-    watch = new OutcomeWatch({ transactions: { ended }, outcomes: feed, tuning: CHAIN_TUNING });
+    const transactions = { ended } as unknown as Transactions;
+    watch = new OutcomeWatch({ transactions, outcomes: feed, tuning: CHAIN_TUNING });
   });
 
   it("gets this instance's at once, for every waiting call, without a query", async () => {

@@ -80,13 +80,12 @@ describe("simulation", () => {
     expect(error).to.have.property("code", "no_payer_available");
   });
 
-  it("makes one request for a whole batch, and none from then on where a node lacks overrides", async () => {
+  it("makes one request for a whole batch; where a node lacks overrides it gives no result", async () => {
     const works = simulationOver(() => `0x${word(1)}${word(777)}${word(0)}${word(1)}${word(888)}${word(0)}`);
     const calls = [{ calldata: "0x01" }, { calldata: "0x02" }];
     expect((await works.simulation.inSequence(calls, PAYER))?.map(({ gas }) => gas)).to.deep.equal([777n, 888n]);
     expect(works.asked).to.deep.equal(["eth_call"]);
     const plain = simulationOver(() => "0x");
-    for (let time = 0; time < 2; time++) expect(await plain.simulation.inSequence(calls, PAYER)).to.equal(undefined);
-    expect(plain.asked).to.deep.equal(["eth_call"]);
+    expect(await plain.simulation.inSequence(calls, PAYER)).to.equal(undefined);
   });
 });

@@ -1,7 +1,7 @@
 /** What used a nonce, as several endpoints show it. */
 import { expect } from "chai";
 import { RpcClient } from "../../../../relayer/chain/rpc/client";
-import { UseOfNonce } from "../../../../relayer/chain/submissions/evidence";
+import { UseOfNonce } from "../../../../relayer/chain/payers/useOfNonce";
 import { encodeTransaction, payerAddress, SimulatedChain } from "../../../support/simulator/chain";
 import { Node } from "../../../support/simulator/endpoint";
 
