@@ -4,7 +4,7 @@ import { sql } from "kysely";
 /**
  * reserved: has its nonce · signed: bytes and hash are stored · pending: a node accepted or knows the hash · mined: an
  * attempt has a receipt · confirmed: at the configured depth · displaced: a transaction that is not ours has its nonce,
- * and is final · dropped: never signed, without a nonce since.
+ * and is final · dropped: never signed, its nonce was given back.
  */
 export type TransactionState = "reserved" | "signed" | "pending" | "mined" | "confirmed" | "displaced" | "dropped";
 

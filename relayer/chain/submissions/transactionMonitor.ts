@@ -19,8 +19,9 @@ import { LostTransaction } from "./transactions";
 class Monitored implements Carrier {
   /** Time of the last broadcast of the newest attempt; undefined when it is to be sent. */
   sentAt: number | undefined;
+  /** A node accepted or knows the transaction. */
+  isKnownToNode = false;
   lookedAt = 0;
-  /** Looks since a node last accepted it or knew it. */
   misses = 0;
   refusals = 0;
 
@@ -42,6 +43,7 @@ class Monitored implements Carrier {
   }
 
   accepted(): void {
+    this.isKnownToNode = true;
     this.misses = 0;
     this.refusals = 0;
   }
@@ -73,10 +75,12 @@ export class TransactionMonitor {
     );
   }
 
-  /** Stops between two steps. Other instances take the transactions over once this one has ended. */
+  /** Stops between two steps and releases all transactions. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    const ids = this.watchedIds;
     await Promise.all(this.#watched.values());
+    await this.#parts.transactions.release(ids);
   }
 
   async #loop(transaction: TransactionRow, given: readonly WriteRow[] | undefined): Promise<void> {
@@ -94,6 +98,7 @@ export class TransactionMonitor {
       // The store failed, or another instance took over: the sweep has the transaction watched again.
       if (!(error instanceof LostTransaction))
         log.error({ err: error, transactionId: id }, "a transaction was left; the sweep takes it up again");
+      await transactions.release([id]).catch(() => undefined);
     }
   }
 
@@ -117,7 +122,7 @@ export class TransactionMonitor {
     if (Date.now() - item.lookedAt >= this.#parts.tuning.lookEveryMs) await this.#checkPending(item);
   }
 
-  /** Signs for the first time. Throws when it may be retried; false when it is dropped (no-ops are tried again). */
+  /** Signs for the first time. Throws when it may be retried; false when it is abandoned (no-ops are tried again). */
   async #firstAttempt(item: Monitored): Promise<boolean> {
     const { fees, transactions, log, tuning } = this.#parts;
     const { id, purpose, created_at } = item.transaction;
@@ -129,7 +134,7 @@ export class TransactionMonitor {
       if (error.retryable && Date.now() - created_at.getTime() < tuning.unsignedForAtMostMs) throw error;
       // A no-op can only end by being mined.
       if (purpose === "noop") log.error({ err: error, transactionId: id }, "the executor declines to use a nonce");
-      else this.#ended(item, await transactions.drop(item, failureOf(error)));
+      else this.#ended(item, await transactions.abandonUnsigned(item, failureOf(error)));
       return false;
     }
   }
@@ -156,13 +161,14 @@ export class TransactionMonitor {
     const failure = isSent ? await this.#parts.rpc.broadcast(item.newest.raw) : undefined;
     item.sentAt = Date.now();
     if (failure !== undefined) return this.#refused(item, failure);
+    if (!isSent) return;
     item.lookedAt = item.sentAt;
     item.accepted();
   }
 
   /** Stored only for a transaction that waits for a block: one mined at once goes directly from signed to mined. */
   async #notePending(item: Monitored): Promise<void> {
-    if (item.misses > 0 || item.transaction.state !== "signed") return;
+    if (!item.isKnownToNode || item.transaction.state !== "signed") return;
     item.transaction = { ...item.transaction, state: "pending" };
     await this.#parts.transactions.notePending(item.transaction.id);
   }

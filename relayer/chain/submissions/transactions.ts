@@ -142,13 +142,25 @@ export class Transactions {
     });
   }
 
-  /** Drops what was never signed: its writes fail, and the lanes' maintenance mends the gap. Throws LostTransaction. */
-  async drop({ transaction: { id }, writes }: Carrier, error: SubmissionFailure): Promise<Carrier> {
+  /**
+   * Abandons a transaction that was never signed: its writes fail. Its nonce is returned if it is the lane's highest,
+   * otherwise it becomes a no-op. Throws LostTransaction.
+   */
+  async abandonUnsigned({ transaction: { id }, writes }: Carrier, error: SubmissionFailure): Promise<Carrier> {
     return this.#db.transaction().execute(async (trx) => {
-      const { numAffectedRows: dropped } = await sql`
-        update transactions set state = 'dropped', nonce = null, instance_id = null, updated_at = now()
-        where id = ${id} and state = 'reserved' and instance_id = ${this.#instanceId}`.execute(trx);
-      if (dropped !== 1n) throw new LostTransaction();
+      const { rows } = await sql`
+        with held as (
+          select id, payer, nonce from transactions
+          where id = ${id} and state = 'reserved' and instance_id = ${this.#instanceId} for update
+        ), returned as (
+          update lanes set next_nonce = next_nonce - 1 from held
+          where lanes.payer = held.payer and next_nonce = held.nonce + 1 returning lanes.payer
+        )
+        update transactions set updated_at = now(), purpose = 'noop',
+          state = case when exists (select from returned) then 'dropped' else state end,
+          nonce = case when exists (select from returned) then null else transactions.nonce end
+        from held where transactions.id = held.id returning transactions.id`.execute(trx);
+      if (rows.length === 0) throw new LostTransaction();
       await this.#fail(trx, "carried", writes, error);
       return this.carrier(id, trx);
     });
@@ -209,6 +221,12 @@ export class Transactions {
         order by payer, nonce limit ${sql.lit(AT_A_TIME)} for update skip locked)
       returning *`.execute(this.#db);
     return rows;
+  }
+
+  /** Releases transactions, so that any instance may take them over at once. */
+  async release(ids: readonly string[]): Promise<void> {
+    await sql`update transactions set instance_id = null
+      where id = any(${[...ids]}::text[]) and instance_id = ${this.#instanceId}`.execute(this.#db);
   }
 
   async payerAddress(payer: number): Promise<string> {
