@@ -4,13 +4,7 @@ import { KeywrightError } from "../protocol/errors";
 import { Crowded, Preempted } from "../protocol/fairShare";
 import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
-import {
-  isSameRunKey,
-  runKeyOf,
-  runStartSchema,
-  type ExecutorAnswer,
-  type ExecutorRequest,
-} from "../protocol/executor";
+import { runKeyOf, runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
 import { parseJson } from "../protocol/json";
 import type { RunLimits } from "../protocol/limits";
 import { withReceipt } from "../protocol/receipt";
@@ -172,7 +166,6 @@ export class Runner {
     const { receipts } = this.#parts;
     receipts.prepare(authorization.decision);
     const authorizedAt = performance.now();
-    requirePaidFor(authorization, request);
     const limits = limitsOfRun(this.#parts.limits, request.limitMs ?? (await confirmedMs(authorization, context)));
     // Only after the payment is confirmed: fetching code from a gateway is paid work.
     const user = { account: authorization.decision.accountId, signal: AbortSignal.any([signal, left]) };
@@ -305,11 +298,6 @@ const GONE = { retryAfterSeconds: 1 };
 
 /** How long a permission waits for its payment. */
 const PAYMENT_WAIT_MS = 15_000;
-
-function requirePaidFor({ key }: Permitted, { paidFor }: RunRequest): void {
-  if (paidFor !== undefined && !isSameRunKey(paidFor, runKeyOf(key)))
-    throw new KeywrightError("invalid_body", "The run was paid for under another state of its key.");
-}
 
 /** The paid time: nothing runs before the relayer has confirmed it. */
 async function confirmedMs({ key }: Permitted, { rest, permit }: CallContext): Promise<number> {

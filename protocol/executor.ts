@@ -88,9 +88,6 @@ export const runKeyOf = (key: KeyState): RunKey => ({
   capCents: String(key.capCents),
 });
 
-export const isSameRunKey = (one: RunKey, other: RunKey): boolean =>
-  (Object.keys(runKeySchema.shape) as (keyof RunKey)[]).every((name) => one[name] === other[name]);
-
 /** A refusal or failure, with a code of the error table. */
 export const executorErrorSchema = z.strictObject({
   code: z.string(),
@@ -110,7 +107,7 @@ const limitMs = z.number().int().positive();
  * executor reads the contract and answers with the permission as the first line, including the account that pays, or
  * with a refusal like any other. The relayer then confirms the payment and its time limit, and the second line is the
  * outcome. If the request ends without that confirmation, nothing runs. A request that includes its limit is complete,
- * and so is its answer: it was paid for ahead, under a state of its key that the relayer remembers.
+ * and so is its answer.
  */
 const runRequest = z.strictObject({
   /** Of a trigger: code and params are those of its definition, whatever the request says. */
@@ -130,8 +127,6 @@ const runRequest = z.strictObject({
    * part.
    */
   limitMs: limitMs.optional(),
-  /** Paid ahead, for this state of the key: under any other it is refused, and nothing runs. */
-  paidFor: runKeySchema.optional(),
 });
 /** The second part of the request. */
 export const runStartSchema = z.strictObject({ limitMs });

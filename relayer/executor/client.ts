@@ -4,14 +4,12 @@ import {
   EXECUTOR_CALLS,
   REQUEST_ID_HEADER,
   SHARE_HEADER,
-  runKeyOf,
   type ExecutorAnswer,
   type ExecutorCall,
   type ExecutorRequest,
 } from "../../protocol/executor";
 import { parseJson } from "../../protocol/json";
-import type { KeyState } from "../../protocol/keyState";
-import { BESIDE_RUN_MS, RunExchange, type PaidRun, type RequestedRun } from "./runExchange";
+import { RunExchange, type RequestedRun } from "./runExchange";
 import { refusalIn, unavailable, unreachable } from "./errors";
 import type { RunQuestion } from "./runBody";
 import { defined } from "../../protocol/defined";
@@ -25,8 +23,6 @@ export interface CallContext {
   /** Whose share of the executor's memory a large run takes. */
   readonly account?: string;
   readonly signal?: AbortSignal;
-  /** How long to wait for the answer; default 30 s. */
-  readonly withinMs?: number;
 }
 
 /** The executor as routes see it; `ExecutorClient` is the implementation. */
@@ -37,11 +33,6 @@ export interface Executor {
    * it is not stored for other machines then.
    */
   askRun(question: RunQuestion, context?: CallContext): RequestedRun;
-  /**
-   * A small run for which credit is reserved ahead: it is made only if this is the state of its key. The question need
-   * not be complete before it is started.
-   */
-  askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState, context?: CallContext): PaidRun;
 }
 
 export class ExecutorClient implements Executor {
@@ -55,6 +46,8 @@ export class ExecutorClient implements Executor {
   constructor(socketPath: string, options: { connections?: number } = {}) {
     const config = {
       connect: { socketPath },
+      headersTimeout: CALL_TIMEOUT_MS,
+      bodyTimeout: CALL_TIMEOUT_MS,
       maxResponseSize: MAX_ANSWER_BYTES,
     };
     const { connections = 256 } = options;
@@ -80,23 +73,12 @@ export class ExecutorClient implements Executor {
 
   askRun(question: RunQuestion, context: CallContext = {}): RequestedRun {
     const headers = { ...headersOf(context), ...shareOf(question, context) };
-    return new RunExchange(this.#runs, question, headers, () => this.#leaveQueue(context));
-  }
-
-  askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState, context: CallContext = {}): PaidRun {
-    return {
-      start: async (limitMs) => {
-        const input = { ...(await question), limitMs, paidFor: runKeyOf(paidFor) };
-        return this.call("run", input, { ...context, withinMs: limitMs + BESIDE_RUN_MS });
-      },
-      leave: () => this.#leaveQueue(context),
-      mayHaveRun: true,
+    const { requestId } = context;
+    const leave = (): void => {
+      // If this fails the run is made and paid for, as any other.
+      if (requestId !== undefined) this.call("leaveQueue", { requestId }).catch(() => undefined);
     };
-  }
-
-  #leaveQueue({ requestId }: CallContext): void {
-    // If this fails the run is made and paid for, as any other.
-    if (requestId !== undefined) this.call("leaveQueue", { requestId }).catch(() => undefined);
+    return new RunExchange(this.#runs, question, headers, leave);
   }
 
   async close(): Promise<void> {
@@ -108,14 +90,11 @@ export class ExecutorClient implements Executor {
     content: string,
     context: CallContext,
   ): Promise<{ statusCode: number; text: string }> {
-    const { withinMs = CALL_TIMEOUT_MS } = context;
-    const deadline = AbortSignal.timeout(withinMs);
+    const deadline = AbortSignal.timeout(CALL_TIMEOUT_MS);
     try {
       const response = await request(`http://executor${EXECUTOR_CALLS[name].path}`, {
         method: "POST",
-        dispatcher: name === "run" ? this.#runs : this.#agent,
-        headersTimeout: withinMs,
-        bodyTimeout: withinMs,
+        dispatcher: this.#agent,
         signal: context.signal === undefined ? deadline : AbortSignal.any([deadline, context.signal]),
         headers: headersOf(context),
         body: content,

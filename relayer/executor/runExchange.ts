@@ -18,9 +18,15 @@ import { MAX_WALL_MS } from "../../protocol/limits";
 import { refusalIn, unavailable, unreachable } from "./errors";
 import { RunBody, type RunQuestion } from "./runBody";
 
-/** A run with reserved credit. */
-export interface PaidRun {
-  /** Starts it with this time limit. @throws KeywrightError as `RequestedRun.permission`. */
+/** A run submitted to the executor. Unless started it must be abandoned, whether permitted or not. */
+export interface RequestedRun {
+  /**
+   * The state of the permitted key, as of the block of the decision.
+   * @throws KeywrightError the executor's refusal, a `DeniedRun` where the contract knows the key;
+   * `executor_unavailable`.
+   */
+  readonly permission: Promise<KeyState>;
+  /** Starts it with this time limit. @throws KeywrightError as `permission`. */
   start(limitMs: number): Promise<ExecutorAnswer<"run">>;
   /**
    * False only while it is certain that no code has run: before `start`, after a refusal, and if the executor was never
@@ -29,16 +35,6 @@ export interface PaidRun {
   readonly mayHaveRun: boolean;
   /** Has it leave the executor's queue, if it waits there: then `start` is refused, and nothing ran. */
   leave(): void;
-}
-
-/** A run submitted to the executor. Unless started it must be abandoned, whether permitted or not. */
-export interface RequestedRun extends PaidRun {
-  /**
-   * The state of the permitted key, as of the block of the decision.
-   * @throws KeywrightError the executor's refusal, a `DeniedRun` where the contract knows the key;
-   * `executor_unavailable`.
-   */
-  readonly permission: Promise<KeyState>;
   /** Declares that it will not be started; no effect after `start`. */
   abandon(): void;
 }
@@ -56,7 +52,7 @@ export class DeniedRun extends KeywrightError {
 /** The executor decides within seconds, or reports that it cannot. */
 const PERMISSION_TIMEOUT_MS = 30_000;
 /** Beside its wall time: queueing, fetching code by CID and starting a child process. */
-export const BESIDE_RUN_MS = 120_000;
+const BESIDE_RUN_MS = 120_000;
 const OUTCOME_TIMEOUT_MS = MAX_WALL_MS + BESIDE_RUN_MS;
 const LINE_END = 0x0a;
 

@@ -8,8 +8,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../../protocol/executor";
 import { parseCid } from "../../protocol/cid";
 import type { AccountId, Cid } from "../../protocol/ids";
-import type { KeyState } from "../../protocol/keyState";
-import type { PaidRun, RequestedRun } from "./runExchange";
+import type { RequestedRun } from "./runExchange";
 import type { RunQuestion } from "./runBody";
 import type { CallContext, Executor } from "./client";
 import type { SharedCodeStore } from "../store/sharedCode";
@@ -98,17 +97,6 @@ export class CodeSharingExecutor implements Executor {
         return last.mayHaveRun;
       },
     };
-  }
-
-  /** Code by CID that the executor has not stored is refused: then the run has to be asked for as any other. */
-  askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState, context: CallContext = {}): PaidRun {
-    const asked = question.then((one) => (one.code === undefined ? { ...one, keptOnly: true } : one));
-    // Nobody waits for it where no credit can be reserved.
-    asked.catch(() => undefined);
-    const run = this.#executor.askPaidRun(asked, paidFor, context);
-    const start = async (limitMs: number): Promise<Outcome> =>
-      this.#shared(await run.start(limitMs), paidFor.accountId, await question);
-    return { ...run, start };
   }
 
   async #shared(outcome: Outcome, accountId: AccountId, { code }: RunQuestion): Promise<Outcome> {

@@ -86,8 +86,6 @@ export interface Deciding {
   identified(): Promise<Caller>;
   /** Resolves the caller from the key state in the executor's decision. */
   named(key: KeyState): Promise<Caller>;
-  /** The caller with its key in this state, for a run that the executor refuses if it is in another. */
-  expected(key: KeyState): Caller;
   /** Forgets the key: the executor does not know it. */
   forget(): void;
   /** Continues for this caller: idempotency, role check, then `work`. */

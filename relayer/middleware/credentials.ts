@@ -140,13 +140,9 @@ export class Authentication {
 
   /** The caller behind a key whose state the executor has just returned. */
   learn(key: PresentedKey, state: KeyState): Caller {
-    this.#remembered.set(key.id, roleOf(state));
-    return this.callerOf(key, state);
-  }
-
-  /** The caller behind a key in this state, which has yet to be confirmed. */
-  callerOf(key: PresentedKey, state: KeyState): Caller {
-    return withKey(roleOf(state), key);
+    const role = roleOf(state);
+    this.#remembered.set(key.id, role);
+    return withKey(role, key);
   }
 
   forget(key: PresentedKey): void {

@@ -11,17 +11,7 @@ import { free } from "../../protocol/free";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { IdempotentOperation } from "../idempotentOperation";
 import { parseBody, readBody, requireAcceptableBody } from "./body";
-import type {
-  Answer,
-  Call,
-  Caller,
-  Deciding,
-  Handler,
-  Presented,
-  PresentedKey,
-  RawAnswer,
-  StreamedAnswer,
-} from "./call";
+import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer, StreamedAnswer } from "./call";
 import type { RelayerContext, RelayerMiddleware } from "./context";
 import { presentedCredentials, type Authentication, type Identity } from "./credentials";
 import { guardAnswer, guardRequest, type GuardedRequest } from "./guard";
@@ -323,7 +313,6 @@ function decidingFor(context: RequestContext): Deciding {
       if (caller.accountId === key.accountId) return caller;
       throw new KeywrightError("not_authorized", "Runs of an identity are decided for the account of its own wallet.");
     },
-    expected: (key) => deps.authentication.callerOf(presented.key as PresentedKey, key),
     forget: () => {
       if (presented.key !== undefined) deps.authentication.forget(presented.key);
     },

@@ -3,7 +3,6 @@
  * failures. The executor is in this process, too: it signs for throw-away payers, mints real keys, and counts the runs
  * it was asked to start.
  */
-import { isDeepStrictEqual } from "node:util";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
 import { once } from "node:events";
@@ -25,7 +24,7 @@ import { PeriodicTask } from "../../relayer/periodicTask";
 import { openChain } from "../../relayer/chain";
 import type { Chain, ExecutorWriteCall } from "../../relayer/chain/types";
 import { Credits, type PaymentKeys } from "../../relayer/credits/index";
-import { DeniedRun, type PaidRun, type RequestedRun } from "../../relayer/executor/runExchange";
+import { DeniedRun, type RequestedRun } from "../../relayer/executor/runExchange";
 import type { RunQuestion } from "../../relayer/executor/runBody";
 import type { Executor } from "../../relayer/executor/client";
 import { Authentication } from "../../relayer/middleware/credentials";
@@ -100,15 +99,6 @@ class CountingExecutor implements Executor {
         return mayHaveRun;
       },
     };
-  }
-
-  askPaidRun(question: Promise<RunQuestion>, paidFor: KeyState): PaidRun {
-    const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
-      const asked = this.askRun(await question);
-      if (isDeepStrictEqual(await asked.permission, paidFor)) return asked.start(limitMs);
-      throw new KeywrightError("invalid_body", "The run was paid for under another state of its key.");
-    };
-    return { start, leave: () => undefined, mayHaveRun: true };
   }
 
   async #decide(question: RunQuestion): Promise<KeyState> {

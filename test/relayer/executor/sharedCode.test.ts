@@ -13,7 +13,7 @@ import { FairShare, inScope, type Grant } from "../../../protocol/fairShare";
 import { MIB } from "../../../protocol/limits";
 import type { AccountId, Cid } from "../../../protocol/ids";
 import type { KeyState } from "../../../protocol/keyState";
-import type { PaidRun, RequestedRun } from "../../../relayer/executor/runExchange";
+import type { RequestedRun } from "../../../relayer/executor/runExchange";
 import type { RunQuestion } from "../../../relayer/executor/runBody";
 import type { Executor } from "../../../relayer/executor/client";
 import type { BodyMemory } from "../../../relayer/bodyMemory";
@@ -49,15 +49,6 @@ class ExecutorDouble implements Executor {
       leave: () => undefined,
       mayHaveRun: false,
     };
-  }
-
-  askPaidRun(question: Promise<RunQuestion>): PaidRun {
-    const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
-      const asked = await question;
-      this.asked.push(asked);
-      return this.#run(asked, limitMs);
-    };
-    return { start, leave: () => undefined, mayHaveRun: true };
   }
 
   async #run({ code, cid, keptOnly }: RunQuestion, limitMs: number): Promise<ExecutorAnswer<"run">> {
@@ -145,19 +136,6 @@ describe("code shared by machines", () => {
     ]);
     await other.sharing.askRun(input({ cid })).start(1_000);
     expect(other.executor.asked, "from then on its executor keeps it").to.have.length(3);
-  });
-
-  it("of a run paid ahead is stored, too; by CID it runs only where its executor has it", async () => {
-    const state = await PERMISSION;
-    const paid = (one: CodeSharingExecutor, changes: Partial<RunQuestion>): PaidRun =>
-      one.askPaidRun(Promise.resolve(input(changes)), state);
-    await paid(machine().sharing, { code: CODE }).start(1_000);
-    expect(store.uses).to.deep.equal([`keep ${cid}`]);
-    const { executor, sharing } = machine();
-    executor.outside.set(cid, CODE);
-    expect(await refusalOf(paid(sharing, { cid }).start(1_000))).to.equal("code_not_found");
-    executor.kept.set(cid, CODE);
-    expect((await paid(sharing, { cid }).start(1_000)).response).to.equal("1");
   });
 
   it("is fetched from outside only where the store does not have it", async () => {
@@ -389,18 +367,6 @@ describe("code shared by machines", () => {
       expect(await refusalOf(started)).to.equal("queue_full");
     }
     expect(given).to.have.length(2);
-  });
-
-  it("ends no process where what a run paid ahead asks is not known in the end", async () => {
-    const unhandled: unknown[] = [];
-    const note = (error: unknown): void => void unhandled.push(error);
-    process.on("unhandledRejection", note);
-    const question = Promise.reject<RunQuestion>(new Error("away"));
-    question.catch(() => undefined);
-    machine().sharing.askPaidRun(question, await PERMISSION);
-    await turns();
-    process.off("unhandledRejection", note);
-    expect(unhandled).to.deep.equal([]);
   });
 
   it("is not run where there is no memory for it in time", async () => {

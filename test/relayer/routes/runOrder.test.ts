@@ -193,7 +193,7 @@ describe("the checks of a run, in order", function () {
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[401, "unknown_key"], 0]);
   });
 
-  it("keeps no memory for a padded body while the run goes on, whether it is the first one or made ahead", async () => {
+  it("keeps no memory for a padded body while the run goes on", async () => {
     const padded = (params: object): Buffer =>
       Buffer.from(JSON.stringify({ code: SLEEPS, js_params: params }) + " ".repeat(PADDED_BYTES));
     const bots = await Promise.all(Array.from({ length: 3 }, () => knownKey()));
