@@ -1,4 +1,4 @@
-/** Requests to the keyholder: JSON, of a run in two parts. */
+/** Requests to the keyholder: JSON, of a run in three parts. */
 import type { IncomingMessage } from "node:http";
 import { KeywrightError } from "../protocol/errors";
 import { EXECUTOR_CALLS, type ExecutorCall, type ExecutorRequest } from "../protocol/executor";
@@ -31,7 +31,7 @@ export interface LargeRequest {
 
 export interface Parts<C extends ExecutorCall> {
   readonly first: Promise<ExecutorRequest<C>>;
-  /** The JSON value of the second part. */
+  /** The JSON value of the next part. */
   readonly rest: () => Promise<unknown>;
 }
 
@@ -42,18 +42,20 @@ export type ParsedRequest = { readonly value: unknown; readonly code?: Uint8Arra
 const thread = new ThreadOf<Uint8Array<ArrayBuffer>, ParsedRequest>(built("requestThread.js"));
 
 /**
- * A run's request is the body's first line, parsed as soon as it has arrived, other calls' the whole of it. JSON
- * contains no raw line feed inside strings. Nothing refers to the request's text afterwards: a run outlives it long.
+ * A run's request is the body's first line, parsed as soon as it has arrived, and two parts follow; other calls' is the
+ * whole of it. JSON contains no raw line feed inside strings. Nothing refers to the request's text afterwards: a run
+ * outlives it long.
  */
 export function readParts<C extends ExecutorCall>(request: IncomingMessage, name: C, large?: LargeRequest): Parts<C> {
   const first = Promise.withResolvers<ExecutorRequest<C>>();
-  const rest = Promise.withResolvers<string>();
-  // Only awaited where a second part is expected.
-  rest.promise.catch(() => undefined);
+  const rest = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+  const unread = rest.map(({ promise }) => promise);
+  // Only awaited where further parts are expected.
+  for (const part of unread) part.catch(() => undefined);
   const maxBytes = name !== "run" ? MAX_BODY_BYTES : large === undefined ? MAX_SMALL_RUN_BYTES : MAX_RUN_BYTES;
   let chunks: Buffer[] = [];
   let length = 0;
-  let isFirst = true;
+  let complete = 0;
   let hasFailed = false;
   const take = (last: Buffer[] = []): Buffer<ArrayBuffer> => {
     const bytes = Buffer.concat([...chunks, ...last]);
@@ -67,31 +69,35 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
     if (large !== undefined) chunks.forEach(free);
     chunks = [];
     first.reject(error);
-    rest.reject(error);
+    for (const part of rest) part.reject(error);
   };
-  const parseFirst = (last?: Buffer): void => {
-    isFirst = false;
-    const parsing = parsed(take(last && [last]), name === "run" ? large : undefined);
+  const endPart = (last?: Buffer): void => {
+    const bytes = take(last && [last]);
+    const later = rest[complete++ - 1];
+    if (later !== undefined) return later.resolve(bytes.toString("utf8"));
+    const parsing = parsed(bytes, name === "run" ? large : undefined);
     first.resolve(parsing.then((value) => requestOf(name, value)));
   };
+  const endOfPart = (chunk: Buffer): number =>
+    name === "run" && complete < rest.length ? chunk.indexOf(LINE_END) : -1;
   request.on("data", (chunk: Buffer) => {
     if (hasFailed) return;
     length += chunk.length;
     if (length > maxBytes)
       return fail(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
-    const end = isFirst && name === "run" ? chunk.indexOf(LINE_END) : -1;
-    if (end < 0) return void chunks.push(chunk);
-    parseFirst(chunk.subarray(0, end));
-    chunks.push(chunk.subarray(end + 1));
+    let left = chunk;
+    for (let end = endOfPart(left); end >= 0; end = endOfPart(left)) {
+      endPart(left.subarray(0, end));
+      left = left.subarray(end + 1);
+    }
+    chunks.push(left);
   });
   request.once("end", () => {
-    if (hasFailed) return;
-    if (isFirst) parseFirst();
-    rest.resolve(take().toString("utf8"));
+    while (!hasFailed && complete <= rest.length) endPart();
   });
   request.once("error", fail);
   request.once("close", () => fail(DISCONNECTED));
-  return { first: first.promise, rest: async () => parseJson(await rest.promise) };
+  return { first: first.promise, rest: async () => parseJson((await unread.shift()) ?? "") };
 }
 
 /** Never sent; only its status is logged. */

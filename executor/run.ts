@@ -1,10 +1,17 @@
 /** One run from request to answer: authenticate, resolve the code, authorize, execute; never trust the relayer. */
 import { hash } from "node:crypto";
+import type { z } from "zod";
 import { KeywrightError } from "../protocol/errors";
 import { Crowded, Preempted } from "../protocol/fairShare";
 import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
-import { runKeyOf, runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
+import {
+  runKeyOf,
+  runNotBeforeSchema,
+  runStartSchema,
+  type ExecutorAnswer,
+  type ExecutorRequest,
+} from "../protocol/executor";
 import { parseJson } from "../protocol/json";
 import type { RunLimits } from "../protocol/limits";
 import { withReceipt } from "../protocol/receipt";
@@ -154,7 +161,8 @@ export class Runner {
     const { signal, log } = context;
     const likely = likelyPkp(this.#parsedParams(params));
     const ahead = likely === pkpId ? undefined : likely;
-    const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };
+    const notBefore = notBeforeIn(request, context);
+    const question = { cid: source.cid, pkpId, ahead, notBefore };
     const trigger = firing && { id: firing.triggerId, cause: firing.causeKey };
     const paramsSha256 = hash("sha256", params, "hex");
     const begun = { requestId: context.requestId, cid: source.cid, paramsSha256, trigger };
@@ -162,7 +170,7 @@ export class Runner {
       authorizeRun(this.#parts.chain, caller, question)
         .then((permitted) => requireOwnAccount(permitted, firing))
         .catch((error: unknown) => this.#refused(begun, error));
-    const authorization = await authorize();
+    const [authorization] = await Promise.all([authorize(), notBefore]);
     const { receipts } = this.#parts;
     receipts.prepare(authorization.decision);
     const authorizedAt = performance.now();
@@ -296,22 +304,33 @@ function requireOwnAccount(permitted: Permitted, firing: Firing | undefined): Pe
 
 const GONE = { retryAfterSeconds: 1 };
 
-/** How long a permission waits for its payment. */
-const PAYMENT_WAIT_MS = 15_000;
+/** How long a run waits for the next part of its request: a permission for its payment. */
+const PART_WAIT_MS = 15_000;
+
+/** The block that its decision may not be older than: the contract is asked meanwhile. */
+function notBeforeIn({ limitMs, notBefore = 0 }: RunRequest, { rest }: CallContext): Promise<number> {
+  if (limitMs !== undefined) return Promise.resolve(notBefore);
+  const named = partOf(runNotBeforeSchema, rest()).then((part) => part.notBefore);
+  // It may be waited for by nobody where the contract cannot be asked.
+  named.catch(() => undefined);
+  return named;
+}
 
 /** The paid time: nothing runs before the relayer has confirmed it. */
 async function confirmedMs({ key }: Permitted, { rest, permit }: CallContext): Promise<number> {
   permit({ key: runKeyOf(key) });
-  const start = runStartSchema.safeParse(await withinPaymentWait(rest()));
-  if (!start.success)
-    throw new KeywrightError("invalid_body", "A run needs limitMs: with the request, or as its second part.");
-  return start.data.limitMs;
+  return (await partOf(runStartSchema, rest())).limitMs;
 }
 
-const withinPaymentWait = <T>(second: Promise<T>): Promise<T> =>
-  within(PAYMENT_WAIT_MS, second, () => {
-    throw new KeywrightError("timed_out", "The run was not paid for in time.");
-  });
+async function partOf<T>(schema: z.ZodType<T>, rest: Promise<unknown>): Promise<T> {
+  const part = schema.safeParse(
+    await within(PART_WAIT_MS, rest, () => {
+      throw new KeywrightError("timed_out", "The rest of the run's request did not come in time.");
+    }),
+  );
+  if (part.success) return part.data;
+  throw new KeywrightError("invalid_body", "A run's request is followed by notBefore, then by limitMs.");
+}
 
 function answerOf(
   outcome: RunOutcome,

@@ -22,7 +22,7 @@ import { CodeMemory, LARGE_CODE_BYTES, MEMORY_PER_REQUEST_BYTE } from "./code/me
 import { DISCONNECTED, MAX_RUN_BYTES, readParts, type LargeRequest } from "./requests";
 
 export interface CallContext {
-  /** The JSON value of the second part of a two-part request; resolves when it has arrived. */
+  /** The JSON value of the next part of a request in parts; resolves when it has arrived. */
   readonly rest: () => Promise<unknown>;
   /** Sends the first line of a two-part answer; a later refusal is sent as its second line. */
   readonly permit: (permission: RunPermission) => void;

@@ -101,13 +101,15 @@ export const executorErrorSchema = z.strictObject({
 const fees = z.strictObject({ maxFeePerGas: decimal, maxPriorityFeePerGas: decimal });
 
 const limitMs = z.number().int().positive();
+const notBefore = z.number().int().nonnegative();
 
 /**
- * A run is requested and answered in two parts. The request says whose credential, which code and which PKP. The
- * executor reads the contract and answers with the permission as the first line, including the account that pays, or
- * with a refusal like any other. The relayer then confirms the payment and its time limit, and the second line is the
- * outcome. If the request ends without that confirmation, nothing runs. A request that includes its limit is complete,
- * and so is its answer.
+ * A run is requested in three parts and answered in two. The first says whose credential, which code and which PKP,
+ * and the executor reads the contract at once; the second names the block that the decision may not be older than. Then
+ * the executor answers with the permission as the first line, including the account that pays, or with a refusal like
+ * any other. The relayer confirms the payment and its time limit as the third part, and the second line is the outcome.
+ * If the request ends without that confirmation, nothing runs. A request that includes its limit is complete, and so is
+ * its answer.
  */
 const runRequest = z.strictObject({
   /** Of a trigger: code and params are those of its definition, whatever the request says. */
@@ -120,15 +122,14 @@ const runRequest = z.strictObject({
   /** JSON text of an object. */
   params: z.string(),
   pkpId: address.optional(),
-  /** The decision must be of this block or a later one: the block of the last answered write. */
-  notBefore: z.number().int().nonnegative().optional(),
-  /**
-   * Wall time that the reservation pays for; the executor's own limit also applies. Absent when sent as the second
-   * part.
-   */
+  /** Of a complete request: see the second part. */
+  notBefore: notBefore.optional(),
+  /** Wall time that the reservation pays for; the executor's own limit also applies. Absent when sent as a part. */
   limitMs: limitMs.optional(),
 });
-/** The second part of the request. */
+/** The second part: the decision must be of this block or a later one. It is that of the last answered write. */
+export const runNotBeforeSchema = z.strictObject({ notBefore });
+/** The third part. */
 export const runStartSchema = z.strictObject({ limitMs });
 
 const runAnswer = z.strictObject({

@@ -99,8 +99,8 @@ interface RunQuestion {
   readonly pkpId: PkpId | undefined;
   /** A PKP that the run is likely to use. */
   readonly ahead: PkpId | undefined;
-  /** The answer must be of this block or a later one. */
-  readonly notBefore: number;
+  /** The answer must be of this block or a later one. The contract is asked before it is known. */
+  readonly notBefore: Promise<number>;
 }
 
 /**

@@ -49,9 +49,11 @@ export interface Question<T extends Decided> {
   readonly to?: Address;
   readonly data: string;
   readonly read: (data: string) => T;
-  /** The answer must be of this block or a later one. */
-  readonly notBefore?: number;
+  /** The answer must be of this block or a later one; need not be known when the first endpoint is asked. */
+  readonly notBefore?: NotBefore;
 }
+
+type NotBefore = number | Promise<number>;
 
 /** The endpoint has not reached the required block yet; a retry may succeed. */
 class NotYetThere extends RpcFailure {}
@@ -88,7 +90,7 @@ export class Chain {
   admit(
     key: KeyId | AccountId,
     action: ActionHash,
-    { pkpId, ahead, notBefore }: { pkpId?: PkpId | undefined; ahead?: PkpId | undefined; notBefore: number },
+    { pkpId, ahead, notBefore }: { pkpId?: PkpId | undefined; ahead?: PkpId | undefined; notBefore: NotBefore },
   ): Promise<Admission> {
     return this.ask({
       data: encodeAdmission(key, action, pkpId, ahead),
@@ -250,8 +252,9 @@ export class Chain {
   ): Promise<T> {
     const call = async (at: BlockTag): Promise<T> => readAnswer(read, await endpoint.call(to, data, at));
     const answer = await call(block);
-    const wanted = BigInt(notBefore);
-    if (block !== "latest" || answer.decision.blockNumber >= wanted) return answer;
+    if (block !== "latest") return answer;
+    const wanted = BigInt(await notBefore);
+    if (answer.decision.blockNumber >= wanted) return answer;
     const later = await call(wanted).catch((error: unknown) => {
       throw error instanceof RpcFailure
         ? new NotYetThere("the endpoint has not seen the block of the last write")

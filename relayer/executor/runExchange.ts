@@ -1,5 +1,5 @@
 /**
- * A run's conversation with the executor: one HTTP exchange with two parts in each direction: question, permission,
+ * A run's conversation with the executor: one HTTP exchange in parts: question and block of the last write, permission,
  * start, outcome.
  */
 import type { Dispatcher } from "undici";
@@ -81,6 +81,7 @@ export class RunExchange implements RequestedRun, Dispatcher.DispatchHandler {
     // No unhandled rejections: the run may be abandoned without awaiting these.
     this.#permission.promise.catch(() => undefined);
     this.#outcome.promise.catch(() => undefined);
+    question.notBefore.catch((error: unknown) => this.#fail(error as Error));
     this.#body = new RunBody(question);
     this.#send(dispatcher, headers);
   }
@@ -115,7 +116,7 @@ export class RunExchange implements RequestedRun, Dispatcher.DispatchHandler {
   abandon(): void {
     if (this.#isStarted || this.#isAbandoned) return;
     this.#isAbandoned = true;
-    this.#body.end();
+    this.#body.cut();
   }
 
   onRequestStart(): void {}

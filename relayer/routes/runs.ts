@@ -62,8 +62,7 @@ async function questionOf({ chain }: RouteDeps, { caller, body, deciding }: Run)
     throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
   const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
   const pkpId = body.pkp_id === undefined ? {} : { pkpId: await pkpOf(chain, body.pkp_id, deciding) };
-  const notBefore = await chain.lastWrite();
-  return { credential, ...code, params: body.js_params ?? "{}", ...pkpId, notBefore };
+  return { credential, ...code, params: body.js_params ?? "{}", ...pkpId, notBefore: chain.lastWrite() };
 }
 
 /** A PKP number is relative to the account, which therefore has to be confirmed first. */

@@ -71,7 +71,9 @@ async function questionOf({ firings, lastWrite }: FireParts, claimed: Claimed, b
   const { sealed, cid, code } = await firings.definition(claimed);
   const cause = by?.cause ?? (claimed.cause as Cause);
   const credential: TriggerCredential = { type: "trigger", accountId, sealed, cause };
-  return { credential, ...(code === undefined ? { cid } : { code }), params: "{}", notBefore: await lastWrite() };
+  // Awaited here: a store that fails is no outcome of a firing.
+  const notBefore = Promise.resolve(await lastWrite());
+  return { credential, ...(code === undefined ? { cid } : { code }), params: "{}", notBefore };
 }
 
 async function run(parts: FireParts, claimed: Claimed, asked: RequestedRun, by: ByHand | undefined): Promise<Fired> {

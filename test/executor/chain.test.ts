@@ -115,6 +115,22 @@ describe("reading the chain", () => {
     expect(await admitted(104), "another node behind the same endpoint is further").to.equal("104 true");
   });
 
+  it("asks before the named block is known, and again only if that is later", async () => {
+    const endpoint = await double();
+    const chain = over([endpoint]);
+    for (const [block, calls] of [
+      [100, 1],
+      [102, 2],
+    ] as const) {
+      const [named, before] = [Promise.withResolvers<number>(), endpoint.calls];
+      const admitted = chain.admit(KEY, ACTION, { notBefore: named.promise });
+      while (endpoint.calls === before) await new Promise((resolve) => setTimeout(resolve, 5));
+      named.resolve(block);
+      expect((await admitted).decision.blockNumber).to.equal(BigInt(block));
+      expect(endpoint.calls - before).to.equal(calls);
+    }
+  });
+
   it("uses the newest block where contracts see other block numbers than nodes", async () => {
     const endpoint = await double({ shownAs: (block) => block / 10n });
     const { decision } = await over([endpoint]).admit(KEY, ACTION, { notBefore: 90 });

@@ -6,6 +6,20 @@ import { readParts } from "../../executor/requests";
 import { refusal } from "../support/refusal";
 
 describe("the body of a call to the keyholder", () => {
+  it("is a run's parts in order, wherever it is split and whatever is missing", async () => {
+    const parts = [{ credential: { type: "key", key: "k" }, params: "{}" }, { a: "\n" }, { b: 2 }];
+    const whole = Buffer.from(parts.map((part) => JSON.stringify(part)).join("\n"));
+    for (let at = 0; at <= whole.length; at++) {
+      const body = new PassThrough();
+      const { first, rest } = readParts(body as unknown as IncomingMessage, "run");
+      body.write(whole.subarray(0, at));
+      await new Promise(setImmediate);
+      body.end(whole.subarray(at));
+      expect([await first, await rest(), await rest()]).to.deep.equal(parts);
+      expect((await refusal(rest())).code).to.equal("malformed_json");
+    }
+  });
+
   it("is refused once where its last piece makes it too large, and nothing of it is parsed", async () => {
     const body = new PassThrough({ highWaterMark: 16 * 2 ** 20 });
     const unhandled: unknown[] = [];

@@ -183,7 +183,7 @@ export class TestExecutor {
       method: "POST",
       dispatcher: this.#agent,
       headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
+      body: typeof body === "string" ? body : JSON.stringify(body),
       ...defined({ signal }),
     });
     const value: unknown = await answer.json();

@@ -103,6 +103,7 @@ class CountingExecutor implements Executor {
 
   async #decide(question: RunQuestion): Promise<KeyState> {
     const { credential } = question;
+    await question.notBefore;
     const key = credential.type === "key" ? await this.contract?.key([keyIdOf(credential.key as ApiKey)]) : undefined;
     if (key === undefined) throw new KeywrightError("unknown_key", "This key is unknown here or has been revoked.");
     const decision = await this.contract?.explainExecution(key.keyId, actionHashOf(await cidOf(question)));

@@ -260,7 +260,7 @@ class EvilRelayer {
     const domain = { name, version, chainId, verifyingContract };
     const params = JSON.stringify({ pkpId: given.pkp, domain, types: TYPES, primaryType, message });
     const credential = { type: "key", key: given.usage_api_key } as const;
-    const asked = this.#client.askRun({ credential, cid: given.cid, params, notBefore: 0 });
+    const asked = this.#client.askRun({ credential, cid: given.cid, params, notBefore: Promise.resolve(0) });
     await asked.permission;
     const { response, error } = await asked.start(30_000);
     return error === undefined ? (JSON.parse(response) as string) : undefined;

@@ -56,7 +56,7 @@ describe("attack: dozens of sources of many megabytes", function () {
   const serveRuns = (run: Handlers["run"]): void => server.serve({ run } as Partial<Handlers> as Handlers);
   const ask = (account: string, params: string): Promise<unknown> => {
     const credential = { type: "key", key: "k" } as const;
-    const asked = client.askRun({ credential, code, params, notBefore: 0 }, { account });
+    const asked = client.askRun({ credential, code, params, notBefore: Promise.resolve(0) }, { account });
     return asked.permission.catch((error: unknown) => error);
   };
 

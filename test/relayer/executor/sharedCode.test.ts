@@ -26,6 +26,7 @@ const BROKEN = "not JavaScript";
 const input = (code: Pick<RunQuestion, "code" | "cid">): RunQuestion => ({
   credential: { type: "key", key: "k" },
   params: "{}",
+  notBefore: Promise.resolve(0),
   ...code,
 });
 
