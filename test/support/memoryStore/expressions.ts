@@ -3,6 +3,15 @@ import type { Expr, Query } from "./syntax";
 
 export type Row = Readonly<Record<string, unknown>>;
 
+/**
+ * Makes rows with these columns. They are copies of one: the engine takes an object that is given many members one by
+ * one for a dictionary, which is slow to read.
+ */
+export function rowMaker(columns: readonly string[]): () => Record<string, unknown> {
+  const empty = JSON.parse(JSON.stringify(Object.fromEntries(columns.map((name) => [name, null])))) as Row;
+  return () => ({ ...empty });
+}
+
 /** One execution of a statement. */
 export interface Run {
   readonly params: readonly unknown[];
@@ -20,8 +29,8 @@ export interface Run {
 
 export interface Change {
   readonly table: string;
-  readonly before?: Row;
-  readonly after?: Row;
+  readonly before: Row | undefined;
+  readonly after: Row | undefined;
 }
 
 export type Compiled = (run: Pick<Run, "params" | "place" | "group" | "slots">) => unknown;
@@ -39,6 +48,8 @@ export interface Scope {
 }
 
 export const isTrue = (value: unknown): boolean => value === true;
+/** What a source has where nothing is found. */
+export const NOBODY: Row = {};
 const isNull = (value: unknown): value is null | undefined => value === null || value === undefined;
 
 class Interval {
@@ -305,8 +316,13 @@ const columnOf = (name: string, slot: number): Compiled =>
 function among(value: unknown, op: string, list: readonly unknown[] | null): unknown {
   const operator = OPERATORS[op] as Operator;
   if (isNull(value) || list === null) return null;
-  const answers = list.map((each) => operator(value, each));
-  return answers.includes(true) ? true : answers.includes(null) ? null : false;
+  let answer: unknown = false;
+  for (const each of list) {
+    const one = operator(value, each);
+    if (one === true) return true;
+    if (one === null) answer = null;
+  }
+  return answer;
 }
 
 function binary(op: string, left: Compiled, right: Compiled): Compiled {
@@ -322,7 +338,22 @@ function binary(op: string, left: Compiled, right: Compiled): Compiled {
   }
   const operator = OPERATORS[op];
   if (operator === undefined) throw new Error(`the store's double does not know ${op}`);
+  if (op === "=") return equal(left, right);
   return (run) => operator(left(run), right(run));
+}
+
+/** By far the commonest. */
+const equal =
+  (left: Compiled, right: Compiled): Compiled =>
+  (run) => {
+    const a = left(run);
+    if (isNull(a)) return null;
+    const b = right(run);
+    return isNull(b) ? null : isEqual(a, b);
+  };
+
+export function putRows(slots: Row[], own: readonly number[], rows: readonly Row[]): void {
+  for (let index = 0; index < own.length; index++) slots[own[index] as number] = rows[index] ?? NOBODY;
 }
 
 function call({ name, args, filter }: Extract<Expr, { e: "call" }>, scope: Scope): Compiled {
@@ -344,13 +375,17 @@ function call({ name, args, filter }: Extract<Expr, { e: "call" }>, scope: Scope
   const counts = filter === undefined ? (): unknown => true : compile(filter, scope);
   const [one = (): unknown => true, second] = values;
   const value: Compiled = second === undefined ? one : (run) => [one(run), second(run)];
+  let own: readonly number[] | undefined;
   return (run) => {
     const found: unknown[] = [];
+    own ??= scope.own;
+    const atHand = own.map((slot) => run.slots[slot] as Row);
     for (const rows of run.group ?? []) {
-      const inGroup = { ...run, slots: [...run.slots] };
-      for (const [index, slot] of scope.own.entries()) inGroup.slots[slot] = rows[index] as Row;
-      if (isTrue(counts(inGroup))) found.push(value(inGroup));
+      putRows(run.slots, own, rows);
+      const each = isTrue(counts(run)) ? value(run) : null;
+      if (!isNull(each)) found.push(each);
     }
-    return aggregate(found.filter((each) => !isNull(each)));
+    putRows(run.slots, own, atHand);
+    return aggregate(found);
   };
 }

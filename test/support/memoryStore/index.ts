@@ -118,7 +118,11 @@ export class MemoryStore {
   #apply({ changes }: Run): void {
     if (changes.length === 0) return;
     const before: Contents = new Map();
-    for (const [name, own] of Map.groupBy(changes, (change) => change.table)) {
+    const isOfOne = changes.every((change) => change.table === changes[0]?.table);
+    const byTable = isOfOne
+      ? [[changes[0]?.table ?? "", changes] as const]
+      : Map.groupBy(changes, ({ table }) => table);
+    for (const [name, own] of byTable) {
       const table = this.#tables.get(name) as Table;
       before.set(table, table.rows);
       try {

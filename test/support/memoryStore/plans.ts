@@ -1,5 +1,5 @@
 /** Plans of statements: what a statement does to the tables and answers, given its parameters. */
-import { compile, inOrder, isAggregate, isTrue, plain } from "./expressions";
+import { compile, inOrder, isAggregate, isTrue, plain, NOBODY, putRows, rowMaker } from "./expressions";
 import type { Compiled, Row, Run, Scope } from "./expressions";
 import type { Assignments, Delete, Expr, Insert, Item, Order, Query, Select, Source, Update } from "./syntax";
 import { ConstraintFailed, type Table } from "./tables";
@@ -33,8 +33,6 @@ interface Output {
   readonly name: string;
   readonly value: Compiled;
 }
-
-const NOBODY: Row = {};
 
 export function planOf(query: Query, tables: ReadonlyMap<string, Table>): Plan {
   return new Planner(tables).plan(query);
@@ -98,7 +96,8 @@ class Planner {
 /** The sources of one query, and how their rows are combined. */
 class Sources implements Scope {
   readonly bound: Bound[] = [];
-  #filters: Compiled[][] = [];
+  /** Of the sources up to each: what their rows must pass. */
+  #filters: readonly (Compiled | undefined)[] = [];
   readonly planner: Planner;
   readonly #outer: Sources | undefined;
   readonly ctes: Ctes;
@@ -188,11 +187,12 @@ class Sources implements Scope {
 
   /** Each condition is asked as soon as the sources that it names are known. */
   where(expr: Expr | undefined): void {
-    this.#filters = this.bound.map(() => []);
+    const filters: (Compiled | undefined)[] = [];
     for (const condition of conditionsOf(expr)) {
-      const level = Math.min(this.bound.length - 1, this.#levelOf(condition));
-      (this.#filters[Math.max(0, level)] ??= []).push(this.compile(condition));
+      const level = Math.max(0, Math.min(this.bound.length - 1, this.#levelOf(condition)));
+      filters[level] = both(filters[level], this.compile(condition));
     }
+    this.#filters = filters;
   }
 
   #levelOf(expr: Expr): number {
@@ -203,25 +203,28 @@ class Sources implements Scope {
 
   each(run: Run, emit: () => void, level = 0): void {
     const source = this.bound[level];
+    const filter = this.#filters[level];
     if (source === undefined) {
-      if (level > 0 || this.#passes(run, 0)) emit();
+      if (level > 0 || filter === undefined || isTrue(filter(run))) emit();
       return;
     }
+    const { slot, on } = source;
+    const isLast = level + 1 === this.bound.length;
+    const go = (): void => {
+      if (filter !== undefined && !isTrue(filter(run))) return;
+      if (isLast) emit();
+      else this.each(run, emit, level + 1);
+    };
     let isMatched = false;
     for (const row of source.rows(run)) {
-      run.slots[source.slot] = row;
-      if (source.on !== undefined && !isTrue(source.on(run))) continue;
+      run.slots[slot] = row;
+      if (on !== undefined && !isTrue(on(run))) continue;
       isMatched = true;
-      if (this.#passes(run, level)) this.each(run, emit, level + 1);
+      go();
     }
     if (isMatched || source.join !== "left") return;
-    run.slots[source.slot] = NOBODY;
-    if (this.#passes(run, level)) this.each(run, emit, level + 1);
-  }
-
-  #passes(run: Run, level: number): boolean {
-    for (const filter of this.#filters[level] ?? []) if (!isTrue(filter(run))) return false;
-    return true;
+    run.slots[slot] = NOBODY;
+    go();
   }
 
   /** The columns of an answer. */
@@ -241,6 +244,9 @@ class Sources implements Scope {
     });
   }
 }
+
+const both = (one: Compiled | undefined, other: Compiled): Compiled =>
+  one === undefined ? other : (run) => isTrue(one(run)) && isTrue(other(run));
 
 function unused(names: Set<string>, name: string): string {
   const free = names.has(name) ? `${name} ${names.size}` : name;
@@ -297,10 +303,13 @@ function windowOf(expr: Expr): readonly Order[] | undefined {
 
 const NO_KEYS: readonly unknown[] = [];
 
-function rowOf(outputs: readonly Output[], run: Run): Row {
-  const row: Record<string, unknown> = {};
-  for (const { name, value } of outputs) row[name] = value(run);
-  return row;
+function rowOf(outputs: readonly Output[]): (run: Run) => Row {
+  const made = rowMaker(outputs.map(({ name }) => name));
+  return (run) => {
+    const row = made();
+    for (const { name, value } of outputs) row[name] = value(run);
+    return row;
+  };
 }
 
 interface Found {
@@ -317,8 +326,9 @@ function select(of: Select, sources: Sources): Plan {
   const order = of.order.map(({ by }) => keyOf(by, outputs, sources));
   const distinct =
     of.distinct === true ? outputs.map(({ value }) => value) : (of.distinct || []).map((by) => sources.compile(by));
+  const row = rowOf(outputs);
   const found = (run: Run): Found => ({
-    row: rowOf(outputs, run),
+    row: row(run),
     keys: order.length === 0 ? NO_KEYS : order.map((key) => key(run)),
     distinct: distinct.length === 0 ? "" : JSON.stringify(distinct.map((value) => plain(value(run)))),
   });
@@ -326,13 +336,16 @@ function select(of: Select, sources: Sources): Plan {
     of.union === undefined ? undefined : select(of.union, new Sources(sources.planner, undefined, sources.ctes));
   const limit = of.limit === undefined ? undefined : sources.compile(of.limit);
   const all = combinations(of, sources, outputs);
-  const rows = (run: Run): readonly Row[] => {
-    let rowsFound = all(run, found);
-    if (order.length > 0) rowsFound = sorted(rowsFound, of.order);
+  const ordered = (run: Run): readonly Row[] => {
+    let rowsFound = sorted(all(run, found), of.order);
     if (distinct.length > 0)
-      rowsFound = [...new Map([...rowsFound].reverse().map((each) => [each.distinct, each])).values()].reverse();
-    const most = limit === undefined ? Infinity : Number(limit(run));
-    const own = rowsFound.slice(0, most).map(({ row }) => row);
+      rowsFound = [...new Map(rowsFound.reverse().map((each) => [each.distinct, each])).values()].reverse();
+    return rowsFound.map((each) => each.row);
+  };
+  const isOrdered = order.length > 0 || distinct.length > 0;
+  const rows = (run: Run): readonly Row[] => {
+    const every = isOrdered ? ordered(run) : all(run, row);
+    const own = limit === undefined ? every : every.slice(0, Number(limit(run)));
     if (others === undefined) return own;
     const named = others.rows(run).map((row) => Object.values(row));
     return [...own, ...named.map((values) => Object.fromEntries(columns.map((name, at) => [name, values[at]])))];
@@ -340,7 +353,7 @@ function select(of: Select, sources: Sources): Plan {
   return { command: "SELECT", columns, rows, changed: () => 0 };
 }
 
-type All = (run: Run, found: (run: Run) => Found) => Found[];
+type All = <T>(run: Run, found: (run: Run) => T) => T[];
 
 /** How the rows of the sources become rows of the answer: one by one, numbered, or in groups. */
 function combinations(of: Select, sources: Sources, outputs: readonly Output[]): All {
@@ -353,7 +366,7 @@ function combinations(of: Select, sources: Sources, outputs: readonly Output[]):
   const windowed = of.items.find(({ expr }) => isWindowed(expr));
   if (windowed !== undefined) return numbered(sources, windowOf(windowed.expr) ?? []);
   return (run, found) => {
-    const rows: Found[] = [];
+    const rows: ReturnType<typeof found>[] = [];
     sources.each(run, () => rows.push(found(run)));
     return rows;
   };
@@ -364,14 +377,15 @@ function grouped(sources: Sources, by: readonly Compiled[], mayBeEmpty: boolean)
   return (run, found) => {
     const groups = new Map<string, (readonly Row[])[]>();
     sources.each(run, () => {
-      const key = JSON.stringify(by.map((value) => plain(value(run))));
-      const rows = groups.get(key) ?? [];
-      rows.push(slots.map((slot) => run.slots[slot] as Row));
-      groups.set(key, rows);
+      const key = by.length === 0 ? "" : JSON.stringify(by.map((value) => plain(value(run))));
+      const rows = groups.get(key);
+      const own = slots.map((slot) => run.slots[slot] as Row);
+      if (rows === undefined) groups.set(key, [own]);
+      else rows.push(own);
     });
     if (groups.size === 0 && !mayBeEmpty) groups.set("", []);
     return [...groups.values()].map((group) => {
-      for (const [index, slot] of slots.entries()) run.slots[slot] = group[0]?.[index] ?? NOBODY;
+      putRows(run.slots, slots, group[0] ?? []);
       const outer = run.group;
       run.group = group;
       const row = found(run);
@@ -390,7 +404,7 @@ function numbered(sources: Sources, order: readonly Order[]): All {
       all.push({ keys: keys.map((key) => key(run)), rows: slots.map((slot) => run.slots[slot] as Row) }),
     );
     return sorted(all, order).map(({ rows }, index) => {
-      for (const [at, slot] of slots.entries()) run.slots[slot] = rows[at] as Row;
+      putRows(run.slots, slots, rows);
       run.place = index + 1;
       return found(run);
     });
@@ -408,11 +422,12 @@ function keyOf(by: Expr, outputs: readonly Output[], sources: Sources): Compiled
   return output?.value ?? sources.compile(by);
 }
 
-function sorted<T extends { readonly keys: readonly unknown[] }>(rows: readonly T[], order: readonly Order[]): T[] {
-  return [...rows].sort((a, b) => {
-    for (const [index, { isDescending }] of order.entries()) {
+function sorted<T extends { readonly keys: readonly unknown[] }>(rows: T[], order: readonly Order[]): T[] {
+  if (rows.length < 2 || order.length === 0) return rows;
+  return rows.sort((a, b) => {
+    for (let index = 0; index < order.length; index++) {
       const difference = inOrder(a.keys[index], b.keys[index]);
-      if (difference !== 0) return isDescending ? -difference : difference;
+      if (difference !== 0) return order[index]?.isDescending === true ? -difference : difference;
     }
     return 0;
   });
@@ -420,10 +435,14 @@ function sorted<T extends { readonly keys: readonly unknown[] }>(rows: readonly 
 
 /** What is stored of a row, given the assignments that apply to it. */
 function changer(set: Assignments, table: Table, sources: Sources): (run: Run, before: Row) => Row {
-  const changes = set.map(({ column, to }) => ({ column, to, value: sources.compile(to) }));
+  const changes = set.map(({ column, to }) => ({
+    column,
+    stored: table.stored(column, to),
+    value: sources.compile(to),
+  }));
   return (run, before) => {
     const after: Record<string, unknown> = { ...before };
-    for (const { column, to, value } of changes) after[column] = table.stored(column, value(run), to);
+    for (const { column, stored, value } of changes) after[column] = stored(value(run));
     table.check(after);
     return after;
   };
@@ -442,15 +461,16 @@ function answering(
   work: (run: Run, note: (before: Row | undefined, after: Row | undefined) => void) => void,
 ): Plan {
   const outputs = returning === undefined ? [] : sources.outputs(returning);
+  const made = rowOf(outputs);
   const answer: Answer = (run, row) => {
     if (returning === undefined) return undefined;
     run.slots[slot] = row;
-    return rowOf(outputs, run);
+    return made(run);
   };
   const rows = (run: Run): readonly Row[] => {
     const answers: Row[] = [];
     work(run, (before, after) => {
-      run.changes.push({ table: table.name, ...(before && { before }), ...(after && { after }) });
+      run.changes.push({ table: table.name, before, after });
       const row = answer(run, (after ?? before) as Row);
       if (row !== undefined) answers.push(row);
     });
@@ -500,26 +520,27 @@ function insert(of: Insert, table: Table, sources: Sources): Plan {
   sources.add({ alias: "excluded", slot: sources.planner.slot(), columns: table.names, join: "cross", rows: () => [] });
   const excluded = sources.bound.at(-1)?.slot ?? 0;
   const changed = conflict?.set === undefined ? undefined : changer(conflict.set, table, sources);
+  const target = conflict?.columns?.join();
   const applies = conflict?.where === undefined ? (): unknown => true : sources.compile(conflict.where);
-  const given = function* (run: Run): Iterable<Row> {
-    for (const row of literal)
-      yield Object.fromEntries(
-        row.map(({ expr, value }, at) => [columns[at], table.stored(columns[at] ?? "", value(run), expr)]),
-      );
-    for (const row of selected?.rows(run) ?? []) {
-      const values = Object.values(row);
-      yield Object.fromEntries(
-        columns.map((name, at) => [name, table.stored(name, values[at], exprs[at] ?? { e: "star" })]),
-      );
-    }
-  };
+  const makes = literal.map((row) =>
+    table.maker(
+      columns,
+      row.map(({ expr }) => expr),
+    ),
+  );
+  const makesSelected = table.maker(
+    columns,
+    columns.map((_, at) => exprs[at] ?? { e: "star" }),
+  );
+  const given = (run: Run): readonly Row[] => [
+    ...makes.map((make, at) => make((literal[at] ?? []).map(({ value }) => value(run)))),
+    ...(selected?.rows(run) ?? []).map((row) => makesSelected(Object.values(row))),
+  ];
   return answering("INSERT", { table, slot, sources: own(sources, slot), returning }, (run, note) => {
-    for (const values of given(run)) {
-      const row = table.made(values);
+    for (const row of given(run)) {
       const added = run.changes.flatMap(({ table: name, after }) => (name === table.name && after ? [after] : []));
-      const among = added.length === 0 ? table.rows : [...table.rows, ...added];
-      const other = conflict === undefined ? undefined : table.conflicting(row, among, conflict.columns);
-      if (other === undefined && table.conflicting(row, among) !== undefined)
+      const other = conflict === undefined ? undefined : table.conflicting(row, added, target);
+      if (other === undefined && table.conflicting(row, added) !== undefined)
         throw new ConstraintFailed(`a unique key of ${table.name} exists: ${JSON.stringify(row)}`, "23505");
       if (other === undefined) {
         note(undefined, row);

@@ -1,5 +1,5 @@
 /** Tables of the store's double, as the migrations define them: columns, defaults, checks and unique keys. */
-import { compileAlone, isTrue, plain, valueOf, type Change, type Compiled, type Row } from "./expressions";
+import { compileAlone, isTrue, plain, rowMaker, valueOf, type Change, type Compiled, type Row } from "./expressions";
 import { parseExpression } from "./parser";
 import { type Tokens, type Expr } from "./syntax";
 
@@ -13,6 +13,8 @@ interface Column {
 
 interface Unique {
   readonly columns: readonly string[];
+  /** The same, as one text. */
+  readonly named: string;
   readonly where: Compiled | undefined;
 }
 
@@ -32,13 +34,17 @@ export class Table {
   readonly uniques: Unique[] = [];
   readonly #checks: Compiled[] = [];
   readonly #columns = new Map<string, Column>();
+  readonly #required: string[] = [];
+  /** The rows that the keys are of. */
+  #indexed: readonly Row[] | undefined;
+  #keysOfRows: readonly Keys[] = [];
 
   constructor(
     readonly name: string,
     t: Tokens,
   ) {
     const parts = (): void => {
-      if (t.take("primary", "key") || t.take("unique")) this.uniques.push({ columns: namesIn(t), where: undefined });
+      if (t.take("primary", "key") || t.take("unique")) this.uniques.push(uniqueOf(namesIn(t)));
       else if (t.take("check")) this.#checks.push(this.#checkIn(t));
       else this.addColumn(t);
     };
@@ -53,6 +59,7 @@ export class Table {
     const column = this.#column(t);
     this.names.push(column.name);
     this.#columns.set(column.name, column);
+    if (column.isRequired) this.#required.push(column.name);
   }
 
   #column(t: Tokens): Column {
@@ -61,7 +68,7 @@ export class Table {
     let [isRequired, isIdentity] = [false, false];
     let standard: Compiled | undefined;
     for (;;) {
-      if (t.take("primary", "key") || t.take("unique")) this.uniques.push({ columns: [name], where: undefined });
+      if (t.take("primary", "key") || t.take("unique")) this.uniques.push(uniqueOf([name]));
       else if (t.take("not", "null")) isRequired = true;
       else if (t.take("default")) standard = compileAlone(parseExpression(t), name);
       else if (t.take("check")) this.#checks.push(this.#checkIn(t));
@@ -80,42 +87,51 @@ export class Table {
 
   addUnique(t: Tokens): void {
     const columns = namesIn(t);
-    this.uniques.push({ columns, where: t.take("where") ? compileAlone(parseExpression(t), this.name) : undefined });
+    this.uniques.push(uniqueOf(columns, t.take("where") ? compileAlone(parseExpression(t), this.name) : undefined));
   }
 
-  /** A value as the column stores it. */
-  stored(name: string, value: unknown, from: Expr): unknown {
+  /** Makes of a value what the column stores. */
+  stored(name: string, from: Expr): (value: unknown) => unknown {
     const column = this.#columns.get(name);
     if (column === undefined) throw new Error(`${this.name} has no column ${name}`);
+    const { type } = column;
     const isText = from.e === "param" || from.e === "value";
-    return isText && (column.type === "json" || column.type === "jsonb") ? jsonOf(value) : valueOf(value, column.type);
+    return isText && (type === "json" || type === "jsonb") ? jsonOf : (value) => valueOf(value, type);
   }
 
-  made(given: Row): Row {
-    const row: Record<string, unknown> = {};
-    for (const { name, isIdentity, standard } of this.#columns.values()) {
-      if (isIdentity) row[name] = ++this.#identity;
-      else if (name in given) row[name] = given[name] ?? null;
-      else row[name] = standard === undefined ? null : valueOf(standard(NOTHING), this.#columns.get(name)?.type ?? "");
-    }
-    this.check(row);
-    return row;
+  /** Makes rows of values for these columns. */
+  maker(columns: readonly string[], from: readonly Expr[]): (values: readonly unknown[]) => Row {
+    const empty = rowMaker(this.names);
+    const given = new Map(columns.map((name, at) => [name, { at, stored: this.stored(name, from[at] as Expr) }]));
+    const parts = [...this.#columns.values()].map((column) => ({ ...column, given: given.get(column.name) }));
+    return (values) => {
+      const row = empty();
+      for (const { name, type, isIdentity, standard, given: of } of parts)
+        if (isIdentity) row[name] = ++this.#identity;
+        else if (of !== undefined) row[name] = of.stored(values[of.at]) ?? null;
+        else if (standard !== undefined) row[name] = valueOf(standard(NOTHING), type);
+      this.check(row);
+      return row;
+    };
   }
 
   check(row: Row): void {
-    for (const { name, isRequired } of this.#columns.values())
-      if (isRequired && row[name] === null) throw new ConstraintFailed(`${this.name}.${name} is null`, "23502");
+    for (const name of this.#required)
+      if (row[name] === null) throw new ConstraintFailed(`${this.name}.${name} is null`, "23502");
+    if (this.#checks.length === 0) return;
+    const run = { ...NOTHING, slots: [row] };
     for (const check of this.#checks)
-      if (check({ ...NOTHING, slots: [row] }) === false)
+      if (check(run) === false)
         throw new ConstraintFailed(`a check of ${this.name} fails: ${JSON.stringify(row)}`, "23514");
   }
 
-  /** A row among these that has the same unique key, of the given columns if any. */
-  conflicting(row: Row, among: readonly Row[], columns?: readonly string[]): Row | undefined {
-    for (const unique of this.uniques) {
-      if (columns !== undefined && columns.join() !== unique.columns.join()) continue;
+  /** A row of the table, or among these others, that has the same unique key: of the columns so named, if any. */
+  conflicting(row: Row, others: readonly Row[], named?: string): Row | undefined {
+    for (const [at, unique] of this.uniques.entries()) {
+      if (named !== undefined && named !== unique.named) continue;
       const key = keyOf(unique, row);
-      const other = key === undefined ? undefined : among.find((each) => each !== row && keyOf(unique, each) === key);
+      if (key === undefined) continue;
+      const other = this.#keys()[at]?.get(key) ?? others.find((each) => keyOf(unique, each) === key);
       if (other !== undefined) return other;
     }
     return undefined;
@@ -128,22 +144,58 @@ export class Table {
       if (before !== undefined) changed.set(before, after);
       else if (after !== undefined) added.push(after);
     }
-    const kept = changed.size === 0 ? this.rows : this.rows.map((row) => (changed.has(row) ? changed.get(row) : row));
-    this.rows = [...kept, ...added].filter((row) => row !== undefined);
-    this.#requireUnique(changed);
+    const keys = this.#keys();
+    // Until all are changed, and if one cannot be.
+    this.#indexed = undefined;
+    const rows = changed.size === 0 ? [...this.rows] : [];
+    if (changed.size > 0)
+      for (const row of this.rows) {
+        const now = changed.has(row) ? changed.get(row) : row;
+        if (now !== undefined) rows.push(now);
+      }
+    this.rows = [...rows, ...added];
+    for (const [at, unique] of this.uniques.entries()) this.#changeKeys(keys[at] as Keys, unique, changed, added);
+    this.#indexed = this.rows;
   }
 
-  /** Of changed rows. One whose keys are what they were is as unique as it was. */
-  #requireUnique(changed: ReadonlyMap<Row, Row | undefined>): void {
+  /** A row whose key is what it was is as unique as it was. */
+  #changeKeys(keys: Keys, unique: Unique, changed: ReadonlyMap<Row, Row | undefined>, added: readonly Row[]): void {
+    const moved: (readonly [key: string, row: Row])[] = [];
     for (const [before, row] of changed) {
-      if (row === undefined || this.uniques.every((unique) => keyOf(unique, row) === keyOf(unique, before))) continue;
-      if (this.conflicting(row, this.rows) !== undefined)
-        throw new ConstraintFailed(`a unique key of ${this.name} exists: ${JSON.stringify(row)}`, "23505");
+      const key = keyOf(unique, before);
+      const now = row === undefined ? undefined : keyOf(unique, row);
+      if (key !== undefined && key !== now) keys.delete(key);
+      if (now === undefined || row === undefined) continue;
+      if (key === now) keys.set(now, row);
+      else moved.push([now, row]);
     }
+    for (const row of added) {
+      const key = keyOf(unique, row);
+      if (key !== undefined) keys.set(key, row);
+    }
+    for (const [key, row] of moved) {
+      if (keys.has(key))
+        throw new ConstraintFailed(`a unique key of ${this.name} exists: ${JSON.stringify(row)}`, "23505");
+      keys.set(key, row);
+    }
+  }
+
+  /** The rows by their unique keys, one after the other. A transaction that is undone brings back older rows. */
+  #keys(): readonly Keys[] {
+    if (this.#indexed !== this.rows || this.#keysOfRows.length !== this.uniques.length) {
+      this.#keysOfRows = this.uniques.map((unique) => new Map(this.rows.map((row) => [keyOf(unique, row), row])));
+      for (const keys of this.#keysOfRows) keys.delete(undefined);
+      this.#indexed = this.rows;
+    }
+    return this.#keysOfRows;
   }
 }
 
+type Keys = Map<string | undefined, Row>;
+
 const NOTHING: Parameters<Compiled>[0] = { params: [], slots: [], group: undefined, place: 0 };
+
+const uniqueOf = (columns: readonly string[], where?: Compiled): Unique => ({ columns, named: columns.join(), where });
 
 function keyOf({ columns, where }: Unique, row: Row): string | undefined {
   if (where !== undefined && !isTrue(where({ ...NOTHING, slots: [row] }))) return undefined;
