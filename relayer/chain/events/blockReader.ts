@@ -48,7 +48,7 @@ const MISSING_ACCEPTED_AFTER_MS = 15_000;
 export class BlockReader {
   readonly #bloom: BloomQuestion;
   /** Since when the logs of a block (by hash) are missing. */
-  readonly #doubts = new LRUCache<string, number>({ max: MAX_DOUBTS });
+  readonly #doubts = new LRUCache<string, number>({ maxSize: MAX_DOUBTS, sizeCalculation: () => 1 });
   /** Reduced when a node refuses a range of logs, doubled when it answers. */
   #span = MAX_BLOCKS_AT_ONCE;
   readonly #rpc: RpcClient;
