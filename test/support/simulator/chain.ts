@@ -27,6 +27,9 @@ export function accountId(account: number): string {
 /** Of blocks and transactions: quicker than Keccak, and nobody computes them again. */
 const hashOf = (text: string): string => `0x${digest("sha256", text)}`;
 
+/** Of the blocks before any reorg, which have the same hashes in all histories: by chain and number. */
+const firstHashes = new Map<string, string[]>();
+
 /**
  * What a write does: succeeds, is refused by the simulation, reverts only once it is mined, or succeeds alone and
  * leaves too little gas for others, so that their transaction fails as a whole.
@@ -122,6 +125,7 @@ export class SimulatedChain {
   #pool: SimulatedTransaction[] = [];
   #forks = 0;
   readonly #name: string;
+  readonly #firstHashes: string[];
 
   constructor(
     readonly chainId: number,
@@ -129,6 +133,9 @@ export class SimulatedChain {
   ) {
     this.#name = `chain ${chainId}`;
     this.#first = first;
+    const named = `${this.#name} ${first}`;
+    this.#firstHashes = firstHashes.get(named) ?? [];
+    firstHashes.set(named, this.#firstHashes);
     this.#blocks = [this.#made(first, ZeroHash, [], { nonces: new Map(), groups: new Map() })];
   }
 
@@ -217,7 +224,7 @@ export class SimulatedChain {
     transactions: readonly SimulatedTransaction[],
     { nonces, groups }: { nonces: Map<number, number>; groups: Map<string, number> },
   ): SimulatedBlock {
-    const hash = hashOf(`${this.#name} ${number} ${parentHash} ${this.#forks}`);
+    const hash = this.#hashOf(number, parentHash);
     const receipts: SimulatedReceipt[] = [];
     let logIndex = 0;
     const logOf = (transactionHash: string, log: EncodedLog): Log => ({
@@ -244,6 +251,13 @@ export class SimulatedChain {
     }
     const logsBloom = receipts.length === 0 ? EMPTY_BLOOM : unionOf(receipts.map((receipt) => receipt.logsBloom));
     return { number, hash, parentHash, transactions, receipts, logsBloom, nonces, groups };
+  }
+
+  #hashOf(number: number, parentHash: string): string {
+    const known = this.#forks === 0 ? this.#firstHashes[number - this.#first] : undefined;
+    const hash = known ?? hashOf(`${this.#name} ${number} ${parentHash} ${this.#forks}`);
+    if (this.#forks === 0) this.#firstHashes[number - this.#first] = hash;
+    return hash;
   }
 
   /** As the contract: a write alone reverts its transaction, one of a batch reports its failure by an event. */

@@ -13,7 +13,7 @@ import { accountId, SimulatedChain } from "./chain";
 import { withIdsOf } from "./chance";
 import { Node } from "./endpoint";
 import { violations } from "./invariants";
-import "./keccak";
+import "./once";
 import { BLOCK_MS, encodedOnce, FINALITY_DEPTH, PAYERS, SimulatedRelayer, type World } from "./relayer";
 import type { History, Step, Wish } from "./steps";
 import type { SimulatedStore } from "./stores";
@@ -43,9 +43,23 @@ export class Simulator {
 
   /** What the history ends with that must not be; nothing if all is well. */
   async run(history: History): Promise<readonly string[]> {
+    // Histories make many errors. Where one was made is asked only if it ends its history, by running that again.
+    return this.#run(history, 0).catch(async (error: unknown) => {
+      await this.#run(history, Error.stackTraceLimit);
+      throw error;
+    });
+  }
+
+  async #run(history: History, stackTraceLimit: number): Promise<readonly string[]> {
     await this.#store.reset();
     const time = new SimulatedTime(this.#store.turnsOfStatement);
-    return withIdsOf(history.seed, () => time.during(() => new Run(history, time, this.#store).run()));
+    const usual = Error.stackTraceLimit;
+    Error.stackTraceLimit = stackTraceLimit;
+    try {
+      return await withIdsOf(history.seed, () => time.during(() => new Run(history, time, this.#store).run()));
+    } finally {
+      Error.stackTraceLimit = usual;
+    }
   }
 }
 

@@ -16,6 +16,8 @@ const REAL = {
   now: performance.now.bind(performance),
   eventLoopUtilization: performance.eventLoopUtilization.bind(performance),
 };
+/** What histories do without: Kysely freezes each part of each query. */
+const { freeze } = Object;
 /** In the past: an embedded database outside the simulation that sets a timer by this clock finds it due afterwards. */
 const START = Date.UTC(2024, 0, 1);
 const MAX_TURNS = 20_000;
@@ -36,7 +38,8 @@ export class SimulatedTime {
   #now = START;
   #order = 0;
   #activity = 0;
-  readonly #timers = new Map<number, Timer>();
+  /** The next first. */
+  readonly #timers: Timer[] = [];
   /** What is done once all that follows from the present work is done. */
   readonly #immediates = new Map<number, () => void>();
   readonly #turnsOfStatement: number;
@@ -64,7 +67,7 @@ export class SimulatedTime {
     const set = (fire: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): Handle =>
       this.#set(() => fire(...args), ms);
     const repeat = (fire: () => void, ms: number): Handle => this.#every(fire, ms);
-    const clear = (handle: unknown): void => void (handle instanceof Handle && this.#timers.delete(handle.id));
+    const clear = (handle: unknown): void => void (handle instanceof Handle && this.#clear(handle.id));
     const soon = (fire: (...args: unknown[]) => void, ...args: unknown[]): Handle => this.#soon(() => fire(...args));
     const clearSoon = (handle: unknown): void => void (handle instanceof Handle && this.#immediates.delete(handle.id));
     const now = (): number => this.#now;
@@ -78,6 +81,7 @@ export class SimulatedTime {
     };
     const replaced = { setTimeout: set, clearTimeout: clear, setInterval: repeat, clearInterval: clear };
     Object.assign(globalThis, replaced, { Date: SimulatedDate, setImmediate: soon, clearImmediate: clearSoon });
+    Object.freeze = <T>(value: T): T => value;
     performance.now = now;
     // Whatever is done takes no simulated time.
     performance.eventLoopUtilization = () => ({ idle: 0, active: 0, utilization: 0 });
@@ -86,6 +90,7 @@ export class SimulatedTime {
     } finally {
       const { now: realNow, eventLoopUtilization, ...globals } = REAL;
       Object.assign(globalThis, globals);
+      Object.freeze = freeze;
       Object.assign(performance, { now: realNow, eventLoopUtilization });
     }
   }
@@ -95,12 +100,12 @@ export class SimulatedTime {
     const end = this.#now + ms;
     await this.#settle();
     while (!done()) {
-      const next = this.#next();
+      const [next] = this.#timers;
       if (next === undefined || next.at > end) {
         this.#now = end;
         return false;
       }
-      this.#timers.delete(next.order);
+      this.#timers.shift();
       this.#now = Math.max(this.#now, next.at);
       next.fire();
       await this.#settle();
@@ -116,24 +121,32 @@ export class SimulatedTime {
   #set(fire: () => void, ms: number): Handle {
     const order = ++this.#order;
     this.note();
-    this.#timers.set(order, { at: this.#now + Math.max(0, ms), order, fire });
+    this.#add({ at: this.#now + Math.max(0, ms), order, fire });
     return new Handle(order);
+  }
+
+  /** Most are set for later than those that wait. */
+  #add(timer: Timer): void {
+    let place = this.#timers.length;
+    for (; place > 0; place--) {
+      const { at, order } = this.#timers[place - 1] as Timer;
+      if (at < timer.at || (at === timer.at && order < timer.order)) break;
+    }
+    this.#timers.splice(place, 0, timer);
+  }
+
+  #clear(order: number): void {
+    const place = this.#timers.findIndex((timer) => timer.order === order);
+    if (place >= 0) this.#timers.splice(place, 1);
   }
 
   #every(fire: () => void, ms: number): Handle {
     const handle = this.#set(() => again(), ms);
     const again = (): void => {
-      this.#timers.set(handle.id, { at: this.#now + ms, order: handle.id, fire: again });
+      this.#add({ at: this.#now + ms, order: handle.id, fire: again });
       fire();
     };
     return handle;
-  }
-
-  #next(): Timer | undefined {
-    let next: Timer | undefined;
-    for (const timer of this.#timers.values())
-      if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order)) next = timer;
-    return next;
   }
 
   #soon(fire: () => void): Handle {
