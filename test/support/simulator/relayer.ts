@@ -2,7 +2,7 @@
  * One simulated relayer: the real chain module, credits and idempotency over a store and endpoints that obey the
  * simulated world. A killed one gets no answer any more, from anything.
  */
-import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
+import { Kysely, type PostgresPool, type PostgresPoolClient } from "kysely";
 import { pino } from "pino";
 import type { ContractWrite, ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor";
 import { KeywrightError } from "../../../protocol/errors";
@@ -19,6 +19,7 @@ import { Instance } from "../../../relayer/store/instance";
 import type { Side } from "../statementFaults";
 import { CONTRACT_ADDRESS, encodeTransaction, payerAddress } from "./chain";
 import type { Node } from "./endpoint";
+import { SimulatedDialect } from "./queries";
 import type { SimulatedTime } from "./time";
 
 export interface World {
@@ -81,7 +82,7 @@ export class SimulatedRelayer {
 
   constructor(world: World) {
     this.#world = world;
-    this.db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: this.#pool(world.pool) }) });
+    this.db = new Kysely<Database>({ dialect: new SimulatedDialect(this.#pool(world.pool)) });
     this.instance = new Instance({ db: this.db, onError: () => undefined, renewalMs: 6_000 });
   }
 
