@@ -20,7 +20,7 @@ import { LastWrites } from "./reads/lastWrites";
 import { networkFacts, networkTuning } from "./network";
 import { wantPayers } from "./payers/wanted";
 import { Reads } from "./reads/reads";
-import type { OutcomeFeed } from "./submissions/outcomeWatch";
+import type { OutcomeFeed } from "./submissions/parts";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { exportWrites } from "./reads/exportWrites";

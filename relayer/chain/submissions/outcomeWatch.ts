@@ -4,11 +4,8 @@
  */
 import { EventEmitter } from "node:events";
 import type { Parts } from "./parts";
-import { writesOf, type CarriedWrite, type Carrier } from "./rows";
+import { writesOf, type CarriedWrite } from "./rows";
 import { hasOutcome } from "./states";
-
-/** Fates of transactions, which may come more than once, with the writes that they carried. */
-export type OutcomeFeed = EventEmitter<{ transaction: [Carrier] }>;
 
 /** Looks for outcomes that other instances have stored, in the time between two polls of a chain at rest. */
 const LOOKS_PER_POLL = 4;

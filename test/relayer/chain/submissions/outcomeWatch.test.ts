@@ -4,7 +4,8 @@
  */
 import { EventEmitter } from "node:events";
 import { expect } from "chai";
-import { OutcomeWatch, type OutcomeFeed } from "../../../../relayer/chain/submissions/outcomeWatch";
+import { OutcomeWatch } from "../../../../relayer/chain/submissions/outcomeWatch";
+import type { OutcomeFeed } from "../../../../relayer/chain/submissions/parts";
 import { CHAIN_TUNING } from "../../../../relayer/chain/settings";
 import type { CarriedWrite, Carrier } from "../../../../relayer/chain/submissions/rows";
 import type { Transactions } from "../../../../relayer/chain/submissions/transactions";
