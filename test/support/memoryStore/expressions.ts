@@ -1,15 +1,17 @@
 /** Expressions of statements as functions over the rows at hand, with SQL's three-valued logic. */
+import { compileFunction } from "node:vm";
 import type { Expr, Query } from "./syntax";
 
 export type Row = Readonly<Record<string, unknown>>;
 
 /**
- * Makes rows with these columns. They are copies of one: the engine takes an object that is given many members one by
- * one for a dictionary, which is slow to read.
+ * Makes rows with these columns, of others or with nothing in them. Each such function has code of its own: rows made by
+ * one for all are dictionaries to the engine, and their copies take ten times as long.
  */
-export function rowMaker(columns: readonly string[]): () => Record<string, unknown> {
-  const empty = JSON.parse(JSON.stringify(Object.fromEntries(columns.map((name) => [name, null])))) as Row;
-  return () => ({ ...empty });
+export function rowMaker(columns: readonly string[]): (from?: Row) => Record<string, unknown> {
+  const members = columns.map((name) => JSON.stringify(name)).map((name) => `${name}: from[${name}] ?? null`);
+  const made = compileFunction(`return { ${members.join(", ")} };`, ["from"]) as (from: Row) => Record<string, unknown>;
+  return (from = NOBODY) => made(from);
 }
 
 /** One execution of a statement. */

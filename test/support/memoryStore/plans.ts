@@ -440,8 +440,9 @@ function changer(set: Assignments, table: Table, sources: Sources): (run: Run, b
     stored: table.stored(column, to),
     value: sources.compile(to),
   }));
+  const copied = rowMaker(table.names);
   return (run, before) => {
-    const after: Record<string, unknown> = { ...before };
+    const after = copied(before);
     for (const { column, stored, value } of changes) after[column] = stored(value(run));
     table.check(after);
     return after;
