@@ -166,7 +166,7 @@ describe("the submission engine, simulated", function () {
   });
 
   it("holds its promises after random histories", async () => {
-    const numRuns = count(300, 20_000);
+    const numRuns = count(375, 20_000);
     const begun = process.cpuUsage();
     const holds = fc.asyncProperty(histories, async (history: History) => {
       expect(await simulator.run(history)).to.deep.equal([]);

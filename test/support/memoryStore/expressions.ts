@@ -5,8 +5,8 @@ import type { Expr, Query } from "./syntax";
 export type Row = Readonly<Record<string, unknown>>;
 
 /**
- * Makes rows with these columns, of others or with nothing in them. Each such function has code of its own: rows made by
- * one for all are dictionaries to the engine, and their copies take ten times as long.
+ * Makes rows with these columns, of others or with nothing in them. Each such function has code of its own: rows made
+ * by one for all are dictionaries to the engine, and their copies take ten times as long.
  */
 export function rowMaker(columns: readonly string[]): (from?: Row) => Record<string, unknown> {
   const members = columns.map((name) => JSON.stringify(name)).map((name) => `${name}: from[${name}] ?? null`);
