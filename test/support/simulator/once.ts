@@ -1,14 +1,13 @@
 /** Histories hash and encode the same few values over and over: signatures, topics, calls. Each is done once. */
 import { AbiCoder, keccak256, type ParamType } from "ethers";
 
+const MAX_KEPT = 20_000;
 const hashes = new Map<string, Uint8Array>();
 const hash = keccak256._;
 
 keccak256.register((data) => {
   const name = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1");
-  const known = hashes.get(name) ?? hash(data);
-  hashes.set(name, known);
-  return known;
+  return kept(hashes, name, () => hash(data));
 });
 
 type Types = readonly (string | ParamType)[];
@@ -21,7 +20,13 @@ coder.encode = (types, values) => {
   const ofTypes = encoded.get(types) ?? new Map<string, string>();
   encoded.set(types, ofTypes);
   const name = JSON.stringify(values, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value));
-  const known = ofTypes.get(name) ?? encode(types, values);
-  ofTypes.set(name, known);
-  return known;
+  return kept(ofTypes, name, () => encode(types, values));
 };
+
+/** Many histories have values of their own by the million: what is kept starts anew before it fills the memory. */
+function kept<T>(known: Map<string, T>, name: string, make: () => T): T {
+  const value = known.get(name) ?? make();
+  if (known.size >= MAX_KEPT) known.clear();
+  known.set(name, value);
+  return value;
+}
