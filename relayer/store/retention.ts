@@ -103,12 +103,15 @@ export async function deleteWebhook(db: Db, id: string, isStill = sql`true`): Pr
   await sql`delete from webhooks where id = ${id}`.execute(db);
 }
 
+/** Counted from when blocks were last read: what an operator may yet have to take back still has its bytes. */
+const daysAgo = (days: number): RawBuilder<Date> =>
+  sql<Date>`(select max(read_at) from followed_blocks) - ${days} * interval '1 day'`;
+
 /** Signed transactions: nothing final is sent again. */
 const attemptsOfFinal = (days: number): Piece => sql`
   with old as (
     select attempts.hash from attempts join transactions on transactions.id = transaction_id
-    where attempts.created_at < now() - ${days} * interval '1 day' and ${IS_FINAL}
-      and transactions.updated_at < now() - ${days} * interval '1 day'
+    where attempts.created_at < ${daysAgo(days)} and ${IS_FINAL} and transactions.updated_at < ${daysAgo(days)}
     order by attempts.created_at limit ${sql.lit(AT_A_TIME)} for update of attempts skip locked
   ), dropped as (
     delete from attempts using old where attempts.hash = old.hash returning attempts.hash
@@ -120,7 +123,7 @@ const bytesOfFinalWrites = (days: number): Piece => sql`
   with final as (
     select writes.id from writes join transactions on transactions.id = transaction_id
     where calldata is not null and writes.state in ('done', 'failed', 'abandoned') and ${IS_FINAL}
-      and writes.updated_at < now() - ${days} * interval '1 day'
+      and writes.updated_at < ${daysAgo(days)}
     order by writes.updated_at limit ${sql.lit(AT_A_TIME)} for update of writes skip locked
   ), emptied as (
     update writes set calldata = null, tag = null from final where writes.id = final.id returning writes.id

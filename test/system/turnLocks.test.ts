@@ -127,7 +127,7 @@ describe("turns of accounts", function () {
     const { id } = begun.transaction;
     const { db } = stores[0];
     await one().addAttempt(id, { hash: "0xa", is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" });
-    await one().end(id, undefined, new Map());
+    await one().end(id, { displacedIn: 1 }, new Map());
     const running = await db.transaction().execute(async (releasing) => {
       await sql`select from transactions where id = ${id} for update`.execute(releasing);
       const reopened = stores[1].db.transaction().execute((trx) => reopenExecuted(trx, ["0xa"]));

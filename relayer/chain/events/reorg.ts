@@ -14,6 +14,7 @@ export async function rewind(db: Db, fork: Block): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await lockEvents(trx);
     await undoAbove(trx, fork);
+    await reopen(trx, sql<boolean>`state = 'displaced' and displaced_in > ${sql.lit(fork.number)}`);
   });
 }
 
@@ -85,6 +86,7 @@ export async function reopenExecuted(trx: Trx, attempts: readonly string[]): Pro
     trx,
     sql<boolean>`state = 'displaced'
       and id in (select transaction_id from attempts where hash = any(${[...attempts]}::text[]))`,
+    true,
   );
 }
 
@@ -100,11 +102,11 @@ export async function reopenOrphans(db: Db): Promise<void> {
 
 /**
  * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A write
- * that waits for another transaction comes back only to one that counted as displaced; one that failed before it was
+ * that waits for another transaction comes back only to one that was executed after all; one that failed before it was
  * signed, whose nonce a no-op has used, stays failed whatever the chain does. Nothing is reopened whose bytes retention
  * has deleted: it could not be finished.
  */
-async function reopen(trx: Trx, which: RawBuilder<boolean>): Promise<void> {
+async function reopen(trx: Trx, which: RawBuilder<boolean>, isExecuted = false): Promise<void> {
   // Locked before their writes are read: these may be released at this moment.
   const { rows: locked } = await sql<{ id: string }>`select id from transactions
     where ${which} and exists (select from attempts where transaction_id = transactions.id)
@@ -112,18 +114,18 @@ async function reopen(trx: Trx, which: RawBuilder<boolean>): Promise<void> {
   if (locked.length === 0) return;
   await sql`
     with found as (
-      select id, purpose, state = 'displaced' as was_displaced from transactions
+      select id, purpose, abandon and not ${sql.lit(isExecuted)} as is_to_be_noop from transactions
       where id = any(${locked.map(({ id }) => id)}::text[])
     ), reopened as (
       update transactions set state = 'pending', hash = null, block_number = null, block_hash = null,
-        abandon = abandon and not was_displaced, instance_id = null, updated_at = now()
+        displaced_in = null, abandon = is_to_be_noop, instance_id = null, updated_at = now()
       from found where transactions.id = found.id
     )
     update writes set state = 'carried', result = null, error = null, updated_at = now(),
       before = case when state = 'waiting' then before
         else coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))) end
     from found where transaction_id = found.id and purpose = 'writes'
-      and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and was_displaced))`.execute(trx);
+      and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and ${sql.lit(isExecuted)}))`.execute(trx);
 }
 
 /** Transactions in blocks up to `final` are final: those of blocks that the follower has read, or of the given one. */

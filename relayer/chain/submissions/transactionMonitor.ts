@@ -296,7 +296,7 @@ export class TransactionMonitor {
       "a transaction that is not this service's used a payer's nonce; the writes are sent again",
     );
     const outcomes = abandonedOutcomes(item.transaction.abandon ? item.writes : []);
-    this.#ended(item, await transactions.end(item.transaction.id, undefined, outcomes));
+    this.#ended(item, await transactions.end(item.transaction.id, { displacedIn: use.block.number }, outcomes));
   }
 }
 

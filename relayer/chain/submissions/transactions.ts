@@ -27,6 +27,9 @@ export class LostTransaction extends Error {
   override readonly name = "LostTransaction";
 }
 
+/** An own attempt is in a block, or a transaction that is not ours has its nonce in a final one. */
+type Fate = Pick<Receipt, "transactionHash" | "blockNumber" | "blockHash"> | { readonly displacedIn: number };
+
 const AT_A_TIME = 200;
 const TRANSFER_GAS = 21_000n;
 
@@ -109,23 +112,20 @@ export class Transactions {
   }
 
   /**
-   * Stores a transaction's receipt, or without one that a transaction that is not ours has its nonce, and its writes'
-   * outcomes, frees the accounts' turns and notifies credits, in one transaction. The first writer wins; what is
-   * stored now is returned. Writes without an outcome are left to `releaseWrites`. Credits are notified once per write,
-   * not again after a reorg.
+   * Stores a transaction's fate and its writes' outcomes, frees the accounts' turns and notifies credits, in one
+   * transaction. The first writer wins; what is stored now is returned. Writes without an outcome are left to
+   * `releaseWrites`. Credits are notified once per write, not again after a reorg.
    */
-  async end(
-    id: string,
-    receipt: Pick<Receipt, "transactionHash" | "blockNumber" | "blockHash"> | undefined,
-    outcomes: ReadonlyMap<string, Outcome>,
-  ): Promise<Carrier> {
-    const block = receipt === undefined ? null : Number(receipt.blockNumber);
+  async end(id: string, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
+    const isSo =
+      "displacedIn" in fate
+        ? sql`state = 'displaced', displaced_in = ${fate.displacedIn}::int8`
+        : sql`state = 'mined', hash = ${fate.transactionHash}, block_number = ${Number(fate.blockNumber)}::int8,
+            block_hash = ${fate.blockHash}`;
     return this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql<WriteRow>`
         with transaction as (
-          update transactions set state = ${receipt === undefined ? "displaced" : "mined"},
-            hash = ${receipt?.transactionHash ?? null}, block_number = ${block}::int8,
-            block_hash = ${receipt?.blockHash ?? null}, instance_id = null, updated_at = now()
+          update transactions set ${isSo}, instance_id = null, updated_at = now()
           where id = ${id} and ${TRANSACTION_IS_OPEN} returning id, block_number
         ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
         locked as (

@@ -19,6 +19,7 @@ import * as longLists from "./0035_long_lists";
 import * as pieces from "./0036_pieces";
 import * as keysOfTriggers from "./0037_keys_of_triggers";
 import * as mintCounts from "./0038_mint_counts";
+import * as rewinds from "./0039_rewinds";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -40,4 +41,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0036_pieces": pieces,
   "0037_keys_of_triggers": keysOfTriggers,
   "0038_mint_counts": mintCounts,
+  "0039_rewinds": rewinds,
 };

@@ -58,6 +58,8 @@ export interface TransactionsTable {
   hash: string | null;
   block_number: Int8 | null;
   block_hash: string | null;
+  /** Of a displaced one: the block of the transaction that has its nonce. */
+  displaced_in: Int8 | null;
   created_at: Timestamp;
   updated_at: Timestamp;
 }
@@ -111,6 +113,7 @@ export interface ChainSettingsTable {
 export interface FollowedBlocksTable {
   number: Int8;
   hash: string;
+  read_at: Timestamp;
 }
 
 /** Append-only: an event undone by a reorg is followed by a copy with `removed`. */

@@ -73,6 +73,20 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
     { ...WRITE, account: 2 },
     wait(20_000),
   ],
+  "also when retention runs before the operator rewinds": [
+    WRITE,
+    wait(26_000),
+    { do: "reorg", depth: 14, keep: false },
+    wait(49_000),
+    { do: "retention" },
+  ],
+  "a nonce that another sender had used, in a final block that the chain has dropped, is used again": [
+    foreign(1),
+    foreign(2),
+    BURST,
+    wait(27_000),
+    { do: "reorg", depth: 17, keep: false },
+  ],
   "writes whose shared transaction fails as a whole are made once each, alone": [BURST, wait(60_000)],
   "also when a reorg undoes the failure": [
     BURST,

@@ -57,6 +57,7 @@ const OLD: readonly string[] = [
     select 'waiting ' || n, 'paused', '', 'waiting ' || n, 'schedule', 'waiting', now(), now() from many`,
   `insert into trigger_firings (id, trigger_id, account_id, cause_key, kind, state, due_at, not_before, instance_id)
     select 'lost ' || n, 'paused', '', 'lost ' || n, 'schedule', 'running', now(), now(), 'dead' from many`,
+  `insert into followed_blocks values (1, '0x1')`,
   `insert into shared_code (cid, code, bytes, touched_at)
     select 'cid ' || n, '', 1, now() - interval '9 days' from generate_series(1, 3 * ${MANY}) n`,
   // A third without uses, one with uses of long ago, and one with too much.

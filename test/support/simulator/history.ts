@@ -322,12 +322,14 @@ class Run {
   }
 
   async #isQuiet(): Promise<boolean> {
-    const { rows } = await sql<{ open: number; followed: number; newest: number }>`
+    const { rows } = await sql<{ open: number; newest: number }>`
       select (select count(*)::int4 from transactions where ${TRANSACTION_IS_OPEN})
           + (select count(*)::int4 from writes where ${WRITE_IS_OPEN}) as open,
-        (select coalesce(max(number), -1)::int4 from followed_blocks) as followed,
         (select coalesce(max(block_number), 0)::int4 from transactions) as newest`.execute(this.store.db);
-    const { open, followed, newest } = rows[0] ?? { open: 1, followed: 0, newest: 0 };
+    const { open, newest } = rows[0] ?? { open: 1, newest: 0 };
+    const blocks = this.store.db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").limit(1);
+    const { number: followed, hash } = (await blocks.executeTakeFirst()) ?? { number: -1, hash: "" };
+    if (this.chain.block(followed)?.hash !== hash) return false;
     const lanes = await this.store.db.selectFrom("lanes").select(["payer", "next_nonce"]).execute();
     const { nonces } = this.chain.head;
     if (lanes.some(({ payer, next_nonce: next }) => next !== (nonces.get(payer) ?? 0))) return false;
