@@ -1,6 +1,7 @@
 /** Histories at random, for fast-check: short ones first, so that what fails is a short story. */
 import fc from "fast-check";
 import type { Side } from "../statementFaults";
+import type { Nature } from "./chain";
 import type { EndpointFault } from "./endpoint";
 import type { History, Step } from "./steps";
 import { FINALITY_DEPTH } from "./relayer";
@@ -33,7 +34,7 @@ const write = fc.record({
   relayer,
   nature: fc.oneof(
     { weight: 8, arbitrary: fc.constant("good" as const) },
-    { weight: 2, arbitrary: fc.constantFrom("refused" as const, "reverts" as const, "greedy" as const) },
+    { weight: 2, arbitrary: fc.constantFrom<Nature>("refused", "reverts", "greedy", "first", "first") },
   ),
   repeats: fc.boolean(),
 });
@@ -69,7 +70,7 @@ const ofChain: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant("use nonce" as const), payer: fc.integer({ min: 1, max: 2 }) }),
 );
 const ofRelayer: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({ do: fc.constant("executor down" as const), ms }),
+  fc.record({ do: fc.constant("executor" as const), fault: fc.constantFrom("down" as const, "declines" as const), ms }),
   fc.record({ do: fc.constant("fail statement" as const), relayer, nth: fc.nat({ max: 20 }), side }),
   fc.record({ do: fc.constant("kill" as const), relayer, nth: fc.nat({ max: 30 }), side, downMs: ms }),
   fc.constant<Step>({ do: "retention" }),

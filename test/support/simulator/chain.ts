@@ -31,10 +31,10 @@ const hashOf = (text: string): string => `0x${digest("sha256", text)}`;
 const firstHashes = new Map<string, string[]>();
 
 /**
- * What a write does: succeeds, is refused by the simulation, reverts only once it is mined, or succeeds alone and
- * leaves too little gas for others, so that their transaction fails as a whole.
+ * What a write does: succeeds, is refused by the simulation, reverts only once it is mined, succeeds alone and leaves
+ * too little gas for others, so that their transaction fails as a whole, or succeeds only as its account's first.
  */
-export type Nature = "good" | "refused" | "reverts" | "greedy";
+export type Nature = "good" | "refused" | "reverts" | "greedy" | "first";
 
 /** An `addGroup` of the history. */
 export interface Call {
@@ -159,6 +159,12 @@ export class SimulatedChain {
     return undefined;
   }
 
+  /** By the state of an account: what a simulation on that state sees. */
+  isRefused(data: string, groups: ReadonlyMap<string, number>): boolean {
+    const { account, nature } = this.calls.get(data) ?? { account: "" };
+    return nature === "refused" || (nature === "first" && groups.has(account));
+  }
+
   isPending(hash: string): boolean {
     return this.#pool.some((transaction) => transaction.hash === hash);
   }
@@ -268,7 +274,7 @@ export class SimulatedChain {
     for (const [index, data] of calls.entries()) {
       const call = this.calls.get(data);
       if (call === undefined) continue;
-      if (call.nature === "refused" || call.nature === "reverts") {
+      if (call.nature === "reverts" || this.isRefused(data, groups)) {
         if (calls.length === 1) return { logs: [], isDone: false };
         logs.push(callFailed(index));
         continue;

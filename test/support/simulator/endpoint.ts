@@ -165,30 +165,30 @@ export class Node {
   }
 
   #estimate({ data }: { data: string }, tag: string): string {
-    if (this.#block(tag) === undefined) notFound();
-    if (this.fault !== "other chain" && this.#chain.calls.get(data)?.nature === "refused")
+    const { groups } = this.#block(tag) ?? notFound();
+    if (this.fault !== "other chain" && this.#chain.isRefused(data, groups))
       refuse({ code: 3, message: "execution reverted", data: REFUSAL });
     return quantityOf(100_000);
   }
 
   #call({ data }: { data: string }, tag: string, override: unknown): string {
-    if (this.#block(tag) === undefined) notFound();
+    const { groups } = this.#block(tag) ?? notFound();
     if (this.fault === "other chain") return "0x";
-    if (override !== undefined) return this.#probe(data);
+    if (override !== undefined) return this.#probe(data, groups);
     if (data === ASKS_PAYERS) return this.#payersAnswer;
-    if (this.#chain.calls.get(data)?.nature === "reverts")
+    if (this.#chain.calls.get(data)?.nature === "reverts" || this.#chain.isRefused(data, groups))
       refuse({ code: 3, message: "execution reverted", data: REFUSAL });
     return "0x";
   }
 
   /** What the probe of `batchProbe.ts` returns for its calls. */
-  #probe(data: string): string {
+  #probe(data: string, groups: ReadonlyMap<string, number>): string {
     const bytes = Buffer.from(data.slice(2), "hex");
     let answer = "0x";
     for (let at = 32; at < bytes.length;) {
       const size = Number(BigInt(`0x${bytes.subarray(at, at + 32).toString("hex")}`));
       const call = `0x${bytes.subarray(at + 32, at + 32 + size).toString("hex")}`;
-      const isRefused = this.#chain.calls.get(call)?.nature === "refused";
+      const isRefused = this.#chain.isRefused(call, groups);
       const reason = isRefused ? REFUSAL : "0x";
       for (const value of [isRefused ? 0 : 1, 80_000, reason.length / 2 - 1])
         answer += zeroPadValue(toBeHex(value), 32).slice(2);

@@ -91,7 +91,7 @@ class Run {
       nodes,
       chainId: CHAIN_ID,
       random: seeded(history.seed),
-      executorIsDown: false,
+      executorFault: "none",
     };
   }
 
@@ -156,9 +156,9 @@ class Run {
         return;
       case "endpoint":
         return this.#faultOfEndpoint(step);
-      case "executor down":
-        this.#world.executorIsDown = true;
-        return this.#later(step.ms, () => (this.#world.executorIsDown = false));
+      case "executor":
+        this.#world.executorFault = step.fault;
+        return this.#later(step.ms, () => (this.#world.executorFault = "none"));
       case "no blocks":
         this.#mines = false;
         return this.#later(step.ms, () => (this.#mines = true));
@@ -262,6 +262,7 @@ class Run {
       if (!(error instanceof KeywrightError)) throw error;
       wish.error = error;
       if (REFUSALS.has(error.code)) wish.answer = "refused";
+      else if (error.code === "not_authorized") wish.answer = "declined";
       else if (SAYS_IT_DID_NOT_HAPPEN.test(error.detail) && !wish.repeats) wish.answer = "told it did not happen";
     } finally {
       this.#asking -= 1;
@@ -273,7 +274,7 @@ class Run {
     this.#mines = true;
     // What waits for finality then waits for a fraction of the time.
     this.#blockMs = REST_BLOCK_MS;
-    this.#world.executorIsDown = false;
+    this.#world.executorFault = "none";
     this.chain.baseFee = 10n ** 9n;
     for (const node of this.#world.nodes) node.fault = "none";
     this.relayers = this.relayers.map((relayer) => {

@@ -6,11 +6,12 @@ import type { ReceiptLog } from "../../../relayer/chain/abi/receipts";
 import { hasOutcome, TRANSACTION_IS_OPEN, type WriteState } from "../../../relayer/chain/submissions/states";
 import type { SimulatedChain } from "./chain";
 import { FINALITY_DEPTH, SIGNUP_CENTS } from "./relayer";
-import type { Wish } from "./steps";
+import type { History, Wish } from "./steps";
 import type { SimulatedStore } from "./stores";
 
 /** What a history left. */
 interface Run {
+  readonly history: History;
   readonly chain: SimulatedChain;
   readonly store: SimulatedStore;
   readonly wishes: readonly Wish[];
@@ -66,6 +67,7 @@ export async function violations(run: Run, isSettled: boolean): Promise<readonly
     ...openOnes(run, kept, isSettled),
     ...falseRecords(run, kept),
     ...(await openTransactions(run, isSettled)),
+    ...costOfTurns(run),
     ...(await ofEvents(run)),
     ...(await ofBooks(run, kept)),
     ...(await ofLanes(run)),
@@ -76,7 +78,7 @@ function ofWishes(run: Run): readonly string[] {
   const executed = executions(run);
   return run.wishes.flatMap(({ name, answer, nature, error }) => {
     const times = executed.get(name) ?? 0;
-    const expected = { done: [1], refused: [0], "told it did not happen": [0], open: [0, 1] }[answer];
+    const expected = { done: [1], refused: [0], declined: [0], "told it did not happen": [0], open: [0, 1] }[answer];
     const why = error === undefined ? "" : ` ${error.code}: ${error.detail}`;
     const said = `${name} (${nature}) answered “${answer}”${why}`;
     if (!expected.includes(times)) return [`${said}, executed ${times} times`];
@@ -84,6 +86,18 @@ function ofWishes(run: Run): readonly string[] {
     if (answer === "refused" && isFine) return [`${said}, though nothing is wrong with it`];
     return [];
   });
+}
+
+/**
+ * A write is simulated after its account's earlier ones and mined before its later ones: it is refused at no cost where
+ * those keep it from succeeding. Unless the chain has changed in between, or another one has simulated it.
+ */
+function costOfTurns({ history, wishes }: Run): readonly string[] {
+  const isOfOneChain = history.steps.every(
+    (step) => step.do !== "reorg" && !(step.do === "endpoint" && step.fault === "other chain"),
+  );
+  const paid = wishes.filter(({ nature, error }) => nature === "first" && error?.facts.charged === true);
+  return isOfOneChain ? paid.map(({ name }) => `${name} was charged for what its simulation shows`) : [];
 }
 
 function openOnes({ wishes }: Run, kept: readonly Kept[], isSettled: boolean): readonly string[] {

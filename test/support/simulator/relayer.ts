@@ -19,6 +19,7 @@ import { Instance } from "../../../relayer/store/instance";
 import type { Side } from "../statementFaults";
 import { CONTRACT_ADDRESS, encodeTransaction, payerAddress } from "./chain";
 import type { Node } from "./endpoint";
+import type { ExecutorFault } from "./steps";
 import { SimulatedDialect } from "./queries";
 import type { SimulatedTime } from "./time";
 
@@ -29,7 +30,7 @@ export interface World {
   readonly chainId: number;
   /** Uniform in [0, 1), from the history's seed. */
   readonly random: () => number;
-  executorIsDown: boolean;
+  executorFault: ExecutorFault | "none";
 }
 
 /** Blocks become final later than the follower believes an empty list of logs. */
@@ -190,7 +191,7 @@ export class SimulatedRelayer {
     call: <C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>) =>
       this.#message(async () => {
         await this.#world.time.sleep(5);
-        if (this.#world.executorIsDown)
+        if (this.#world.executorFault === "down")
           throw new KeywrightError("executor_unavailable", "The executor is down (a fault of the history).");
         return this.#sign(name, request);
       }),
@@ -204,8 +205,11 @@ export class SimulatedRelayer {
           return { calldata, tag: calldata };
         }),
       }),
-      signAsPayer: ({ payer, nonce, calls: carried, maxFeePerGas }) =>
-        encodeTransaction({ payer, nonce, calls: carried.map(({ calldata }) => calldata), maxFee: maxFeePerGas }),
+      signAsPayer: ({ payer, nonce, calls: carried, maxFeePerGas }) => {
+        if (this.#world.executorFault === "declines") throw declined();
+        const calls = carried.map(({ calldata }) => calldata);
+        return encodeTransaction({ payer, nonce, calls, maxFee: maxFeePerGas });
+      },
       signNoop: ({ payer, nonce, maxFeePerGas }) =>
         encodeTransaction({ payer, nonce, calls: [], maxFee: maxFeePerGas }),
       signTopUp: ({ nonce, maxFeePerGas }) => encodeTransaction({ payer: 0, nonce, calls: [], maxFee: maxFeePerGas }),
@@ -288,6 +292,8 @@ function countDown(at: Death | undefined): Side | undefined {
   at.left -= 1;
   return at.left < 0 ? at.side : undefined;
 }
+
+const declined = (): KeywrightError => new KeywrightError("not_authorized", "Declined (a fault of the history).");
 
 const connectionLost = (): KeywrightError =>
   new KeywrightError(

@@ -4,6 +4,9 @@ import type { Side } from "../statementFaults";
 import type { Nature } from "./chain";
 import type { EndpointFault } from "./endpoint";
 
+/** Unavailable, or declines to sign writes for good: as with tags that became too old. */
+export type ExecutorFault = "down" | "declines";
+
 export type Step =
   | { readonly do: "wait"; readonly ms: number }
   | {
@@ -15,7 +18,7 @@ export type Step =
     }
   | { readonly do: "burst"; readonly relayer: number; readonly natures: readonly Nature[] }
   | { readonly do: "endpoint"; readonly which: number | "all"; readonly fault: EndpointFault; readonly ms: number }
-  | { readonly do: "executor down"; readonly ms: number }
+  | { readonly do: "executor"; readonly fault: ExecutorFault; readonly ms: number }
   | { readonly do: "no blocks"; readonly ms: number }
   | { readonly do: "base fee"; readonly times: number; readonly ms: number }
   | { readonly do: "reorg"; readonly depth: number; readonly keep: boolean }
@@ -47,7 +50,7 @@ export interface Wish {
   readonly nature: Nature;
   readonly repeats: boolean;
   /** `open`: the client has no final answer. */
-  answer: "open" | "done" | "refused" | "told it did not happen";
+  answer: "open" | "done" | "refused" | "declined" | "told it did not happen";
   group?: string;
   submission?: string;
   error?: KeywrightError;
