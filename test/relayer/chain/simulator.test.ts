@@ -158,6 +158,16 @@ describe("the submission engine, simulated", function () {
   it("an endpoint that numbers blocks wrongly for seconds does not have reads wait for those", async () =>
     expect(await simulator.run(NUMBERED_WRONGLY)).to.deep.equal([]));
 
+  it("a write that raced others of its account is simulated again after them, however slow endpoints are", async () => {
+    const steps: Step[] = [
+      all("slow", 20_000),
+      { do: "race", account: 0, natures: ["first", "first", "first"] },
+      wait(15_000),
+    ];
+    for (let seed = 0; seed < 60; seed++)
+      expect(await simulator.run({ seed, endpoints: 1, relayers: 3, steps })).to.deep.equal([]);
+  });
+
   it("runs again to the letter, so that a failure repeats", async () => {
     const statementsOf = async (history: History): Promise<string> => {
       const statements: string[] = [];

@@ -47,6 +47,12 @@ const burst = fc.record({
     { minLength: 3, maxLength: 6 },
   ),
 });
+/** Writes of one account at several relayers, so that they compete for its turn. */
+const race = fc.record({
+  do: fc.constant("race" as const),
+  account: fc.nat({ max: 3 }),
+  natures: fc.array(fc.constantFrom<Nature>("good", "first"), { minLength: 2, maxLength: 3 }),
+});
 const wait = fc.record({ do: fc.constant("wait" as const), ms });
 const endpoint = fc.record({
   do: fc.constant("endpoint" as const),
@@ -85,6 +91,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
     fc.oneof(
       { weight: 4, arbitrary: write },
       { weight: 2, arbitrary: burst },
+      { weight: 1, arbitrary: race },
       { weight: 4, arbitrary: wait },
       { weight: 3, arbitrary: endpoint },
       { weight: 3, arbitrary: reorg },

@@ -151,9 +151,8 @@ class Run {
       case "write":
         return this.#write(step);
       case "burst":
-        for (const [account, nature] of step.natures.entries())
-          this.#write({ account, relayer: step.relayer, nature, repeats: true });
-        return;
+      case "race":
+        return this.#writeTogether(step);
       case "endpoint":
         return this.#faultOfEndpoint(step);
       case "executor":
@@ -238,6 +237,13 @@ class Run {
     for (const node of hit) {
       node.fault = fault;
       this.#later(ms, () => (node.fault = node.fault === fault ? "none" : node.fault));
+    }
+  }
+
+  #writeTogether(step: Extract<Step, { do: "burst" | "race" }>): void {
+    for (const [index, nature] of step.natures.entries()) {
+      const [account, relayer] = step.do === "burst" ? [index, step.relayer] : [step.account, index];
+      this.#write({ account, relayer, nature, repeats: true });
     }
   }
 

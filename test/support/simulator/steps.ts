@@ -17,6 +17,7 @@ export type Step =
       readonly repeats: boolean;
     }
   | { readonly do: "burst"; readonly relayer: number; readonly natures: readonly Nature[] }
+  | { readonly do: "race"; readonly account: number; readonly natures: readonly Nature[] }
   | { readonly do: "endpoint"; readonly which: number | "all"; readonly fault: EndpointFault; readonly ms: number }
   | { readonly do: "executor"; readonly fault: ExecutorFault; readonly ms: number }
   | { readonly do: "no blocks"; readonly ms: number }
