@@ -6,7 +6,7 @@ import type { ReceiptLog } from "../../../relayer/chain/abi/receipts";
 import { hasOutcome, TRANSACTION_IS_OPEN, type WriteState } from "../../../relayer/chain/submissions/states";
 import type { SimulatedChain } from "./chain";
 import { FINALITY_DEPTH, SIGNUP_CENTS } from "./relayer";
-import type { History, Wish } from "./steps";
+import { hasOneChain, type History, type Wish } from "./steps";
 import type { SimulatedStore } from "./stores";
 
 /** What a history left. */
@@ -78,7 +78,16 @@ function ofWishes(run: Run): readonly string[] {
   const executed = executions(run);
   return run.wishes.flatMap(({ name, answer, nature, error }) => {
     const times = executed.get(name) ?? 0;
-    const expected = { done: [1], refused: [0], declined: [0], "told it did not happen": [0], open: [0, 1] }[answer];
+    // A reorg may have had another one be its account's first.
+    const isUndone = nature === "first" && !hasOneChain(run.history);
+    const of = {
+      done: isUndone ? [0, 1] : [1],
+      refused: [0],
+      declined: [0],
+      "told it did not happen": [0],
+      open: [0, 1],
+    };
+    const expected = of[answer];
     const why = error === undefined ? "" : ` ${error.code}: ${error.detail}`;
     const said = `${name} (${nature}) answered “${answer}”${why}`;
     if (!expected.includes(times)) return [`${said}, executed ${times} times`];
@@ -93,11 +102,9 @@ function ofWishes(run: Run): readonly string[] {
  * those keep it from succeeding. Unless the chain has changed in between, or another one has simulated it.
  */
 function costOfTurns({ history, wishes }: Run): readonly string[] {
-  const isOfOneChain = history.steps.every(
-    (step) => step.do !== "reorg" && !(step.do === "endpoint" && step.fault === "other chain"),
-  );
+  if (!hasOneChain(history)) return [];
   const paid = wishes.filter(({ nature, error }) => nature === "first" && error?.facts.charged === true);
-  return isOfOneChain ? paid.map(({ name }) => `${name} was charged for what its simulation shows`) : [];
+  return paid.map(({ name }) => `${name} was charged for what its simulation shows`);
 }
 
 function openOnes({ wishes }: Run, kept: readonly Kept[], isSettled: boolean): readonly string[] {

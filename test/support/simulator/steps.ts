@@ -44,6 +44,10 @@ export interface History {
   readonly steps: readonly Step[];
 }
 
+/** Neither do reorgs change the order of writes, nor does another chain answer for it. */
+export const hasOneChain = ({ steps }: History): boolean =>
+  steps.every((step) => step.do !== "reorg" && !(step.do === "endpoint" && step.fault === "other chain"));
+
 /** One client's wish, under one idempotency key. */
 export interface Wish {
   readonly account: string;
