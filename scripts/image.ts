@@ -57,7 +57,10 @@ const program = new Command("npm run image --")
   .description("Builds the images of relayer and executor, bit for bit the same everywhere.")
   .option("--output <folder>", "where the OCI layouts go", join("dist", "image"))
   .option("--source <folder>", "the repository to build", ".")
-  .option("--installed", "take the packages from this node_modules instead of installing them anew")
+  .option(
+    "--installed",
+    "take the packages, and what was built of the same sources, from this checkout instead of making them anew",
+  )
   .option("--check", "compare with image/digests.json")
   .option("--write", "write image/digests.json")
   .option(

@@ -22,7 +22,7 @@ export interface BuildOptions {
   readonly output: string;
   /** Cache of Debian packages between builds. */
   readonly cache?: string;
-  /** A node_modules of the same lockfile to use instead of installing. */
+  /** A node_modules of the same lockfile to use instead of installing, with what was built beside it. */
   readonly installed?: string;
 }
 
