@@ -42,7 +42,7 @@ export type ParsedRequest = { readonly value: unknown; readonly code?: Uint8Arra
 const thread = new ThreadOf<Uint8Array<ArrayBuffer>, ParsedRequest>(built("requestThread.js"));
 
 /**
- * A run's request is the body's first line, parsed as soon as it has arrived, and two parts follow; other calls' is the
+ * A run's request is the body's first line, parsed as soon as it has arrived, and two lines follow; other calls' is the
  * whole of it. JSON contains no raw line feed inside strings. Nothing refers to the request's text afterwards: a run
  * outlives it long.
  */
@@ -79,7 +79,7 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
     first.resolve(parsing.then((value) => requestOf(name, value)));
   };
   const endOfPart = (chunk: Buffer): number =>
-    name === "run" && complete < rest.length ? chunk.indexOf(LINE_END) : -1;
+    name === "run" && complete <= rest.length ? chunk.indexOf(LINE_END) : -1;
   request.on("data", (chunk: Buffer) => {
     if (hasFailed) return;
     length += chunk.length;

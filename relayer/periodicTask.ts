@@ -3,9 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** Maximum wait for the current turn when stopping; closing its dependencies aborts it. */
 const MAX_STOP_MS = 5_000;
 
+/** Part of the time between two turns that is left to chance: tasks that begin together would always queue together. */
+const CHANCE = 1 / 5;
+
 /**
- * Repeats a task, never concurrently: the next turn begins `everyMs` after the last has ended. Failures are reported
- * and do not stop it.
+ * Repeats a task, never concurrently: the next turn begins about `everyMs` after the last has ended. Failures are
+ * reported and do not stop it.
  */
 export class PeriodicTask {
   #timer: NodeJS.Timeout | undefined;
@@ -41,9 +44,12 @@ export class PeriodicTask {
       if (!this.#stopped) this.#onError(error);
     }
     if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#turn = this.#run();
-    }, this.#everyMs);
+    this.#timer = setTimeout(
+      () => {
+        this.#turn = this.#run();
+      },
+      this.#everyMs * (1 + CHANCE * (Math.random() - 1 / 2)),
+    );
     this.#timer.unref();
   }
 

@@ -52,10 +52,12 @@ async function recordSome(db: Db): Promise<number> {
       from taken order by run_id, cost_cents desc, place
       on conflict (run_id) do nothing
       returning account_id, key_id, action_hash, outcome, cost_cents, duration_ms, started_at
+    ), alike as materialized (
+      select account_id, key_id, action_hash, outcome, count(*) as runs from recorded group by 1, 2, 3, 4
     ), counted as (
       insert into run_counts (account_id, key_id, action_hash, outcome, runs)
-      select account_id, k, a, o, count(*)
-        from recorded, unnest(array['', key_id]) k, unnest(array['', action_hash]) a, unnest(array['', outcome]) o
+      select account_id, k, a, o, sum(runs)
+        from alike, unnest(array['', key_id]) k, unnest(array['', action_hash]) a, unnest(array['', outcome]) o
       group by account_id, k, a, o order by account_id, k, a, o
       on conflict (account_id, key_id, action_hash, outcome) do update set runs = run_counts.runs + excluded.runs
       returning 1

@@ -108,7 +108,7 @@ export class RunExchange implements RequestedRun, Dispatcher.DispatchHandler {
   start(limitMs: number): Promise<ExecutorAnswer<"run">> {
     this.#isStarted = true;
     this.#mayHaveRun = !this.#hasEnded;
-    this.#body.end(JSON.stringify({ limitMs }));
+    this.#body.end(`${JSON.stringify({ limitMs })}\n`);
     return this.#outcome.promise;
   }
 

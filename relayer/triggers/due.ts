@@ -33,20 +33,27 @@ export interface Work {
   readonly isDue: boolean;
   /** Firings wait, be it for a later time. */
   readonly isWaiting: boolean;
-  /** Triggers will be due within the given time, or logs may fire some. */
+  /** Triggers will be due within the given time. */
   readonly isSoon: boolean;
+  /** Logs may fire some. */
+  readonly isWatching: boolean;
+  /** Firings are under way on some relayer, or triggers wait for their keys to be attached. */
+  readonly isOpen: boolean;
 }
 
 export async function workOf(db: Db, soonMs: number): Promise<Work> {
   const { rows } = await sql<Work>`
     select coalesce(first <= now(), false) as "isDue",
       exists (select from trigger_firings where state = 'waiting') as "isWaiting",
-      coalesce(first <= now() + ${soonMs} * interval '1 millisecond', false) or watching is not null as "isSoon"
+      coalesce(first <= now() + ${soonMs} * interval '1 millisecond', false) as "isSoon",
+      watching is not null as "isWatching", running is not null or unattached is not null as "isOpen"
     from (select
       (select min(next_due) from triggers where state = 'active') as first,
-      (select id from triggers where state = 'active' and kind = 'event' order by id limit 1) as watching
+      (select id from triggers where state = 'active' and kind = 'event' order by id limit 1) as watching,
+      (select true from trigger_firings where state = 'running' order by instance_id limit 1) as running,
+      (select id from triggers where state = 'unattached' order by id limit 1) as unattached
     ) as next`.execute(db);
-  return rows[0] ?? { isDue: true, isWaiting: true, isSoon: true };
+  return rows[0] ?? { isDue: true, isWaiting: true, isSoon: true, isWatching: true, isOpen: true };
 }
 
 interface DueRow {

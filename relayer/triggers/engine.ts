@@ -10,7 +10,7 @@ import type { Leases } from "../chain/leases";
 import type { Credits } from "../credits";
 import type { Db } from "../store/database";
 import { attachSeen } from "./book";
-import { scheduleDue, workOf, type NewFiring } from "./due";
+import { scheduleDue, workOf, type NewFiring, type Work } from "./due";
 import { fire, type ByHand, type FireParts } from "./fire";
 import type { Firings } from "./firings";
 import type { LogSearch } from "./logs";
@@ -64,6 +64,8 @@ export class Engine {
   readonly #work: readonly PeriodicTask[];
   readonly #making = new Set<Promise<unknown>>();
   #isStopping = false;
+  /** As of the newest turn. */
+  #found: Pick<Work, "isWatching" | "isOpen"> = { isWatching: true, isOpen: true };
   /** In milliseconds of `performance.now()`; who hurries a turn under way ends the rest that it begins. */
   #restsUntil = 0;
 
@@ -111,9 +113,10 @@ export class Engine {
     if (nowMs < this.#restsUntil) return;
     this.#restsUntil = nowMs + REST_MS;
     const { db, firings, places, placesEach } = this.#options;
-    const { isDue, isWaiting, isSoon } = await workOf(db, REST_MS);
+    const { isDue, isWaiting, isSoon, isWatching, isOpen } = await workOf(db, REST_MS);
+    this.#found = { isWatching, isOpen };
     if (isDue) await scheduleDue(db);
-    if (isDue || isWaiting || isSoon) this.#restsUntil = 0;
+    if (isDue || isWaiting || isSoon || isWatching) this.#restsUntil = 0;
     if (!isDue && !isWaiting) return;
     const total = Math.ceil(places * CLAIMED_PER_PLACE.all);
     const most = total - firings.claimed;
@@ -145,10 +148,12 @@ export class Engine {
   }
 
   async #searchLogs(): Promise<void> {
+    if (!this.#found.isWatching) return;
     if (await this.#options.leases.claim("find_logs")) await this.#options.search.turn();
   }
 
   async #sweep(): Promise<void> {
+    if (!this.#found.isOpen) return;
     const { db, firings, credits } = this.#options;
     await firings.releaseLost();
     for (const lost of await firings.interrupted()) {

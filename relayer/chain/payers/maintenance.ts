@@ -112,17 +112,15 @@ export class PayerMaintenance {
     const registered = new Set(await apiPayers());
     const lanes = await db.selectFrom("lanes").selectAll().orderBy("payer").execute();
     return Promise.all(
-      lanes.map(async ({ payer, address, next_nonce: nextNonce, draining }) => {
+      lanes.map(async ({ payer, address, next_nonce: nextNonce, draining, ...known }) => {
         const [count, balance] = await rpc.callTogether([
           { method: "eth_getTransactionCount", params: [address, "latest"] },
           { method: "eth_getBalance", params: [address, "latest"] },
         ]);
         const balanceWei = BigInt(balance as string);
-        await db
-          .updateTable("lanes")
-          .set({ registered: registered.has(address as Address), balance_wei: balanceWei.toString() })
-          .where("payer", "=", payer)
-          .execute();
+        const now = { registered: registered.has(address as Address), balance_wei: balanceWei.toString() };
+        if (now.registered !== known.registered || now.balance_wei !== known.balance_wei)
+          await db.updateTable("lanes").set(now).where("payer", "=", payer).execute();
         return { payer, address, nextNonce, chainNonce: countIn(count), balanceWei, draining };
       }),
     );
@@ -156,7 +154,8 @@ export class PayerMaintenance {
     const highest = await above.orderBy("nonce", "desc").limit(1).executeTakeFirst();
     const next = Math.max(chainNonce, (highest?.nonce ?? -1) + 1);
     const end = Math.min(next, chainNonce + NONCES_SEEN);
-    const held = new Set((await above.where("nonce", "<", end).execute()).map(({ nonce }) => nonce));
+    const between = end > chainNonce ? await above.where("nonce", "<", end).execute() : [];
+    const held = new Set(between.map(({ nonce }) => nonce));
     const gaps: number[] = [];
     for (let nonce = chainNonce; nonce < end && gaps.length < tuning.maxInFlightPerLane; nonce++)
       if (!held.has(nonce)) gaps.push(nonce);

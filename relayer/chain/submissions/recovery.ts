@@ -32,6 +32,7 @@ export class Recovery {
    */
   async sendWaiting(): Promise<void> {
     const { transactions } = this.#parts;
+    if (!(await transactions.isAnyWaiting())) return;
     await transactions.releaseWrites();
     const failed: unknown[] = [];
     const fail = (error: unknown): boolean => failed.push(error) < MAX_FAILED;

@@ -30,6 +30,8 @@ export class LostTransaction extends Error {
 /** An own attempt is in a block, or a transaction that is not ours has its nonce in a final one. */
 type Fate = Pick<Receipt, "transactionHash" | "blockNumber" | "blockHash"> | { readonly displacedIn: number };
 
+const IS_RELEASED = sql`transactions.id = writes.transaction_id and writes.state = 'carried'
+  and transactions.state in ('confirmed', 'displaced')`;
 const AT_A_TIME = 200;
 const TRANSFER_GAS = 21_000n;
 
@@ -176,18 +178,16 @@ export class Transactions {
    * it succeed. A write that was answered as failed is not sent again.
    */
   async releaseWrites(): Promise<void> {
-    const isRelease = sql`transactions.id = writes.transaction_id and writes.state = 'carried'
-      and transactions.state in ('confirmed', 'displaced')`;
     await this.#db.transaction().execute(async (trx) => {
       // Locked before their writes are read: the follower may reopen them at this moment.
       const { rows: locked } = await sql<{ id: string }>`select transactions.id from writes join transactions
-        on ${isRelease} order by transactions.id for update of transactions`.execute(trx);
+        on ${IS_RELEASED} order by transactions.id for update of transactions`.execute(trx);
       if (locked.length === 0) return;
       const { rows } = await sql<WriteRow>`
         with released as (
           update writes set updated_at = now(), error = before -> 'error',
             state = case when before -> 'error' is null then 'waiting' else 'failed' end
-          from transactions where ${isRelease} and transactions.id = any(${locked.map(({ id }) => id)}::text[])
+          from transactions where ${IS_RELEASED} and transactions.id = any(${locked.map(({ id }) => id)}::text[])
           returning writes.*
         ), abandoned as (
           update transactions set abandon = true from released where transactions.id = released.transaction_id
@@ -195,6 +195,13 @@ export class Transactions {
         select * from released where state = 'failed'`.execute(trx);
       await this.#settle(trx, rows, new Map());
     });
+  }
+
+  /** Whether writes wait for a transaction, or `releaseWrites` would have some wait. */
+  async isAnyWaiting(): Promise<boolean> {
+    const { rows } = await sql<{ isAny: boolean }>`select exists (select from writes where state = 'waiting')
+      or exists (select from writes join transactions on ${IS_RELEASED}) as "isAny"`.execute(this.#db);
+    return rows[0]?.isAny !== false;
   }
 
   /** Writes that wait for a transaction, oldest first. */
