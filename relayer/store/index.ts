@@ -4,6 +4,7 @@
  * PGlite survives a kill of the process but does not fsync, so production requires PostgreSQL (relayer/config.ts
  * refuses to start without it).
  */
+import { setImmediate } from "node:timers/promises";
 import { Kysely, Migrator, PostgresDialect, sql, type PostgresPool } from "kysely";
 import type { Database } from "./database";
 import { MIGRATIONS } from "./migrations/index";
@@ -112,9 +113,12 @@ async function migrate(
   if (error !== undefined) throw error;
 }
 
-/** One table at a time, so that other statements get the connection in between. */
+/** One table at a time: it works on this thread, and serves the requests that have come meanwhile in between. */
 async function vacuumTables(db: Kysely<Database>): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`.execute(db);
-  for (const { name } of rows) await sql`vacuum ${sql.table(name)}`.execute(db);
+  for (const { name } of rows) {
+    await sql`vacuum ${sql.table(name)}`.execute(db);
+    await setImmediate();
+  }
 }
