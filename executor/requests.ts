@@ -90,7 +90,7 @@ export function readParts<C extends ExecutorCall>(request: IncomingMessage, name
       endPart(left.subarray(0, end));
       left = left.subarray(end + 1);
     }
-    chunks.push(left);
+    if (complete <= rest.length) chunks.push(left);
   });
   request.once("end", () => {
     while (!hasFailed && complete <= rest.length) endPart();

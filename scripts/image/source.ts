@@ -60,11 +60,19 @@ export async function installPackages(folder: string, installed: string | undefi
   await requireSamePackages(folder, installed);
   await linkFolder(installed, join(folder, "node_modules"));
   // What takes most of a build's time: the build keeps it where it is of the same sources and packages.
-  await mkdir(join(folder, "dist"));
-  for (const name of ["dashboard", "packages"]) {
-    const built = join(installed, "..", "dist", name);
-    if (existsSync(built)) await linkFolder(built, join(folder, "dist", name));
-  }
+  const built = join(installed, "..", "dist");
+  await mkdir(join(folder, "dist", "packages"), { recursive: true });
+  if (existsSync(join(built, "dashboard")))
+    await linkFolder(join(built, "dashboard"), join(folder, "dist", "dashboard"));
+  for (const file of await packagesIn(join(built, "packages")))
+    await linkFolder(join(built, "packages", file), join(folder, "dist", "packages", file));
+}
+
+/** The newest build's: an older version's package may lie beside it. */
+async function packagesIn(folder: string): Promise<readonly string[]> {
+  const index = join(folder, "index.json");
+  if (!existsSync(index)) return [];
+  return ["index.json", "inputs.sha256", ...Object.keys(JSON.parse(await readFile(index, "utf8")) as object)];
 }
 
 /** By hard links where possible: the build only reads the files, or puts others in their place. */

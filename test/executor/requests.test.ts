@@ -20,6 +20,15 @@ describe("the body of a call to the keyholder", () => {
     }
   });
 
+  it("has a run's last part at its line's end: the body's may come later, and nothing between counts", async () => {
+    const body = new PassThrough();
+    const { first, rest } = readParts(body as unknown as IncomingMessage, "run");
+    body.write('{"credential":{"type":"key","key":"k"},"params":"{}"}\n{"notBefore":1}\n{"limitMs":2}\n and more');
+    await first;
+    expect([await rest(), await rest()]).to.deep.equal([{ notBefore: 1 }, { limitMs: 2 }]);
+    body.end(" of it");
+  });
+
   it("is refused once where its last piece makes it too large, and nothing of it is parsed", async () => {
     const body = new PassThrough({ highWaterMark: 16 * 2 ** 20 });
     const unhandled: unknown[] = [];

@@ -13,8 +13,7 @@ import type { Block } from "./blockReader";
 export async function rewind(db: Db, fork: Block): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await lockEvents(trx);
-    await undoAbove(trx, fork);
-    await reopen(trx, sql<boolean>`state = 'displaced' and displaced_in > ${sql.lit(fork.number)}`);
+    await undoAbove(trx, fork, sql<boolean>`state = 'displaced' and displaced_in > ${sql.lit(fork.number)}`);
   });
 }
 
@@ -22,10 +21,10 @@ export async function rewind(db: Db, fork: Block): Promise<void> {
 export const lockEvents = (trx: Trx): Promise<unknown> =>
   sql`select pg_advisory_xact_lock(hashtext('chain_events'))`.execute(trx);
 
-/** Undoes everything read above the fork and makes the fork the follower's position. */
-export async function undoAbove(trx: Trx, fork: Block): Promise<void> {
+/** Undoes everything read above the fork, and `also` transactions; makes the fork the follower's position. */
+export async function undoAbove(trx: Trx, fork: Block, also = sql<boolean>`false`): Promise<void> {
   await retractEvents(trx, fork.number);
-  await reopenAbove(trx, fork.number);
+  await reopenAbove(trx, fork.number, also);
   await limitLastBlocks(trx, fork.number);
   await trx.deleteFrom("followed_blocks").where("number", ">=", fork.number).execute();
   await trx.insertInto("followed_blocks").values({ number: fork.number, hash: fork.hash }).execute();
@@ -69,22 +68,26 @@ async function retractEvents(trx: Trx, fork: number): Promise<void> {
  * A transaction that is still on the chain finds its receipt again. Final ones are only undone by an operator. Each
  * state has an index by block, which a list of states does not use, nor a block that is a parameter.
  */
-async function reopenAbove(trx: Trx, fork: number): Promise<void> {
+async function reopenAbove(trx: Trx, fork: number, also: RawBuilder<boolean>): Promise<void> {
   await reopen(
     trx,
-    sql<boolean>`((state = 'mined' and block_number > ${sql.lit(fork)})
+    sql<boolean>`(${also}) or ((state = 'mined' and block_number > ${sql.lit(fork)})
         or (state = 'confirmed' and block_number > ${sql.lit(fork)}))
       and (exists (select from followed_blocks where number = block_number and hash = block_hash)
         or block_number < (select min(number) from followed_blocks))`,
   );
 }
 
-/** Reopens what counts as displaced although the chain has events of its attempts. */
+/**
+ * Reopens what counts as displaced although the chain has events of its attempts, or was displaced until a rewind: its
+ * writes still wait for another transaction.
+ */
 export async function reopenExecuted(trx: Trx, attempts: readonly string[]): Promise<void> {
   if (attempts.length === 0) return;
   await reopen(
     trx,
-    sql<boolean>`state = 'displaced'
+    sql<boolean>`(state = 'displaced'
+        or exists (select from writes where transaction_id = transactions.id and writes.state = 'waiting'))
       and id in (select transaction_id from attempts where hash = any(${[...attempts]}::text[]))`,
     true,
   );
@@ -103,9 +106,10 @@ export async function reopenOrphans(db: Db): Promise<void> {
 
 /**
  * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A write
- * that waits for another transaction comes back only to one that was executed after all; one that failed before it was
- * signed, whose nonce a no-op has used, stays failed whatever the chain does. Nothing is reopened whose bytes retention
- * has deleted: it could not be finished.
+ * that waits for another transaction comes back only to one that was executed after all, as does any other of a
+ * displaced one; one that failed before it was signed, whose nonce a no-op has used, stays failed whatever the chain
+ * does. A top-up becomes a no-op: another one may have been begun meanwhile, and a payer has one at a time. Nothing is
+ * reopened whose bytes retention has deleted: it could not be finished.
  */
 async function reopen(trx: Trx, which: RawBuilder<boolean>, isExecuted = false): Promise<void> {
   // Locked before their writes are read: these may be released at this moment.
@@ -115,17 +119,20 @@ async function reopen(trx: Trx, which: RawBuilder<boolean>, isExecuted = false):
   if (locked.length === 0) return;
   await sql`
     with found as (
-      select id, purpose, abandon and not ${sql.lit(isExecuted)} as is_to_be_noop from transactions
+      select id, purpose, case when purpose = 'top_up' then 'noop' else purpose end as new_purpose,
+        abandon and not ${sql.lit(isExecuted)} as is_to_be_noop,
+        state <> 'displaced' or ${sql.lit(isExecuted)} as has_its_writes from transactions
       where id = any(${locked.map(({ id }) => id)}::text[])
     ), reopened as (
       update transactions set state = 'pending', hash = null, block_number = null, block_hash = null,
-        displaced_in = null, abandon = is_to_be_noop, instance_id = null, updated_at = now()
+        displaced_in = null, abandon = is_to_be_noop, purpose = new_purpose, to_payer = null, amount_wei = null,
+        instance_id = null, updated_at = now()
       from found where transactions.id = found.id
     )
     update writes set state = 'carried', result = null, error = null, updated_at = now(),
       before = case when state = 'waiting' then before
         else coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))) end
-    from found where transaction_id = found.id and purpose = 'writes'
+    from found where transaction_id = found.id and purpose = 'writes' and has_its_writes
       and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and ${sql.lit(isExecuted)}))`.execute(trx);
 }
 

@@ -204,10 +204,10 @@ export class Transactions {
     return rows[0]?.isAny !== false;
   }
 
-  /** Writes that wait for a transaction, oldest first. */
+  /** Writes that wait for a transaction, oldest first; not while a rewind has made their last one's fate open again. */
   waiting(): Promise<readonly CarriedWrite[]> {
     return this.#find(sql<boolean>`writes.id in (select id from writes where state = 'waiting'
-      order by created_at limit ${sql.lit(AT_A_TIME)})`);
+      order by created_at limit ${sql.lit(AT_A_TIME)}) and transactions.state in ('confirmed', 'displaced')`);
   }
 
   /** Stores the failure of a waiting write that would fail again. It is not charged. */

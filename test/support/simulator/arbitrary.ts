@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Side } from "../statementFaults";
 import type { Nature } from "./chain";
 import type { EndpointFault } from "./endpoint";
-import type { History, Step } from "./steps";
+import type { ExecutorFault, History, Step } from "./steps";
 import { FINALITY_DEPTH } from "./relayer";
 
 const side = fc.constantFrom<Side>("before", "after");
@@ -76,7 +76,11 @@ const ofChain: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant("use nonce" as const), payer: fc.integer({ min: 1, max: 2 }) }),
 );
 const ofRelayer: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({ do: fc.constant("executor" as const), fault: fc.constantFrom("down" as const, "declines" as const), ms }),
+  fc.record({
+    do: fc.constant("executor" as const),
+    fault: fc.constantFrom<ExecutorFault>("down", "down", "declines"),
+    ms,
+  }),
   fc.record({ do: fc.constant("fail statement" as const), relayer, nth: fc.nat({ max: 20 }), side }),
   fc.record({ do: fc.constant("kill" as const), relayer, nth: fc.nat({ max: 30 }), side, downMs: ms }),
   fc.constant<Step>({ do: "retention" }),

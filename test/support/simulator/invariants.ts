@@ -92,10 +92,14 @@ function ofWishes(run: Run): readonly string[] {
     const said = `${name} (${nature}) answered “${answer}”${why}`;
     if (!expected.includes(times)) return [`${said}, executed ${times} times`];
     const isFine = nature === "good" || nature === "greedy";
+    if (answer === "declined" && !declines(run.history)) return [`${said}, which the executor never did`];
     if (answer === "refused" && isFine) return [`${said}, though nothing is wrong with it`];
     return [];
   });
 }
+
+const declines = ({ steps }: History): boolean =>
+  steps.some((step) => step.do === "executor" && step.fault === "declines");
 
 /**
  * A write is simulated after its account's earlier ones and mined before its later ones: it is refused at no cost where

@@ -1,7 +1,7 @@
 /** Transactions in blocks that the follower passed with another hash: found, and nothing else visited. */
 import { expect } from "chai";
 import { CompiledQuery, sql } from "kysely";
-import { confirm, passedBlocks, reopenOrphans } from "../../../../relayer/chain/events/reorg";
+import { confirm, passedBlocks, reopenOrphans, rewind } from "../../../../relayer/chain/events/reorg";
 import type { TransactionState } from "../../../../relayer/chain/submissions/states";
 import type { Store } from "../../../../relayer/store";
 import { notingStatements } from "../../../support/statements";
@@ -51,6 +51,34 @@ describe("orphans of a reorg", () => {
         expect(await states()).to.equal("pending, carried");
       }
     });
+
+  it("and what a rewind undoes: of a payer's top-ups all become no-ops, since it may have one", async () => {
+    for (const [id, nonce, state, block] of [
+      ["displaced", 1, "displaced", null],
+      ["mined", 2, "confirmed", 11],
+      ["mined again", 3, "mined", 12],
+    ] as const) {
+      await sql`insert into transactions (id, payer, nonce, purpose, state, gas_limit, to_payer, amount_wei,
+          block_number, block_hash, displaced_in)
+        values (${id}, 1, ${nonce}, 'top_up', ${state}, 21000, 1, 5, ${block}::int8,
+          ${block === null ? null : hashOf(block)}, ${block === null ? 11 : null}::int8)`.execute(store.db);
+      await insertAttempt(store.db, id, `0x${nonce}`);
+    }
+    await sql`insert into transactions (id, payer, nonce, purpose, state, gas_limit, to_payer, amount_wei)
+      values ('open', 1, 4, 'top_up', 'reserved', 21000, 1, 5)`.execute(store.db);
+    const followed = await store.db.selectFrom("followed_blocks").selectAll().execute();
+    await rewind(store.db, { number: 10, hash: hashOf(10) });
+    const { rows } = await sql<{ found: string }>`select id || ' ' || purpose || ' ' || state as found
+      from transactions order by nonce`.execute(store.db);
+    expect(rows.map(({ found }) => found)).to.deep.equal([
+      "displaced noop pending",
+      "mined noop pending",
+      "mined again noop pending",
+      "open top_up reserved",
+    ]);
+    await sql`delete from followed_blocks`.execute(store.db);
+    await store.db.insertInto("followed_blocks").values(followed).execute();
+  });
 
   it("are none of those in a canonical block, a block not followed, or a final one", async () => {
     for (const [state, block, hash] of [
