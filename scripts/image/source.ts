@@ -64,15 +64,11 @@ export async function installPackages(folder: string, installed: string | undefi
   await mkdir(join(folder, "dist", "packages"), { recursive: true });
   if (existsSync(join(built, "dashboard")))
     await linkFolder(join(built, "dashboard"), join(folder, "dist", "dashboard"));
-  for (const file of await packagesIn(join(built, "packages")))
-    await linkFolder(join(built, "packages", file), join(folder, "dist", "packages", file));
-}
-
-/** The newest build's: an older version's package may lie beside it. */
-async function packagesIn(folder: string): Promise<readonly string[]> {
-  const index = join(folder, "index.json");
-  if (!existsSync(index)) return [];
-  return ["index.json", "inputs.sha256", ...Object.keys(JSON.parse(await readFile(index, "utf8")) as object)];
+  // An older version's package may lie beside this one's.
+  const { name, version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Record<string, string>;
+  for (const file of [`${name}-${version}.tgz`, "index.json", "inputs.sha256"])
+    if (existsSync(join(built, "packages", file)))
+      await linkFolder(join(built, "packages", file), join(folder, "dist", "packages", file));
 }
 
 /** By hard links where possible: the build only reads the files, or puts others in their place. */

@@ -4,6 +4,7 @@
  */
 import { sql, type RawBuilder } from "kysely";
 import type { Db, Trx } from "../../store/database";
+import { TRANSACTION_IS_OPEN } from "../submissions/states";
 import type { Block } from "./blockReader";
 
 /**
@@ -71,23 +72,21 @@ async function retractEvents(trx: Trx, fork: number): Promise<void> {
 async function reopenAbove(trx: Trx, fork: number, also: RawBuilder<boolean>): Promise<void> {
   await reopen(
     trx,
-    sql<boolean>`(${also}) or ((state = 'mined' and block_number > ${sql.lit(fork)})
+    sql<boolean>`${also} or ((state = 'mined' and block_number > ${sql.lit(fork)})
         or (state = 'confirmed' and block_number > ${sql.lit(fork)}))
       and (exists (select from followed_blocks where number = block_number and hash = block_hash)
         or block_number < (select min(number) from followed_blocks))`,
   );
 }
 
-/**
- * Reopens what counts as displaced although the chain has events of its attempts, or was displaced until a rewind: its
- * writes still wait for another transaction.
- */
+/** Reopens what counts as displaced, or did until a rewind, although the chain has events of its attempts. */
 export async function reopenExecuted(trx: Trx, attempts: readonly string[]): Promise<void> {
   if (attempts.length === 0) return;
   await reopen(
     trx,
     sql<boolean>`(state = 'displaced'
-        or exists (select from writes where transaction_id = transactions.id and writes.state = 'waiting'))
+        or (abandon and exists (select from writes
+          where transaction_id = transactions.id and writes.state in ('waiting', 'failed', 'abandoned'))))
       and id in (select transaction_id from attempts where hash = any(${[...attempts]}::text[]))`,
     true,
   );
@@ -108,25 +107,27 @@ export async function reopenOrphans(db: Db): Promise<void> {
  * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A write
  * that waits for another transaction comes back only to one that was executed after all, as does any other of a
  * displaced one; one that failed before it was signed, whose nonce a no-op has used, stays failed whatever the chain
- * does. A top-up becomes a no-op: another one may have been begun meanwhile, and a payer has one at a time. Nothing is
- * reopened whose bytes retention has deleted: it could not be finished.
+ * does. Of several top-ups for a payer, which may have one at a time, all become no-ops. Nothing is reopened whose
+ * bytes retention has deleted: it could not be finished.
  */
 async function reopen(trx: Trx, which: RawBuilder<boolean>, isExecuted = false): Promise<void> {
   // Locked before their writes are read: these may be released at this moment.
-  const { rows: locked } = await sql<{ id: string }>`select id from transactions
-    where ${which} and exists (select from attempts where transaction_id = transactions.id)
+  const { rows: locked } = await sql<Reopened>`select id, to_payer from transactions
+    where (${which}) and exists (select from attempts where transaction_id = transactions.id)
     order by id for update`.execute(trx);
   if (locked.length === 0) return;
+  const excess = await excessTopUps(trx, locked);
+  if (excess.length > 0)
+    await sql`update transactions set purpose = 'noop', to_payer = null, amount_wei = null
+      where id = any(${excess}::text[])`.execute(trx);
   await sql`
     with found as (
-      select id, purpose, case when purpose = 'top_up' then 'noop' else purpose end as new_purpose,
-        abandon and not ${sql.lit(isExecuted)} as is_to_be_noop,
+      select id, purpose, abandon and not ${sql.lit(isExecuted)} as is_to_be_noop,
         state <> 'displaced' or ${sql.lit(isExecuted)} as has_its_writes from transactions
       where id = any(${locked.map(({ id }) => id)}::text[])
     ), reopened as (
       update transactions set state = 'pending', hash = null, block_number = null, block_hash = null,
-        displaced_in = null, abandon = is_to_be_noop, purpose = new_purpose, to_payer = null, amount_wei = null,
-        instance_id = null, updated_at = now()
+        displaced_in = null, abandon = is_to_be_noop, instance_id = null, updated_at = now()
       from found where transactions.id = found.id
     )
     update writes set state = 'carried', result = null, error = null, updated_at = now(),
@@ -134,6 +135,27 @@ async function reopen(trx: Trx, which: RawBuilder<boolean>, isExecuted = false):
         else coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))) end
     from found where transaction_id = found.id and purpose = 'writes' and has_its_writes
       and (state in ('done', 'failed', 'abandoned') or (state = 'waiting' and ${sql.lit(isExecuted)}))`.execute(trx);
+}
+
+interface Reopened {
+  readonly id: string;
+  readonly to_payer: number | null;
+}
+
+/** Top-ups for a payer that has an open one, or several among these. */
+async function excessTopUps(trx: Trx, reopened: readonly Reopened[]): Promise<readonly string[]> {
+  const payers = reopened.flatMap(({ to_payer: payer }) => (payer === null ? [] : [payer]));
+  if (payers.length === 0) return [];
+  const open = await trx
+    .selectFrom("transactions")
+    .select("to_payer")
+    .where("to_payer", "in", payers)
+    .where(TRANSACTION_IS_OPEN)
+    .execute();
+  const all = [...payers, ...open.map(({ to_payer: payer }) => payer)];
+  const isExcess = ({ to_payer: payer }: Reopened): boolean =>
+    payer !== null && all.indexOf(payer) !== all.lastIndexOf(payer);
+  return reopened.filter(isExcess).map(({ id }) => id);
 }
 
 /** Transactions in blocks up to `final` are final: those of blocks that the follower has read, or of the given one. */

@@ -89,7 +89,11 @@ export function newWrites(writes: readonly NewWrite[]): Steps {
 
 /** Carries a write that waits for a transaction, unless another instance was first. */
 export const waitingWrite = (id: string): Steps => ({
-  before: sql`waiting as (select id from writes where id = ${id} and state = 'waiting' for update),`,
+  before: sql`waiting as (
+      select writes.id from writes join transactions on transactions.id = transaction_id
+      where writes.id = ${id} and writes.state = 'waiting' and transactions.state in ('confirmed', 'displaced')
+        for update of writes
+    ),`,
   condition: sql`not draining and exists (select from waiting)`,
   after: sql`, carried as (
       update writes set state = 'carried', transaction_id = transaction.id, place = 0, updated_at = now()

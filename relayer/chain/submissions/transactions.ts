@@ -30,6 +30,8 @@ export class LostTransaction extends Error {
 /** An own attempt is in a block, or a transaction that is not ours has its nonce in a final one. */
 type Fate = Pick<Receipt, "transactionHash" | "blockNumber" | "blockHash"> | { readonly displacedIn: number };
 
+const IS_READY = sql`transactions.id = writes.transaction_id and writes.state = 'waiting'
+  and transactions.state in ('confirmed', 'displaced')`;
 const IS_RELEASED = sql`transactions.id = writes.transaction_id and writes.state = 'carried'
   and transactions.state in ('confirmed', 'displaced')`;
 const AT_A_TIME = 200;
@@ -115,8 +117,8 @@ export class Transactions {
 
   /**
    * Stores a transaction's fate and its writes' outcomes, frees the accounts' turns and notifies credits, in one
-   * transaction. The first writer wins; what is stored now is returned. Writes without an outcome are left to
-   * `releaseWrites`. Credits are notified once per write, not again after a reorg.
+   * transaction, unless it has been reopened or another instance monitors it: what is stored now is returned. Writes
+   * without an outcome are left to `releaseWrites`. Credits are notified once per write, not again after a reorg.
    */
   async end(id: string, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
     const isSo =
@@ -128,7 +130,7 @@ export class Transactions {
       const { rows } = await sql<WriteRow>`
         with transaction as (
           update transactions set ${isSo}, instance_id = null, updated_at = now()
-          where id = ${id} and ${TRANSACTION_IS_OPEN} returning id, block_number
+          where id = ${id} and instance_id = ${this.#instanceId} and ${TRANSACTION_IS_OPEN} returning id, block_number
         ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
         locked as (
           select account_turns.account_id, transaction.block_number from transaction, account_turns
@@ -199,15 +201,15 @@ export class Transactions {
 
   /** Whether writes wait for a transaction, or `releaseWrites` would have some wait. */
   async isAnyWaiting(): Promise<boolean> {
-    const { rows } = await sql<{ isAny: boolean }>`select exists (select from writes where state = 'waiting')
+    const { rows } = await sql<{ isAny: boolean }>`select exists (select from writes join transactions on ${IS_READY})
       or exists (select from writes join transactions on ${IS_RELEASED}) as "isAny"`.execute(this.#db);
     return rows[0]?.isAny !== false;
   }
 
   /** Writes that wait for a transaction, oldest first; not while a rewind has made their last one's fate open again. */
   waiting(): Promise<readonly CarriedWrite[]> {
-    return this.#find(sql<boolean>`writes.id in (select id from writes where state = 'waiting'
-      order by created_at limit ${sql.lit(AT_A_TIME)}) and transactions.state in ('confirmed', 'displaced')`);
+    return this.#find(sql<boolean>`writes.id in (select writes.id from writes join transactions on ${IS_READY}
+      order by writes.created_at limit ${sql.lit(AT_A_TIME)})`);
   }
 
   /** Stores the failure of a waiting write that would fail again. It is not charged. */
