@@ -75,9 +75,9 @@ export class BudgetLeases {
   async #send(lease: Lease): Promise<void> {
     const { chain, executor } = this.#parts;
     const failed = await chain.submit(this.#requestOf(lease)).then(() => undefined, refusalOf);
-    await executor.call("leaseOutcome", { id: lease.id, ...defined({ failed }) });
-    // What is not paid for would fill the list, too.
+    // Before the run goes on: whoever asks after it finds its budgets. What is not paid for would fill the list, too.
     if (failed === undefined) await this.#note(lease);
+    await executor.call("leaseOutcome", { id: lease.id, ...defined({ failed }) });
   }
 
   async #note(lease: Lease): Promise<void> {

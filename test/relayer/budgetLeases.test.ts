@@ -60,4 +60,21 @@ describe("the relayer's leases of budgets", () => {
     expect(unhandled).to.deep.equal([]);
     expect(executor.outcomes).to.deep.equal([{ id: LEASE.id }]);
   });
+
+  it("are in their account's list before the run that waits for them goes on", async () => {
+    const executor = new OneLease();
+    const told: number[] = [];
+    const leases = new BudgetLeases({
+      chain: { submit: async () => undefined as never },
+      credits: undefined as never,
+      executor,
+      budgets: { note: async () => (await sleep(50), void told.push(executor.outcomes.length)) },
+      prices: { managementWriteCents: 0, runSecondCents: 0 },
+      log: pino({ level: "silent" }),
+    });
+    leases.start();
+    for (let tries = 0; (executor.outcomes.length === 0 || told.length === 0) && tries < 400; tries++) await sleep(10);
+    await leases.stop();
+    expect(told).to.deep.equal([0]);
+  });
 });
