@@ -207,6 +207,8 @@ export class TransactionMonitor {
       const answer = ofAny ? await rpc.firstAccepted<Receipt>(...asked, isReceipt) : await rpc.call(...asked);
       const receipt = receiptOf(attempt.hash, highest, answer);
       if (receipt === undefined) continue;
+      // The follower may have given writes back to one that a rewind had left without them.
+      if (item.isToBeNoop) item.writes = await transactions.writes(item.transaction.id);
       const outcomes = await outcomesOf(rpc, contractAddress, item, attempt, receipt);
       if (outcomes.size < item.writes.length)
         log.warn(

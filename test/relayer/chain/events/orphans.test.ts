@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { CompiledQuery, sql } from "kysely";
 import { confirm, passedBlocks, reopenOrphans, rewind } from "../../../../relayer/chain/events/reorg";
+import { Transactions } from "../../../../relayer/chain/submissions/transactions";
 import type { TransactionState } from "../../../../relayer/chain/submissions/states";
 import type { Store } from "../../../../relayer/store";
 import { notingStatements } from "../../../support/statements";
@@ -78,6 +79,22 @@ describe("orphans of a reorg", () => {
     ]);
     await sql`delete from followed_blocks`.execute(store.db);
     await store.db.insertInto("followed_blocks").values(followed).execute();
+  });
+
+  it("and are ended by nobody who monitored them before: those writes may have come back", async () => {
+    const hooks = {
+      onBegin: async () => undefined,
+      onOutcome: async () => undefined,
+      onAbandon: async () => undefined,
+    };
+    const ended = async (instance: string): Promise<string> => {
+      const receipt = { transactionHash: "0x1", blockNumber: "0xb", blockHash: hashOf(11) };
+      const { transaction } = await new Transactions(store.db, instance, hooks).end("of w", receipt, new Map());
+      return transaction.state;
+    };
+    await insert("pending", 11, hashOf(11));
+    expect(await ended("before")).to.equal("pending");
+    expect(await ended("elsewhere")).to.equal("mined");
   });
 
   it("are none of those in a canonical block, a block not followed, or a final one", async () => {
