@@ -151,17 +151,7 @@ class ChainModule extends Reads implements Chain {
     this.#recovery = new Recovery(sending);
     this.#submitter = new Submitter({ ...parts, batcher: new Batcher(sending), confirmationsBeforeAnswer });
     this.#leases = new Leases(db, instanceId);
-    this.#maintenance = new PayerMaintenance({
-      db,
-      rpc,
-      fees,
-      executor,
-      transactions: this.#transactions,
-      monitor: this.#monitor,
-      log,
-      tuning,
-      apiPayers: () => this.apiPayers(),
-    });
+    this.#maintenance = new PayerMaintenance({ ...sending, db, apiPayers: () => this.apiPayers() });
     this.#follower = followerOf(given, tuning, rpc, () => lastWrites.forget());
     this.#events = new Events(db);
     this.#members = new Members(db);
@@ -233,17 +223,17 @@ class ChainModule extends Reads implements Chain {
     limit: number,
     order: EventOrder = "oldest",
   ): Promise<EventPage> {
-    await this.#untilFollowed(await this.#lastWrite());
+    await this.#untilFollowed();
     return this.#events.page(id, after, limit, order);
   }
 
   async groupsListing(id: AccountId, members: readonly (PkpId | ActionHash)[]): Promise<ReadonlySet<string>> {
-    await this.#untilFollowed(await this.#lastWrite());
+    await this.#untilFollowed();
     return this.#members.groupsListing(id, members);
   }
 
   async membersOf(id: AccountId, groups: readonly string[]): Promise<ReadonlyMap<string, GroupMembers>> {
-    await this.#untilFollowed(await this.#lastWrite());
+    await this.#untilFollowed();
     return this.#members.of(id, groups);
   }
 
@@ -252,23 +242,25 @@ class ChainModule extends Reads implements Chain {
    * read from the contract.
    */
   async accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
-    await this.#untilFollowed(await this.#lastWrite());
+    await this.#untilFollowed();
     const candidates = await this.#events.accountsEverOwnedBy(owner);
     const accounts = await this.accounts(candidates.map(({ id }) => id));
     return candidates.filter((_, index) => accounts[index]?.owner === owner);
   }
 
   async isGiven(id: AccountId, owner: Address): Promise<boolean> {
-    await this.#untilFollowed(await this.#lastWrite());
+    await this.#untilFollowed();
     return this.#events.isGiven(id, owner);
   }
 
   async registrationsOf(wallet: Address): Promise<readonly Registration[]> {
-    await this.#untilFollowed(await this.#lastWrite());
+    await this.#untilFollowed();
     return this.#events.registrationsOf(wallet);
   }
 
-  async #untilFollowed(block: number): Promise<void> {
+  /** Until the events of the last answered write are there. */
+  async #untilFollowed(): Promise<void> {
+    const block = await this.#lastWrite();
     const deadline = Date.now() + FOLLOWED_WITHIN_MS;
     while ((await this.#events.followedBlock()) < block) {
       if (Date.now() > deadline)

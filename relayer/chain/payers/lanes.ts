@@ -98,6 +98,11 @@ export class Lanes {
     return this.#lanes.some((lane) => lane.usable && lane.balanceWei >= costWei);
   }
 
+  /** Has payers topped up, for a while, to what can pay this. */
+  want(costWei: bigint): Promise<void> {
+    return wantBalance(this.#options.db, costWei);
+  }
+
   /** Lanes that can pay; none while a top-up is awaited. Throws `no_payer_available` when waiting would not help. */
   async #usable(costWei: bigint): Promise<readonly Lane[]> {
     const find = (): readonly Lane[] => this.#lanes.filter((lane) => lane.usable && lane.balanceWei >= costWei);
@@ -109,7 +114,7 @@ export class Lanes {
 
   async #awaitTopUp(costWei: bigint): Promise<void> {
     if (!this.#lanes.some(({ usable }) => usable)) throw noPayer("No API payer is registered and funded.");
-    await wantBalance(this.#options.db, costWei);
+    await this.want(costWei);
     const admin = this.#lanes.find(({ payer }) => payer === 0);
     if (admin === undefined || admin.balanceWei <= costWei) throw noPayer(NOT_ENOUGH_GAS);
   }

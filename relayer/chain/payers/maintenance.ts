@@ -3,31 +3,19 @@
  * counters without gaps or drift.
  */
 import { sql } from "kysely";
-import type { Logger } from "pino";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import { RpcError } from "../../../protocol/rpc/errors";
 import type { Db } from "../../store/database";
-import type { TransactionMonitor } from "../submissions/transactionMonitor";
+import type { SendingParts } from "../submissions/transactionMonitor";
 import { wantedBalance, wantedPayers } from "./wanted";
-import type { FeeOracle } from "./fees";
 import { UseOfNonce } from "./useOfNonce";
-import type { Transactions } from "../submissions/transactions";
-import type { RpcClient } from "../rpc/client";
 import { countIn } from "../rpc/quantities";
-import type { ChainTuning } from "../settings";
 import { TRANSACTION_IS_OPEN } from "../submissions/states";
-import type { ExecutorPort } from "../types";
 
-export interface PayerMaintenanceOptions {
+type Shared = "rpc" | "executor" | "transactions" | "fees" | "monitor" | "log" | "tuning";
+export interface PayerMaintenanceOptions extends Pick<SendingParts, Shared> {
   readonly db: Db;
-  readonly rpc: RpcClient;
-  readonly executor: ExecutorPort;
-  readonly transactions: Transactions;
-  readonly fees: FeeOracle;
-  readonly monitor: TransactionMonitor;
-  readonly log: Logger;
-  readonly tuning: ChainTuning;
   readonly apiPayers: () => Promise<readonly Address[]>;
 }
 
@@ -219,11 +207,11 @@ export class PayerMaintenance {
     return { belowWei, toWei: largest(tuning.topUpToWei, 2n * belowWei) };
   }
 
-  /** As far as the admin payer's balance goes, without what it has already promised. */
+  /** As far as the admin payer's balance goes, without what it has already promised: if need be to the minimum only. */
   async #topUp(lanes: readonly Observed[]): Promise<void> {
     const { db, transactions, monitor, log, tuning } = this.#options;
     const { belowWei, toWei } = await this.#figures();
-    const poor = lanes.filter(({ payer, draining, balanceWei }) => payer > 0 && !draining && balanceWei < belowWei);
+    const poor = lanes.filter((lane) => lane.payer > 0 && !isDone(lane) && lane.balanceWei < belowWei);
     if (poor.length === 0) return;
     const open = await db
       .selectFrom("transactions")
@@ -234,7 +222,8 @@ export class PayerMaintenance {
     const promised = open.reduce((sum, { amount_wei: amount }) => sum + BigInt(amount ?? 0), 0n);
     let leftWei = (lanes.find(({ payer }) => payer === 0)?.balanceWei ?? 0n) - promised;
     for (const { payer, balanceWei } of poor.filter((lane) => !open.some(({ to_payer: to }) => to === lane.payer))) {
-      const amountWei = smallest(toWei - balanceWei, tuning.maxTopUpWei);
+      const isWhole = leftWei > toWei - balanceWei;
+      const amountWei = smallest((isWhole ? toWei : belowWei) - balanceWei, tuning.maxTopUpWei);
       if (leftWei <= amountWei) {
         const facts = { payer, balance: balanceWei.toString(), wanted: amountWei.toString() };
         log.error(facts, "a payer runs out of gas and the admin payer cannot top it up");
@@ -246,6 +235,9 @@ export class PayerMaintenance {
     }
   }
 }
+
+/** A draining lane pays for what it has begun. */
+const isDone = ({ draining, nextNonce, chainNonce }: Observed): boolean => draining && nextNonce <= chainNonce;
 
 /** Nodes that are no archives have lost what they were asked about. */
 const lacksStates = (error: unknown): boolean =>

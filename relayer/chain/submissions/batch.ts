@@ -66,6 +66,7 @@ const MAX_BYTES_TOGETHER = 120_000;
 export class Batch {
   readonly #left: Set<Waiting>;
   #lane: Lane;
+  #isInLane = true;
   readonly #options: BatchOptions;
 
   constructor(options: BatchOptions) {
@@ -87,7 +88,7 @@ export class Batch {
     } catch (error) {
       await Promise.all([...this.#left].map((waiting) => this.#drop(waiting, error)));
     } finally {
-      lanes.leave(this.#lane.payer, carrier !== undefined);
+      if (this.#isInLane) lanes.leave(this.#lane.payer, carrier !== undefined);
     }
   }
 
@@ -159,9 +160,11 @@ export class Batch {
     const { lanes, fees } = this.#options;
     const cost = gasLimit * (await fees.now()).maxFeePerGas;
     if (this.#lane.balanceWei >= cost) return;
-    const other = await lanes.enter(cost, Math.min(...tried.map(({ waiting }) => waiting.deadline)));
+    // Batches that kept their places while they wait could leave each other none.
     lanes.leave(this.#lane.payer, false);
-    this.#lane = other;
+    this.#isInLane = false;
+    this.#lane = await lanes.enter(cost, Math.min(...tried.map(({ waiting }) => waiting.deadline)));
+    this.#isInLane = true;
   }
 
   #reserve(tried: readonly Simulated[]): Promise<readonly Simulated[]> {

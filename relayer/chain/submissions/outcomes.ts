@@ -12,24 +12,11 @@ import { quantityOf } from "../rpc/quantities";
 import type { SubmissionFailure } from "../types";
 import type { AttemptRow, Carrier, Outcome, WriteRow } from "./rows";
 
-const WHY_NOTHING = {
-  abandoned: "The write was cancelled before it was mined.",
-  "failed together": "The transaction that the write shared with others failed.",
-} as const;
+const MAKE_AGAIN = "Nothing was charged; make it again.";
 /** A request is identified by its signature: sending it again returns this outcome, though it is valid on chain. */
 const SIGN_AGAIN =
   "Nothing was charged. Until its deadline the request may still be sent by whoever has it; " +
   "sign another one for its nonce.";
-
-/** The failure of a write that had no effect, for a reason outside the write. */
-export const cameToNothing = (
-  { signer }: Pick<WriteRow, "signer">,
-  why: keyof typeof WHY_NOTHING,
-): SubmissionFailure => ({
-  code: "chain_unavailable",
-  detail: `${WHY_NOTHING[why]} ${signer === null ? "Nothing was charged; make it again." : SIGN_AGAIN}`,
-  facts: {},
-});
 
 /** What is stored and shown of an error. */
 export const failureOf = ({ code, detail, facts }: KeywrightError): SubmissionFailure => ({ code, detail, facts });
@@ -72,12 +59,13 @@ export async function outcomesOf(
 
 /** A no-op used the nonce. */
 export const abandonedOutcomes = (writes: readonly WriteRow[]): ReadonlyMap<string, Outcome> =>
-  new Map(
-    writes.map((write) => [
-      write.id,
-      { state: "abandoned", error: cameToNothing(write, "abandoned"), charged: false } as const,
-    ]),
-  );
+  new Map(writes.map(({ id, signer }) => [id, { state: "abandoned", error: cancelled(signer), charged: false }]));
+
+const cancelled = (signer: string | null): SubmissionFailure => ({
+  code: "chain_unavailable",
+  detail: `The write was cancelled before it was mined. ${signer === null ? MAKE_AGAIN : SIGN_AGAIN}`,
+  facts: {},
+});
 
 const done = (events: ReturnType<typeof eventsOf>): Outcome => ({
   state: "done",
@@ -104,11 +92,17 @@ async function notExecuted(
   call: object,
   receipt: Receipt,
 ): Promise<Outcome> {
+  const count = { to: receipt.to, data: noncesCall(from) };
+  const countedNow = (): Promise<unknown> =>
+    rpc
+      .callAt(Number(receipt.blockNumber), (block) => [{ method: "eth_call", params: [count, block] }])
+      .then(({ values }) => values[0]);
   const [counted, mined] = await Promise.all([
-    rpc.call<string>("eth_call", [{ to: receipt.to, data: noncesCall(from) }, receipt.blockNumber]),
+    // Most nodes lose old states soon; a nonce never becomes lower.
+    rpc.call<unknown>("eth_call", [count, receipt.blockNumber]).catch(countedNow),
     rpc.call<{ timestamp: string } | null>("eth_getBlockByNumber", [receipt.blockNumber, false]),
   ]);
-  const next = BigInt(counted);
+  const next = BigInt(counted as string);
   if (next > BigInt(nonce)) {
     const detail =
       `Another transaction used nonce ${nonce} before this request was mined; nothing was charged. ` +

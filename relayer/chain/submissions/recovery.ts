@@ -7,7 +7,7 @@ import { KeywrightError } from "../../../protocol/errors";
 import { decodeForward } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
 import type { SubmissionFailure } from "../types";
-import { cameToNothing, failureOf } from "./outcomes";
+import { failureOf } from "./outcomes";
 import type { CarriedWrite, Carrier } from "./rows";
 import type { SendingParts } from "./transactionMonitor";
 
@@ -44,7 +44,7 @@ export class Recovery {
   async #sendAlone(write: CarriedWrite): Promise<boolean> {
     const { transactions, lanes, fees, monitor, log } = this.#parts;
     const { address } = await lanes.anyRegistered();
-    const gasLimit = await this.#gasLimit(write, address).catch((error: unknown) => finalFailureOf(write, error));
+    const gasLimit = await this.#gasLimit(write, address).catch(finalFailureOf);
     if (typeof gasLimit !== "bigint") {
       await transactions.failWaiting(write, gasLimit);
       return true;
@@ -69,14 +69,13 @@ export class Recovery {
     const { simulation } = this.#parts;
     const calldata = write.calldata ?? "0x";
     const forward = write.signer === null ? undefined : decodeForward(calldata);
-    return simulation.limitAlone(await simulation.alone({ calldata, forward }, from, write.block_number ?? 0));
+    const atLeast = write.block_number ?? undefined;
+    return simulation.limitAlone(await simulation.alone({ calldata, forward }, from, atLeast));
   }
 }
 
 /** Throws what is only for the moment. */
-function finalFailureOf(write: CarriedWrite, error: unknown): SubmissionFailure {
-  if (!(error instanceof KeywrightError)) throw error;
-  if (error.code === "no_payer_available") return cameToNothing(write, "failed together");
-  if (error.retryable) throw error;
-  return failureOf(error);
+function finalFailureOf(error: unknown): SubmissionFailure {
+  if (error instanceof KeywrightError && !error.retryable) return failureOf(error);
+  throw error;
 }

@@ -1,5 +1,6 @@
 /** The states of transactions and writes. Use these predicates instead of comparing states. */
 import { sql } from "kysely";
+import type { SUBMISSION_STATES } from "../../../protocol/http/history";
 
 /**
  * reserved: has its nonce · signed: bytes and hash are stored · pending: a node accepted or knows the hash · mined: an
@@ -15,16 +16,6 @@ export type TransactionState = "reserved" | "signed" | "pending" | "mined" | "co
 export type WriteState = "waiting" | "carried" | "done" | "failed" | "abandoned";
 
 /** As `GET /submissions/:id` and the metrics name them; `changed`: the outcome differs from one before a reorg. */
-export const SUBMISSION_STATES = [
-  "reserved",
-  "signed",
-  "sent",
-  "mined",
-  "confirmed",
-  "failed",
-  "expired",
-  "changed",
-] as const;
 export type SubmissionState = (typeof SUBMISSION_STATES)[number];
 
 /** Conditions of queries. Literals, since a prepared statement with a bound state cannot use a partial index. */

@@ -75,7 +75,8 @@ export class Submitter {
   async #outcome(begun: CarriedWrite, deadline: number): Promise<CarriedWrite> {
     let write = begun;
     while (!(hasOutcome(write) && (await this.#isDeepEnough(write)))) {
-      if (Date.now() >= deadline) throw pending((await this.#options.transactions.write(write.id)) ?? write);
+      if (this.#stopping || Date.now() >= deadline)
+        throw pending((await this.#options.transactions.write(write.id)) ?? write);
       if (hasOutcome(write) && !this.#hasDepth(write)) await this.#options.head.next(deadline - Date.now());
       else write = (await this.#watch.next(write.id, deadline)) ?? write;
     }

@@ -174,7 +174,7 @@ export class TransactionMonitor {
   }
 
   async #refused(item: Monitored, failure: RpcFailure): Promise<void> {
-    const { id, payer, nonce, purpose } = item.transaction;
+    const { id, payer, nonce, purpose, gas_limit: gas } = item.transaction;
     this.#parts.log.info({ transactionId: id, failure, payer, nonce }, "no node took a transaction");
     // An own attempt may be mined or pending, the pool full, or the node wrong: a look comes before it is sent again.
     item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
@@ -183,6 +183,9 @@ export class TransactionMonitor {
     if (failure === "nonce_too_high") item.sentAt = undefined;
     // The admin payer's later nonces wait for a top-up; a smaller one may do, and is begun then.
     const isTooMuch = failure === "insufficient_funds" && purpose === "top_up";
+    // Its balance may be above the minimum, and paid for several when each was begun.
+    if (failure === "insufficient_funds" && !isTooMuch)
+      await this.#parts.lanes.want(BigInt(gas) * BigInt(item.newest.max_fee));
     if (failure !== "refused" && failure !== "needs_too_much_gas" && !isTooMuch) return;
     item.sentAt = undefined;
     item.refusals += 1;

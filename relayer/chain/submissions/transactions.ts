@@ -121,11 +121,13 @@ export class Transactions {
    * without an outcome are left to `releaseWrites`. Credits are notified once per write, not again after a reorg.
    */
   async end(id: string, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
+    // After a reorg what was answered as done is to be done again, also where it was cancelled before.
+    const isExecuted = [...outcomes.values()].some(({ state }) => state === "done");
     const isSo =
       "displacedIn" in fate
         ? sql`state = 'displaced', displaced_in = ${fate.displacedIn}::int8`
         : sql`state = 'mined', hash = ${fate.transactionHash}, block_number = ${Number(fate.blockNumber)}::int8,
-            block_hash = ${fate.blockHash}`;
+            block_hash = ${fate.blockHash}, abandon = abandon and not ${sql.lit(isExecuted)}`;
     return this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql<WriteRow>`
         with transaction as (

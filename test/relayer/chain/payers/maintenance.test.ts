@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { parseEther, toBeHex } from "ethers";
 import type { AccountId } from "../../../../protocol/ids";
+import { wantPayers } from "../../../../relayer/chain/payers/wanted";
 import type { Chain } from "../../../../relayer/chain/types";
 import { addGroup, ChainBed, eventually, freshAccountId, newAccount, request } from "../../../support/chainBed";
 import { refusal } from "../../../support/refusal";
@@ -101,6 +102,57 @@ describe("payer balances and gas prices", function () {
       args: [account, "expensive", "x".repeat(1_000), [], []],
     });
     expect((await chain.submit(write)).result.group_id).to.match(/^\d+$/);
+  });
+
+  it("a write that needs most of what the admin payer has left gets it", async () => {
+    const modest = await bed.open({ tuning: { topUpGas: 1n, topUpBelowWei: 1n, topUpToWei: 1n } });
+    await chain.close();
+    chain = modest.chain;
+    const large = (): ReturnType<typeof request> =>
+      request(account, "add_group", {
+        functionName: "addGroup",
+        args: [account, "large", "x".repeat(1_000), [], []],
+      });
+    const poor = 10n ** 14n;
+    const withAdminPayers = async (wei: bigint): Promise<void> => {
+      await bed.setBalance(0, wei);
+      await bed.setBalance(1, poor);
+      const adminsWei = async (): Promise<bigint> => (await chain.stats()).lanes[0]?.balanceWei ?? 0n;
+      await eventually("it is seen", async () => (await adminsWei()) <= wei);
+      await chain.submit(large());
+    };
+    await withAdminPayers(parseEther("1000"));
+    const { value } = await bed.store.db
+      .selectFrom("chain_settings")
+      .select("value")
+      .where("name", "=", "wanted_balance")
+      .executeTakeFirstOrThrow();
+    await withAdminPayers((BigInt((value as { wei: string }).wei) * 3n) / 2n);
+  });
+
+  it("a draining payer gets the gas for what it has begun", async () => {
+    const two = await ChainBed.start({ payers: 2 });
+    try {
+      const { chain: draining } = await two.open();
+      const accounts = [freshAccountId(), freshAccountId()];
+      for (const id of accounts) await draining.submit(newAccount(id));
+      await two.provider.send("evm_setAutomine", [false]);
+      const writing = [];
+      for (const [index, id] of accounts.entries()) {
+        writing.push(draining.submit(addGroup(id)));
+        await eventually("it is under way", async () => {
+          const { open } = await draining.stats();
+          return open.sent === index + 1;
+        });
+      }
+      await two.setBalance(2, 0n);
+      await wantPayers(two.store.db, 1);
+      await eventually("it drains", async () => (await draining.stats()).lanes[2]?.usable === false);
+      await two.provider.send("evm_setIntervalMining", [1]);
+      for (const answer of await Promise.all(writing)) expect(answer.result.group_id).to.match(/^\d+$/);
+    } finally {
+      await two.stop();
+    }
   });
 
   it("a write gets at most the gas of one transaction", async () => {

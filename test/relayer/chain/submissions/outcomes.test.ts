@@ -4,6 +4,8 @@
  */
 import type { ParamType } from "ethers";
 import { expect } from "chai";
+import { KeywrightError } from "../../../../protocol/errors";
+import { encodeForward } from "../../../../protocol/forward";
 import type { Address } from "../../../../protocol/ids";
 import { RpcError } from "../../../../protocol/rpc/errors";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
@@ -84,6 +86,20 @@ describe("outcomes", () => {
     expect(await outcomes(single, receipt(1, log("GroupAdded", { id: ONE, groupId: 9 })))).to.deep.equal({
       id: ["done", true, { group_id: "9" }],
     });
+  });
+
+  it("of a request that the forwarder left out are told by the signer's nonce, also where nodes have lost that state", async () => {
+    const request = { to: ADDRESS, from: ADDRESS, value: "0", gas: "9", deadline: "9", data: "0x", signature: "0x" };
+    const pruned = {
+      call: async (method: string) => {
+        if (method === "eth_call") throw new KeywrightError("chain_unavailable", "missing trie node");
+        return { timestamp: "0x1" };
+      },
+      callAt: async (atLeast: number) => ({ values: [`0x${"8".padStart(64, "0")}`], blockNumber: atLeast }),
+    } as unknown as RpcClient;
+    const left = carrierOf(write({ signer: ADDRESS, calldata: encodeForward({ ...request, nonce: "7" }) }));
+    const { state, error } = (await outcomesOf(pruned, ADDRESS, left, { is_noop: false }, receipt(1))).get("id") ?? {};
+    expect([state, error?.code, error?.facts.next_nonce]).to.deep.equal(["failed", "forward_nonce_used", "8"]);
   });
 
   it("of a nonce that a no-op used are free", async () => {

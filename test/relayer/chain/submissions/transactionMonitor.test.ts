@@ -8,6 +8,7 @@ import type { AccountId } from "../../../../protocol/ids";
 import { KeywrightError } from "../../../../protocol/errors";
 import type { Chain, SubmissionId } from "../../../../relayer/chain/types";
 import { parseSubmissionId } from "../../../../relayer/chain";
+import { cancelSubmission } from "../../../../relayer/chain/submissions/transactions";
 import {
   addGroup,
   ChainBed,
@@ -18,7 +19,7 @@ import {
   request,
   type ChainInstance,
 } from "../../../support/chainBed";
-import { expectAtRest } from "../../../support/batches";
+import { expectAtRest, expectKeptOverReorg } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../../support/rpcProxy";
 import { expectInTime, itInTime } from "../../../support/inTime";
@@ -198,6 +199,20 @@ describe("faults between relayer and chain", function () {
     await addsExactlyOne(() => writing);
   });
 
+  it("A3: a write that was mined although it had been cancelled is made again after a reorg", async () => {
+    await bed.provider.send("evm_setAutomine", [false]);
+    const writing = chain.submit(addGroup(account, "cancelled too late", { reserve }));
+    await pendingHash();
+    const isSending = ({ method }: { method: string }): boolean => method === "eth_sendRawTransaction";
+    bed.proxy.inject((call, forward) => (isSending(call) ? swallow(call, forward) : undefined));
+    expect(await cancelSubmission(bed.store.db, bed.begun.at(-1) ?? "")).to.equal(true);
+    await bed.mine();
+    const answer = await writing;
+    bed.proxy.heal();
+    await bed.provider.send("evm_setAutomine", [true]);
+    await expectKeptOverReorg(bed, chain, [answer]);
+  });
+
   it("A4: a stuck transaction is replaced with fees an eighth higher", async () => {
     const before = await bed.groupCount(account);
     await bed.provider.send("evm_setAutomine", [false]);
@@ -323,6 +338,20 @@ describe("faults between relayer and chain", function () {
     expect(error.code).to.equal("unknown_group");
     expect(error.facts).to.include({ charged: true, group_id: group });
     expect(bed.outcomes.at(-1)).to.include({ charged: true, kind: "remove_group" });
+  });
+
+  itInTime("a relayer that stops no longer waits for a write's confirmations", async () => {
+    const careful = await bed.open({ confirmations: 3, tuning: IMPATIENT });
+    const before = await bed.groupCount(account);
+    const writing = refusal(careful.chain.submit(addGroup(account, "to be confirmed")));
+    await eventually("it is mined", async () => (await bed.groupCount(account)) > before);
+    await eventually("that is known", async () =>
+      Object.values((await chain.stats()).open).every((count) => count === 0),
+    );
+    const startedAt = performance.now();
+    await careful.close();
+    expect((await writing).code).to.equal("submission_pending");
+    expectInTime(performance.now() - startedAt, 3_000);
   });
 
   it("A7: a node that stopped is not read from after a write", async () => {
