@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { KeywrightError } from "../protocol/errors";
 import { Crowded, Preempted } from "../protocol/fairShare";
 import { parseAddress } from "../protocol/ids";
-import type { PkpId } from "../protocol/ids";
+import type { AccountId, KeyId, PkpId } from "../protocol/ids";
 import {
   runKeyOf,
   runNotBeforeSchema,
@@ -15,8 +15,16 @@ import {
 import { parseJson } from "../protocol/json";
 import type { RunLimits } from "../protocol/limits";
 import { withReceipt } from "../protocol/receipt";
-import { RunDenied, authorizeRun, isFresh, type Authorization, type Permitted } from "./access/authorize";
+import {
+  RunDenied,
+  authorizeRun,
+  isFresh,
+  type Authorization,
+  type Permitted,
+  type RunQuestion,
+} from "./access/authorize";
 import type { Caller, Callers } from "./access/callers";
+import type { Chain } from "./chain/chain";
 import type { Code, CodeSource } from "./code/code";
 import type { RunCode } from "./code/memory";
 import type { Firing, Triggers } from "./triggers/triggers";
@@ -86,13 +94,16 @@ class StartPermission {
   readonly #askedAt: number;
   readonly #authorize: () => Promise<Permitted>;
 
-  constructor(first: Permitted, askedAt: number, authorize: () => Promise<Permitted>) {
-    this.#first = first;
+  constructor({ authorization, askedAt, authorize, signal }: QueuedRun) {
+    this.#first = authorization;
     this.#askedAt = askedAt;
     this.#authorize = authorize;
-    this.granted = Promise.resolve(first);
+    this.granted = Promise.resolve(authorization);
+    signal.addEventListener("abort", () => this.#revoked.abort(signal.reason), { once: true });
+    if (signal.aborted) this.#revoked.abort(signal.reason);
   }
 
+  /** Aborted also when the caller disconnects. */
   get revoked(): AbortSignal {
     return this.#revoked.signal;
   }
@@ -158,30 +169,29 @@ export class Runner {
     context: CallContext,
     { left, startedAt }: { readonly left: AbortSignal; readonly startedAt: number },
   ): Promise<ExecutorAnswer<"run">> {
-    const { signal, log } = context;
+    const { signal, log, requestId } = context;
     const likely = likelyPkp(this.#parsedParams(params));
     const ahead = likely === pkpId ? undefined : likely;
     const notBefore = notBeforeIn(request, context);
     const question = { cid: source.cid, pkpId, ahead, notBefore };
     const trigger = firing && { id: firing.triggerId, cause: firing.causeKey };
     const paramsSha256 = hash("sha256", params, "hex");
-    const begun = { requestId: context.requestId, cid: source.cid, paramsSha256, trigger };
+    const begun = { requestId, cid: source.cid, paramsSha256, trigger };
     const authorize = (): Promise<Permitted> =>
-      authorizeRun(this.#parts.chain, caller, question)
-        .then((permitted) => requireOwnAccount(permitted, firing))
-        .catch((error: unknown) => this.#refused(begun, error));
+      this.#permitted(caller, question, firing).catch((error: unknown) => this.#refused(begun, error));
     const [authorization] = await Promise.all([authorize(), notBefore]);
     const { receipts } = this.#parts;
     receipts.prepare(authorization.decision);
     const authorizedAt = performance.now();
     const limits = limitsOfRun(this.#parts.limits, request.limitMs ?? (await confirmedMs(authorization, context)));
     // Only after the payment is confirmed: fetching code from a gateway is paid work.
-    const user = { account: authorization.decision.accountId, signal: AbortSignal.any([signal, left]) };
+    const user = { account: authorization.decision.accountId, signals: [signal, left] };
     const use = new RunUse();
     const queued = { authorization, askedAt: startedAt, authorize, pkpId, limits, params, signal, left, use, firing };
     const { outcome, granted } = await this.#parts.code.use(source, user, (code) => this.#runCode({ ...queued, code }));
     log.debug(
       {
+        requestId,
         authorizeMs: authorizedAt - startedAt,
         poolMs: performance.now() - authorizedAt,
         durationMs: outcome.durationMs,
@@ -214,6 +224,15 @@ export class Runner {
     return { caller: { ids: [keyId] }, source, params, pkpId: undefined, firing };
   }
 
+  async #permitted(caller: Pick<Caller, "ids">, question: RunQuestion, firing?: Firing): Promise<Permitted> {
+    const { chain } = this.#parts;
+    const asked = authorizeRun(chain, caller, question);
+    if (firing === undefined) return asked;
+    asked.catch(() => undefined);
+    const firedBy = firing.by && (await whoFires(chain, firing.by, question, firing));
+    return { ...requireOwnAccount(await asked, firing), ...defined({ firedBy }) };
+  }
+
   async #refused(begun: Omit<DecidedRun, "key" | "decision">, error: unknown): Promise<never> {
     if (!(error instanceof RunDenied)) throw error;
     const { key, decision } = error;
@@ -222,9 +241,9 @@ export class Runner {
   }
 
   async #runCode(run: QueuedRun): Promise<{ outcome: RunOutcome; granted: Permitted }> {
-    const { code, authorization, pkpId, limits, params, signal, firing } = run;
+    const { code, authorization, pkpId, limits, params, firing } = run;
     const { keyId, cid, decision } = authorization;
-    const permission = new StartPermission(authorization, run.askedAt, run.authorize);
+    const permission = new StartPermission(run);
     const opsOf = (granted: Permitted): OpHandler =>
       createOps(this.#parts, granted, pkpId, (used) => run.use.pkps.add(used));
     let ops: OpHandler | undefined;
@@ -246,7 +265,7 @@ export class Runner {
         return answer;
       },
       permitted: () => permission.granted,
-      signal: AbortSignal.any([signal, permission.revoked]),
+      signal: permission.revoked,
       left: code.over === undefined ? run.left : AbortSignal.any([run.left, code.over]),
       onStarted: () => {
         isStarted = true;
@@ -296,9 +315,28 @@ function pkpOf({ pkpId }: RunRequest): PkpId | undefined {
   return pkpId === undefined ? undefined : (parseAddress(pkpId) as PkpId | undefined);
 }
 
+/** Whoever may run the action with a key of the same account may also fire its trigger, or run it again. */
+async function whoFires(
+  chain: Chain,
+  by: Pick<Caller, "ids">,
+  question: RunQuestion,
+  { accountId }: Firing,
+): Promise<KeyId | AccountId> {
+  const { keyId, decision } = await authorizeRun(chain, by, { ...question, ahead: undefined }).catch(
+    (error: unknown) => {
+      throw error instanceof KeywrightError && !error.retryable ? mayNotFire() : error;
+    },
+  );
+  if (decision.accountId === accountId) return keyId;
+  throw mayNotFire();
+}
+
+const mayNotFire = (): KeywrightError =>
+  new KeywrightError("not_authorized", "This key may not run the trigger's action in its account.");
+
 /** Another account may have set the id of this trigger's key as its own: that is not whose trigger it is. */
-function requireOwnAccount(permitted: Permitted, firing: Firing | undefined): Permitted {
-  if (firing === undefined || permitted.decision.accountId === firing.accountId) return permitted;
+function requireOwnAccount(permitted: Permitted, { accountId }: Firing): Permitted {
+  if (permitted.decision.accountId === accountId) return permitted;
   throw new KeywrightError("unknown_key", "The trigger's key is not one of the account that the trigger is of.");
 }
 

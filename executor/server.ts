@@ -29,8 +29,9 @@ export interface CallContext {
   /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
   readonly large?: LargeRequest;
-  /** The relayer's name for the request; also on every log line. */
+  /** The relayer's name for the request. */
   readonly requestId: string;
+  /** Of the service: a line about the request names it. */
   readonly log: Logger;
 }
 export type Handlers = {
@@ -141,7 +142,7 @@ export class ExecutorServer {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
-    const log = this.#options.logger.child({ requestId });
+    const { logger: log } = this.#options;
     const gone = new AbortController();
     response.once("close", () => {
       if (!response.writableFinished) gone.abort();
@@ -166,8 +167,9 @@ export class ExecutorServer {
             }),
       );
     } catch (error) {
-      if (gone.signal.aborted) log.info("the caller disconnected");
-      const refusal = gone.signal.aborted ? DISCONNECTED : refusalOf(error, log);
+      if (gone.signal.aborted) log.info({ requestId }, "the caller disconnected");
+      // Only here: each logger of its own looks through all that is never logged.
+      const refusal = gone.signal.aborted ? DISCONNECTED : refusalOf(error, log.child({ requestId }));
       status = refusal.status;
       reply.refuse(refusal);
     } finally {

@@ -123,7 +123,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const configDocument = configDocumentOf(config, keyNamespace, statementKey.publicKey, root, pool);
   const leases = new LeaseRequests();
   const logs = openEventLogs(config, undo);
-  const triggers = openTriggers(config, { keyring, statementKey, chain, callers, logs });
+  const triggers = openTriggers(config, { keyring, statementKey, callers, logs });
   const runner = new Runner({
     triggers,
     chain,
@@ -174,7 +174,7 @@ const receiptTerms = (
 
 function openTriggers(
   { limits, chainId }: Config,
-  parts: Pick<TriggersParts, "keyring" | "statementKey" | "callers" | "chain" | "logs">,
+  parts: Pick<TriggersParts, "keyring" | "statementKey" | "callers" | "logs">,
 ): Triggers {
   return new Triggers({
     ...parts,

@@ -18,6 +18,8 @@ export interface Authorization {
   readonly cid: Cid;
   readonly decision: Decision;
   readonly ahead?: DecidedAhead;
+  /** The key that has fired the trigger whose key this is: only what both may use is permitted. */
+  readonly firedBy?: KeyId | AccountId;
 }
 
 /** The decision about a PKP that the run has not asked for yet. */
@@ -94,7 +96,7 @@ const DENIALS: Record<Exclude<DenialReason, "None">, Denial> = {
 const NO_GROUP = "The account has no group: add one (add_group) that lists this action and the PKPs that it may use.";
 
 /** What a run needs permission for. */
-interface RunQuestion {
+export interface RunQuestion {
   readonly cid: Cid;
   readonly pkpId: PkpId | undefined;
   /** A PKP that the run is likely to use. */
@@ -147,7 +149,10 @@ export async function authorizePkp(
   const ask = (): Promise<Decision> => chain.explain(run.keyId, actionHashOf(run.cid), pkpId);
   const decision = decidedAhead(run, pkpId) ?? (await sharedRead(run.decision.accountId, over, ask));
   if (!decision.allowed || decision.accountId !== run.decision.accountId) throw denial(decision, run.keyId);
-  return decision;
+  const { keyId, cid, decision: ofRun, firedBy } = run;
+  if (firedBy === undefined || firedBy === keyId) return decision;
+  const { actionByName } = await authorizePkp(chain, { keyId: firedBy, cid, decision: ofRun }, pkpId, over);
+  return { ...decision, actionByName: decision.actionByName && actionByName };
 }
 
 function decidedAhead({ ahead }: Authorization, pkpId: PkpId): Decision | undefined {

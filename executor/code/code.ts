@@ -31,8 +31,8 @@ export interface NamedCode {
 /** For whom code is used. */
 export interface CodeUser {
   readonly account: string;
-  /** Aborted when it need not wait for memory any more. */
-  readonly signal?: AbortSignal;
+  /** Any of them is aborted when it need not wait for memory any more. */
+  readonly signals?: AbortSignal[];
 }
 
 /** Code that is held once for all runs of it whose child does not have it yet. */
@@ -115,14 +115,17 @@ export class Code {
    * @throws KeywrightError `code_not_found`, `code_unavailable`, `code_too_large`, `queue_full` when too many runs of
    * the account wait for code. Crowded when there is no memory for it. The signal's reason.
    */
-  async use<T>({ cid, code, keptOnly = false }: CodeSource, user: CodeUser, work: Work<T>): Promise<T> {
-    const { account, signal } = user;
+  async use<T>(
+    { cid, code, keptOnly = false }: CodeSource,
+    { account, signals = [] }: CodeUser,
+    work: Work<T>,
+  ): Promise<T> {
     if (code !== undefined) {
       const shared = this.#heldAs(cid, code.bytes, account);
       code.share(shared.bytes, () => this.#leaveHeld(cid, shared));
       return work(code);
     }
-    return inScope(account, signal, async (scope) => {
+    return inScope(account, AbortSignal.any(signals), async (scope) => {
       const memory = await this.#reserved(cid, keptOnly, scope);
       const shared = await this.#shared(cid, keptOnly, account, scope.over);
       memory?.shrink(shared.bytes.length);

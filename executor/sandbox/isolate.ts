@@ -133,7 +133,8 @@ export class Guest {
     // Second time limit: also stops what `timeout` does not cover, such as code after an await.
     this.#startTimer(job.wallMs, () => this.#finish(timedOut()));
     try {
-      this.#deliver("begin", 0, JSON.stringify(job.setting));
+      // Without a time limit, since nothing of the guest runs yet: the engine keeps each limit's timer until it is due.
+      this.#deliverReference.applySync(undefined, ["begin", 0, JSON.stringify(job.setting)]);
       if (this.#hasEnded) return;
       const { main, topLevel } = job.analysis.isModule
         ? await this.#evaluateModule(job)

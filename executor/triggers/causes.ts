@@ -1,7 +1,7 @@
 /** Why a trigger fires, checked with what the keyholder itself knows: its clock, the chain, what it has sealed. */
 import { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
-import { actionHashOf, type AccountId, type Cid, type KeyId } from "../../protocol/ids";
+import type { AccountId, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { isDueTime, nextDue } from "../../protocol/schedule";
 import {
@@ -12,15 +12,13 @@ import {
   type EventSettings,
   type Missed,
 } from "../../protocol/trigger";
-import type { Callers } from "../access/callers";
-import type { Chain } from "../chain/chain";
+import type { Caller, Callers } from "../access/callers";
 import type { EventLogs } from "../chain/eventLogs";
 import { unseal } from "./seal";
 import type { Keyring } from "../keys/keyring";
 
 export interface CauseParts {
   readonly keyring: Keyring;
-  readonly chain: Pick<Chain, "admit">;
   readonly logs: Pick<EventLogs, "logAt" | "requireChain">;
   readonly callers: Pick<Callers, "resolve">;
   readonly chainId: bigint;
@@ -39,11 +37,15 @@ export interface Checked {
   readonly given: object;
   /** Further params. */
   readonly body: object;
+  /** Who fires it by hand: the run may do no more than a run of this caller's. */
+  readonly by?: Pick<Caller, "ids">;
 }
 
 interface Question<C extends Cause["type"]> {
   readonly account: AccountId;
   readonly definition: Definition;
+  /** The trigger's key, which is derived from all of its definition. */
+  readonly keyId: KeyId;
   readonly cause: Extract<Cause, { type: C }>;
 }
 
@@ -122,10 +124,10 @@ const acceptedSchema = z.strictObject({
   body: z.record(z.string(), z.unknown()),
 });
 
-function hooked(parts: CauseParts, { account, definition, cause }: Question<"hook">): Checked {
+function hooked(parts: CauseParts, { account, definition, keyId, cause }: Question<"hook">): Checked {
   if (!("hook" in definition.settings)) throw otherKind();
   const accepted = acceptedSchema.safeParse(unseal(parts.keyring, "accepted hook", account, cause.accepted));
-  if (!accepted.success || accepted.data.trigger !== definition.id)
+  if (!accepted.success || accepted.data.trigger !== keyId)
     throw notDue("This is no request that the trigger's hook has accepted.");
   const { key, atSeconds, body } = accepted.data;
   const atMs = Math.round(atSeconds * 1_000);
@@ -134,15 +136,8 @@ function hooked(parts: CauseParts, { account, definition, cause }: Question<"hoo
   return { causeKey: `hook:${key}`, atMs, given: { received_at: new Date(atMs).toISOString() }, body };
 }
 
-/** Whoever may run the action with a key of the same account may also fire its trigger, or run it again. */
-async function byHand(parts: CauseParts, { account, definition, cause }: Question<"manual">): Promise<Checked> {
-  const { by } = cause;
-  const checked = { causeKey: causeKeyOf(cause), atMs: parts.nowMs(), given: { manual: true }, body: {} };
-  const { ids } = await parts.callers.resolve(by);
-  const action = actionHashOf(definition.cid as Cid);
-  for (const id of ids as readonly (KeyId | AccountId)[]) {
-    const { decision } = await parts.chain.admit(id, action, { notBefore: 0 });
-    if (decision.allowed && decision.accountId === account) return checked;
-  }
-  throw new KeywrightError("not_authorized", "This key may not run the trigger's action in its account.");
+/** The contract is asked about the caller together with the trigger's key. */
+async function byHand(parts: CauseParts, { cause }: Question<"manual">): Promise<Checked> {
+  const by = await parts.callers.resolve(cause.by);
+  return { causeKey: causeKeyOf(cause), atMs: parts.nowMs(), given: { manual: true }, body: {}, by };
 }

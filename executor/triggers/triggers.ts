@@ -96,14 +96,17 @@ export class Triggers {
   /** @throws KeywrightError `trigger_not_found`, `invalid_webhook_signature`, `malformed_json`, `invalid_body`. */
   acceptHook({ accountId, sealed, body, headers }: ExecutorRequest<"acceptHook">): ExecutorAnswer<"acceptHook"> {
     const account = accountId.toLowerCase() as AccountId;
-    const { id, settings } = this.#open(account, sealed);
+    const definition = this.#open(account, sealed);
+    const { settings } = definition;
     if (!("hook" in settings)) throw new KeywrightError("trigger_not_found", "This trigger is no hook.");
     const bytes = Buffer.from(body, "base64");
     const nowMs = this.#parts.nowMs();
     const key =
       verifyHook(settings.hook, { body: bytes, headers }, Math.floor(nowMs / 1_000)) ?? randomBytes(16).toString("hex");
     const value = objectIn(bytes);
-    const accepted = { trigger: id, key, atSeconds: nowMs / 1_000, body: value };
+    // Another definition with the same id, which checks less, accepts nothing for this one.
+    const { keyId } = this.#keyOf(account, digestOf(definition));
+    const accepted = { trigger: keyId, key, atSeconds: nowMs / 1_000, body: value };
     return { accepted: seal(this.#parts.keyring, "accepted hook", account, accepted), key };
   }
 
@@ -116,7 +119,7 @@ export class Triggers {
     const account = accountId.toLowerCase() as AccountId;
     const definition = this.#open(account, sealed);
     const { keyId } = this.#keyOf(account, digestOf(definition));
-    const checked = await checkCause(this.#parts, { account, definition, cause });
+    const checked = await checkCause(this.#parts, { account, definition, keyId, cause });
     const name = `${keyId} ${checked.causeKey}`;
     if (this.#once.has(name, checked.atMs)) throw hasFired();
     return {

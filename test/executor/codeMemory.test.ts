@@ -72,7 +72,7 @@ describe("the memory of code by CID", function () {
     const leave = new AbortController();
     const ended = end.promise;
     const outcome = code
-      .use(source, { account, signal: leave.signal }, async ({ over }) => {
+      .use(source, { account, signals: [leave.signal] }, async ({ over }) => {
         under++;
         const revoked = new Promise((_, reject) => over?.addEventListener("abort", () => reject(over.reason as Error)));
         await Promise.race([ended, revoked]).finally(() => under--);

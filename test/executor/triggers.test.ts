@@ -161,6 +161,35 @@ describe("triggers in the keyholder", function () {
     expect(await codeOf(fire(minted, byHand(account.key)))).to.equal("already_ran");
   });
 
+  it("by hand uses no PKP that the key which fires it may not use", async () => {
+    const signing = `async function main({ pkpId, trigger }) {
+      const signature = await Actions.signMessage({ pkpId, message: "paid" });
+      return { signed: signature.length > 2, by: trigger.kind };
+    }`;
+    const owner = await TestAccount.create(chain, executor);
+    const pkpId = await owner.mintPkp();
+    await owner.addGroup([signing], [pkpId]);
+    await owner.addGroup(["any"], []);
+    const minted = await executor.call("mintTrigger", {
+      accountId: owner.id,
+      ...{ cid: await cidOfCode(signing), params: JSON.stringify({ pkpId }), settings: EVERY_MINUTE },
+    });
+    await owner.setUsageKey(minted.apiKeyHash, [1]);
+    const [both, other] = [await owner.addUsageKey([1]), await owner.addUsageKey([2])];
+    const fired = (key: string, id: string): Promise<Outcome<"run">> =>
+      fire(minted, byHand(key, id.repeat(32)), { accountId: owner.id }, signing);
+    for (const [index, key] of [owner.key, both.key].entries())
+      expect(await responseOf(fired(key, String(index)))).to.deep.equal({ signed: true, by: "schedule" });
+    const { answer, refusal } = await fired(other.key, "2");
+    expect(refusal).to.equal(undefined);
+    expect(answer?.error?.code).to.equal("permission_denied");
+    expect(answer?.error?.message).to.include(pkpId);
+    expect(answer?.pkpsUsed).to.deep.equal([]);
+    expect((await fire(minted, due(), { accountId: owner.id }, signing)).answer?.error, "by itself").to.equal(
+      undefined,
+    );
+  });
+
   describe("by a hook", () => {
     const BODY = `{"release":"v1.2.3","fixed":2,"trigger":"x"}`;
     const accept = (minted: Minted, headers: Record<string, string> = {}, body = BODY) =>
@@ -185,6 +214,17 @@ describe("triggers in the keyholder", function () {
       expect((await accept(minted, {}, "nothing")).refusal?.code).to.equal("malformed_json");
       const deep = `{"a":${"[".repeat(15_000)}${"]".repeat(15_000)}}`;
       expect((await accept(minted, {}, deep)).refusal?.code).to.equal("invalid_body");
+    });
+
+    it("takes no request that another definition with the same id has accepted", async () => {
+      const attempt = "5c".repeat(32);
+      const strict = await attached({ hook: { verification: "hmac", respond: false } }, { attempt });
+      const lax = await mint({ hook: { verification: "none", respond: false } }, { attempt });
+      expect(lax.triggerId).to.equal(strict.triggerId);
+      const { answer } = await accept(lax);
+      expect(await codeOf(fire(strict, { type: "hook", accepted: String(answer?.accepted) }))).to.equal(
+        "trigger_not_due",
+      );
     });
 
     it("checks an HMAC of the body, with a secret that is returned only if it made it", async () => {

@@ -49,7 +49,6 @@ class World {
     const startedAtMs = this.#startedAtMs;
     return new Triggers({
       ...{ keyring, statementKey: new StatementKey(keyring), paramsBytes: 65_536, chainId: 31_337n, startedAtMs },
-      chain: {} as never,
       logs: {
         logAt: async (_chain: number, _filter: unknown, { blockNumber }: { blockNumber: number }) => logOf(blockNumber),
         requireChain: () => undefined,

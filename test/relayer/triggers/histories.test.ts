@@ -149,7 +149,6 @@ describe("histories of triggers", function () {
         keyring,
         statementKey: new StatementKey(keyring),
         paramsBytes: 65_536,
-        chain: {} as never,
         logs: {} as never,
         callers: {} as never,
         chainId: 31337n,
