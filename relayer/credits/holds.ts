@@ -74,19 +74,34 @@ const withLimits = ({ accountId, keyId, kind, origin }: Hold): LimitsPart => ({
   countedHour: sql`(select ${THIS_HOUR} from limits)`,
 });
 
+/** What a hold's statement says about the key: nothing, for a caller who has none. */
+const keyPart = (
+  wanted: Hold,
+): { locked: RawBuilder<unknown>; free: RawBuilder<unknown>; held: RawBuilder<unknown> } =>
+  wanted.keyId === undefined
+    ? { locked: sql``, free: sql``, held: sql`` }
+    : {
+        locked: sql`, key as materialized (
+      select key_spending.key_id, spent_cents + key_spending.reserved_cents as used from key_spending, account
+      where key_spending.key_id = ${wanted.keyId} for update of key_spending
+    )`,
+        free: sql`, ${capOf(wanted)}::int8 - (select used from key)`,
+        held: sql`, key_held as (
+      update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held
+        where key_id = ${wanted.keyId}
+    )`,
+      };
+
 async function tryHold(db: Db, wanted: Hold, limits: LimitsPart): Promise<number | undefined> {
+  const key = keyPart(wanted);
   const { rows } = await sql<{ reserved_cents: number }>`
     with account as materialized (
       select account_id, balance_cents - reserved_cents as free from credit_accounts
         where account_id = ${wanted.accountId} for update
-    ), key as materialized (
-      select key_spending.key_id, spent_cents + key_spending.reserved_cents as used from key_spending, account
-      where key_spending.key_id = ${wanted.keyId ?? null} for update of key_spending
-    )${limits.locked}, possible as (
+    )${key.locked}${limits.locked}, possible as (
       select case when ${wanted.mostCents}::int8 = 0 then 0
-        else least(${wanted.mostCents}::int8, account.free, ${capOf(wanted)}::int8 - key.used,
-          ${limits.freeCents}) end as cents
-      from account left join key on true ${limits.joined}
+        else least(${wanted.mostCents}::int8, account.free${key.free}, ${limits.freeCents}) end as cents
+      from account ${limits.joined}
       where ${limits.allowed}
     ), granted as materialized (
       select cents - cents % ${Math.max(wanted.stepCents, 1)}::int8 as cents from possible
@@ -95,10 +110,7 @@ async function tryHold(db: Db, wanted: Hold, limits: LimitsPart): Promise<number
       update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
       where account_id = ${wanted.accountId} and (granted.cents = 0 or balance_cents - reserved_cents >= granted.cents)
         returning granted.cents
-    ), key_held as (
-      update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held
-        where key_id = ${wanted.keyId ?? null}
-    )${limits.counted}
+    )${key.held}${limits.counted}
     insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id, counted_hour)
     select ${wanted.id}, ${wanted.kind}, ${wanted.accountId}, ${wanted.keyId ?? null}, cents, ${wanted.instanceId},
       ${limits.countedHour} from account_held
@@ -225,7 +237,16 @@ async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Pr
       from closed where credit_accounts.account_id = closed.account_id
       returning closed.id, closed.kind, closed.account_id, closed.key_id, closed.reserved_cents, closed.cost_cents,
         closed.counted_hour
-    ), key as (
+    )${isByOwner(closing) ? sql`` : POSTED_TO_KEY}, posted as (
+      insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
+      select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from account
+        where cost_cents > 0
+    )${closing.record === undefined ? sql`` : recordedBy(closing.id, closing.record)}
+    select cost_cents from closed`.execute(db);
+  return rows[0]?.cost_cents;
+}
+
+const POSTED_TO_KEY = sql`, key as (
       update key_spending set spent_cents = spent_cents + account.cost_cents,
         reserved_cents = key_spending.reserved_cents - account.reserved_cents
       from account where key_spending.key_id = account.key_id
@@ -234,14 +255,10 @@ async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Pr
     ), limits as (
       update key_limits set ${KEY_LIMIT.addCents(sql`jsonb_build_object(key.hour, key.change)`)}
       from key where key_limits.account_id = key.account_id and key_limits.key_id = key.key_id and key.hour is not null
-    ), posted as (
-      insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
-      select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from account
-        where cost_cents > 0
-    )${closing.record === undefined ? sql`` : recordedBy(closing.id, closing.record)}
-    select cost_cents from closed`.execute(db);
-  return rows[0]?.cost_cents;
-}
+    )`;
+
+/** Then no key has reserved anything. */
+const isByOwner = ({ record }: Closing): boolean => record !== undefined && record.keyId === String(record.accountId);
 
 /**
  * Closes the held reservations of several writes in one statement; charged ones cost what they held. Accounts and keys

@@ -102,7 +102,10 @@ export class CodeSharingExecutor implements Executor {
   async #shared(outcome: Outcome, accountId: AccountId, { code }: RunQuestion): Promise<Outcome> {
     // Such runs may be free, and storing their code would let clients fill the store at no cost.
     if (outcome.isFree || outcome.error?.code === "invalid_code") return outcome;
-    await soon(this.#note(accountId, outcome.cid as Cid, code));
+    const name = `${accountId} ${outcome.cid}`;
+    const noted = this.#noted.get(name);
+    if (noted !== "kept" && (noted === undefined || code !== undefined))
+      await soon(this.#note(name, accountId, outcome.cid as Cid, code));
     return outcome;
   }
 
@@ -147,10 +150,7 @@ export class CodeSharingExecutor implements Executor {
   }
 
   /** A failed copy never fails the run. */
-  async #note(accountId: AccountId, cid: Cid, code: string | undefined): Promise<void> {
-    const name = `${accountId} ${cid}`;
-    const noted = this.#noted.get(name);
-    if (noted === "kept" || (noted === "used" && code === undefined)) return;
+  async #note(name: string, accountId: AccountId, cid: Cid, code: string | undefined): Promise<void> {
     const bytes = Math.max(MIN_STORING_BYTES, Buffer.byteLength(code ?? ""));
     if (this.#storingBytes + bytes > MAX_STORING_BYTES) return;
     this.#storingBytes += bytes;

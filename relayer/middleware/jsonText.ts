@@ -21,9 +21,11 @@ export function parseJsonText(bytes: Uint8Array): ParsedJson {
   return "value" in parsed && depthExceeds(parsed.value, WIRE_LIMITS.jsonDepth) ? { problem: "too_deep" } : parsed;
 }
 
+const STRICT = new TextDecoder("utf-8", { fatal: true });
+
 function parse(bytes: Uint8Array): ParsedJson {
   try {
-    return { value: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) };
+    return { value: JSON.parse(STRICT.decode(bytes)) };
   } catch {
     return { problem: "malformed" };
   }

@@ -82,7 +82,8 @@ export interface SingleRow {
   readonly attack: string;
   readonly hello: { readonly n: number; readonly median: number; readonly p99: number };
   readonly fetchP99: number;
-  readonly honestFailed: number;
+  /** How many of its runs ended how else than well. */
+  readonly honestFailed: Readonly<Record<string, number>>;
   /** The longest the keyholder's event loop was blocked, and its computing time then. */
   readonly heldMs: number;
   readonly computedMs: number;
@@ -114,7 +115,7 @@ export async function measureSingle(
     attack: attack?.name ?? "none",
     hello: { n: honest.hellos.length, median: median(honest.hellos), p99: p99(honest.hellos) },
     fetchP99: p99(honest.fetches),
-    honestFailed: honest.failed.length,
+    honestFailed: counted(honest.failed.map(({ status, end }) => `${status} ${end}`)),
     ...loop,
     attackerRuns: ran.length,
     ends: counted(ran.map(({ end }) => end)),
@@ -134,7 +135,7 @@ function problemsOf(row: Omit<SingleRow, "problems">, attack: AbuseAttack | unde
       ? `hello's p99 is ${rounded(row.hello.p99 / quietP99)} times the quiet one (bar: ${SINGLE_BARS.slowdown})`
       : "",
     row.heldMs >= SINGLE_BARS.heldMs ? `the loop was held for ${row.heldMs} ms (bar: below ${SINGLE_BARS.heldMs})` : "",
-    row.honestFailed > 0 ? `${row.honestFailed} honest runs failed` : "",
+    ...Object.entries(row.honestFailed).map(([end, runs]) => `${runs} honest runs ended as ${end}`),
     row.unpaid > 0 ? `${row.unpaid} attacking runs were free` : "",
     unexpected.length > 0 ? `attacking runs ended as ${unexpected.join(", ")}` : "",
     row.slowestMs > SINGLE_BARS.endsWithinMs ? `an attacking run took ${row.slowestMs} ms` : "",
