@@ -1,13 +1,15 @@
 /**
  * Sends the leases of budgets that runs wait for. The keyholder asks, since it decides what is spent; the account of
- * the run pays for each as for a write. Without credit there is no lease, and so no signature.
+ * the run pays for each as for a write. Without credit there is no lease, and so no signature. They take the account's
+ * turn like its owner's writes do, so there is one at a time: a key that may do nothing but run must not fill the queue
+ * in which the owner's revocation waits.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeBytes32String } from "ethers";
 import { WINDOWS } from "../protocol/budgetTerms";
 import { defined } from "../protocol/defined";
 import { KeywrightError } from "../protocol/errors";
-import type { ExecutorAnswer } from "../protocol/executor";
+import type { ExecutorAnswer, ExecutorRequest } from "../protocol/executor";
 import type { AccountId, ActionHash, Cid, Hash32, KeyId } from "../protocol/ids";
 import type { Prices } from "../protocol/limits";
 import type { Logger } from "../protocol/log";
@@ -26,15 +28,24 @@ export interface BudgetLeaseParts {
 }
 
 type Lease = ExecutorAnswer<"nextLeases">["leases"][number];
+type Refusal = NonNullable<ExecutorRequest<"leaseOutcome">["failed"]>;
 
 const AFTER_FAILURE_MS = 1_000;
 /** Writes that are under way are taken up by another relayer, or after the next start. */
 const MAX_STOP_MS = 2_000;
+/** Leases of one account that wait or are under way. */
+const MOST_EACH = 64;
+const QUEUE_FULL = {
+  code: "queue_full",
+  detail: "Too many leases of this account's budgets wait; nothing was charged.",
+};
 
 export class BudgetLeases {
   readonly #parts: BudgetLeaseParts;
   readonly #stopped = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
+  /** What waits or is under way, by account and id. */
+  readonly #waiting = new Map<string, Map<string, Lease>>();
   #loop: Promise<void> = Promise.resolve();
 
   constructor(parts: BudgetLeaseParts) {
@@ -65,19 +76,44 @@ export class BudgetLeases {
   }
 
   #begin(lease: Lease): void {
-    const work = this.#send(lease).catch((error: unknown) =>
-      this.#parts.log.warn({ err: error, account: lease.accountId }, "a budget's lease could not be sent"),
-    );
+    const others = this.#waiting.get(lease.accountId);
+    // The keyholder hands one out again that takes long.
+    if (others?.has(lease.id) === true) return;
+    if (others === undefined) {
+      const leases = new Map([[lease.id, lease]]);
+      this.#waiting.set(lease.accountId, leases);
+      this.#keep(this.#sendAll(lease.accountId, leases));
+    } else if (others.size < MOST_EACH) others.set(lease.id, lease);
+    else this.#keep(this.#tell(lease, QUEUE_FULL));
+  }
+
+  #keep(work: Promise<void>): void {
     this.#underWay.add(work);
     void work.finally(() => this.#underWay.delete(work));
   }
 
+  /** Those that come meanwhile included. */
+  async #sendAll(accountId: string, leases: Map<string, Lease>): Promise<void> {
+    for (const [id, lease] of leases) {
+      if (this.#stopped.signal.aborted) break;
+      await this.#send(lease);
+      leases.delete(id);
+    }
+    this.#waiting.delete(accountId);
+  }
+
   async #send(lease: Lease): Promise<void> {
-    const { chain, executor } = this.#parts;
-    const failed = await chain.submit(this.#requestOf(lease)).then(() => undefined, refusalOf);
+    const submit = async (): Promise<unknown> => this.#parts.chain.submit(this.#requestOf(lease));
+    const failed = await submit().then(() => undefined, refusalOf);
     // Before the run goes on: whoever asks after it finds its budgets. What is not paid for would fill the list, too.
     if (failed === undefined) await this.#note(lease);
-    await executor.call("leaseOutcome", { id: lease.id, ...defined({ failed }) });
+    await this.#tell(lease, failed);
+  }
+
+  async #tell({ id, accountId: account }: Lease, failed: Refusal | undefined): Promise<void> {
+    await this.#parts.executor
+      .call("leaseOutcome", { id, ...defined({ failed }) })
+      .catch((err: unknown) => this.#parts.log.warn({ err, account }, "what became of a budget's lease is not told"));
   }
 
   async #note(lease: Lease): Promise<void> {
@@ -121,7 +157,7 @@ export class BudgetLeases {
 }
 
 /** Undefined while it may still be carried out: the keyholder looks for itself. */
-function refusalOf(error: unknown): { code: string; detail: string } | undefined {
+function refusalOf(error: unknown): Refusal | undefined {
   if (!(error instanceof KeywrightError)) return { code: "internal_error", detail: "The lease could not be sent." };
   return error.code === "submission_pending" ? undefined : { code: error.code, detail: error.detail };
 }
