@@ -185,7 +185,7 @@ export interface Closing {
    * expired.
    */
   readonly only?: "unbound" | "orphaned";
-  /** Stored in the same statement, also where nothing was reserved. */
+  /** Stored in the same statement, also where nothing was reserved; of a late settlement by `settleLate`. */
   readonly record?: RunRecord | undefined;
 }
 
@@ -204,8 +204,14 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
         given_back = ${closing.only === "orphaned"}::boolean
       where id = ${closing.id} and state = 'held' ${unbound} ${orphaned}
       returning id, kind, account_id, key_id, reserved_cents, cost_cents, counted_hour`,
+    closing.state === "settled" ? isNotLate(closing.id) : sql`true`,
   );
 }
+
+const IS_CLOSED = sql<boolean>`exists (select from closed)`;
+/** What was given back is charged by `settleLate`, and recorded there: a run is recorded once, with its price. */
+const isNotLate = (id: string): RawBuilder<boolean> => sql`(${IS_CLOSED}
+  or not exists (select from credit_reservations where id = ${id} and (state = 'held' or given_back)))`;
 
 /**
  * Settles a reservation released because its instance was presumed dead although it was alive and completed the
@@ -220,13 +226,20 @@ export async function settleLate(db: Db, closing: Closing): Promise<number | und
       set state = 'settled', cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now()
       where id = ${closing.id} and state = 'released' and given_back
       returning id, kind, account_id, key_id, 0::int8 as reserved_cents, cost_cents, counted_hour`,
+    IS_CLOSED,
   );
 }
 
 /**
  * Updates balance and key, and inserts ledger entry and record, for the reservation that `closed` closes and returns.
+ * The record only if `isEnd`.
  */
-async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Promise<number | undefined> {
+async function posted(
+  db: Db,
+  closing: Closing,
+  closed: RawBuilder<unknown>,
+  isEnd: RawBuilder<boolean>,
+): Promise<number | undefined> {
   const { rows } = await sql<{ cost_cents: number }>`
     with closed as (
       ${closed}
@@ -241,7 +254,7 @@ async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Pr
       insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
       select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from account
         where cost_cents > 0
-    )${closing.record === undefined ? sql`` : recordedBy(closing.id, closing.record)}
+    )${closing.record === undefined ? sql`` : recordedBy(closing.id, closing.record, isEnd)}
     select cost_cents from closed`.execute(db);
   return rows[0]?.cost_cents;
 }

@@ -11,10 +11,10 @@ import { offsetOf } from "./page";
 import type { DayUsage, DaySpan, Page, RunFilter, RunRecord, RunView } from "./types";
 
 /**
- * A common table expression that stores the end of a run. It follows one called `account`, whose `cost_cents` is what
- * this statement charged (no row: nothing).
+ * A common table expression that stores the end of a run, if `isEnd`. It follows one called `account`, whose
+ * `cost_cents` is what this statement charged (no row: nothing).
  */
-export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown> {
+export function recordedBy(runId: string, record: RunRecord, isEnd: RawBuilder<boolean>): RawBuilder<unknown> {
   const { accountId, keyId, actionHash, cid, outcome, requestId, durationMs, pkpsUsed } = record;
   return sql`, recorded as (
       insert into run_ends (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents,
@@ -23,6 +23,7 @@ export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown
         coalesce((select cost_cents from account), 0), ${JSON.stringify(pkpsUsed)}::jsonb,
         ${record.startedAt}::timestamptz, ${record.receiptSha256},
         ${record.triggerId ?? null}::text, ${record.errorMessage ?? null}::text
+      where ${isEnd}
     )`;
 }
 

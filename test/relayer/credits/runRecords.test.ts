@@ -5,10 +5,11 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { sql } from "kysely";
 import { actionHashOf, type AccountId, type Cid, type Hash32 } from "../../../protocol/ids";
-import { dropOldRuns } from "../../../relayer/credits/runRecords";
+import { close, settleLate } from "../../../relayer/credits/holds";
+import { dropOldRuns, recordEnds } from "../../../relayer/credits/runRecords";
 import type { RunRecord } from "../../../relayer/credits/types";
 import { expectBalancedBooks } from "../../support/books";
-import { freshAccount, freshKey, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { freshAccount, freshKey, fund, openCredits, reservationsOf, type CreditsBench } from "../../support/credits";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
 const OTHER = "Qmf412jQZiuVUtdgnB36FXFX7xg5V6KEbSJ4dpQuhkLyfD" as Cid;
@@ -135,6 +136,22 @@ describe("records of runs", () => {
     await bench.credits.reservations.releaseRun(reservationId, once);
     const { runs, total } = await bench.credits.runs.list(accountId, {}, FIRST);
     expect([total, runs.length, runs[0]?.costCents]).to.deep.equal([1, 1, 1]);
+  });
+
+  it("have the price of a run that was settled after its reservation had been given back", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const dead = reservationsOf(bench.db, "an instance that is gone");
+    const { reservationId: id } = await dead.reserveRun({ accountId, limitMs: 5_000 });
+    await close(bench.db, { id, state: "released", costCents: 0, only: "orphaned" });
+    const end = { id, state: "settled", costCents: 2, record: record(accountId) } as const;
+    expect(await close(bench.db, end)).to.equal(undefined);
+    // Ends become records at any time.
+    await recordEnds(bench.db);
+    expect(await settleLate(bench.db, end)).to.equal(2);
+    expect(await settleLate(bench.db, end), "once").to.equal(undefined);
+    const { runs, total } = await bench.credits.runs.list(accountId, {}, FIRST);
+    expect([total, runs[0]?.costCents]).to.deep.equal([1, 2]);
   });
 
   it("include free runs and service faults", async () => {
