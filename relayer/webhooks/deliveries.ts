@@ -55,12 +55,14 @@ const FIRST_DUE = sql`select due_at from webhook_deliveries
   where webhook_id = webhooks.id and webhook_deliveries.state = 'pending' order by due_at limit 1`;
 const WAITING = sql`busy join webhooks on webhooks.id = busy.webhook_id and webhooks.state = 'on'`;
 
-/** Webhooks with a URL and a delivery that is due, in any order. */
+/** Webhooks with a URL and a delivery that is due, in any order; accounts take turns. */
 export async function dueWebhooks(db: Db): Promise<readonly DueWebhook[]> {
   const { rows } = await sql<DueWebhook>`
     with recursive ${BUSY}
     select webhooks.id as "webhookId", account_id as "accountId" from ${WAITING}
-    where url is not null and (${FIRST_DUE}) <= now() order by random() limit ${sql.lit(MAX_WEBHOOKS)}`.execute(db);
+    where url is not null and (${FIRST_DUE}) <= now()
+    order by row_number() over (partition by account_id order by random()), random()
+    limit ${sql.lit(MAX_WEBHOOKS)}`.execute(db);
   return rows;
 }
 

@@ -3,7 +3,7 @@
  * receiver that keeps failing gets one attempt at a time. So a slow or hostile receiver delays no other one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { FairShare, inScope } from "../../protocol/fairShare";
+import { FairShare, inScope, Preempted } from "../../protocol/fairShare";
 import { SHARED_LIMITS, WEBHOOK_LIMITS } from "../../protocol/limits";
 import { PeriodicTask } from "../periodicTask";
 import type { Executor } from "../executor/client";
@@ -108,10 +108,14 @@ export class Sender {
     for (;;) {
       const isMore = await inScope(webhook.accountId, this.#stopping.signal, async (scope) => {
         await scope.take(this.#places);
+        const since = performance.now();
         const [claimed] = await claim(this.#options.db, webhook.webhookId);
         if (claimed === undefined) return false;
         this.#open(webhook);
         const isDelivered = await this.#attempt(claimed, scope.over);
+        // Slow, while others waited: not to blame for it, but no crowd of such receivers has several attempts each.
+        const isSlow = scope.over.reason instanceof Preempted && performance.now() - since >= SHARED_LIMITS.patienceMs;
+        if (isDelivered === undefined && isSlow) lanes.failures += 1;
         // It would find the same for all that is due, one after the other: the next turn tries again.
         if (isDelivered === undefined) return false;
         lanes.failures = isDelivered ? 0 : lanes.failures + 1;

@@ -6,7 +6,7 @@ import type { AccountId } from "../../../protocol/ids";
 import { WEBHOOK_LIMITS, WEBHOOK_RETRY_SECONDS } from "../../../protocol/limits";
 import type { Db } from "../../../relayer/store/database";
 import { enqueue } from "../../../relayer/store/outbox";
-import { claim, lateness, switchOffFlooded } from "../../../relayer/webhooks/deliveries";
+import { claim, dueWebhooks, lateness, switchOffFlooded } from "../../../relayer/webhooks/deliveries";
 import { Webhooks } from "../../../relayer/webhooks/registry";
 import { Sender } from "../../../relayer/webhooks/sender";
 import { eventually } from "../../support/chainBed";
@@ -75,6 +75,24 @@ describe("the sender of webhooks", function () {
     await senders.pop()?.stop();
     await hanging.stop();
     await db.deleteFrom("webhooks").where("account_id", "in", others).execute();
+  });
+
+  it("finds an account's webhook at once although another account has thousands that are due", async () => {
+    const crowd = freshAccount();
+    await sql`with added as (
+        insert into webhooks (id, account_id, url, events, description, credit_low_cents)
+        select 'wh_' || ${crowd}::text || n, ${crowd}, ${receiver.url}, '["*"]', '', 100 from generate_series(1, 5000) n
+        returning id
+      ), event as (
+        insert into webhook_events (id, account_id, type, data) values (${crowd}, ${crowd}, 'run.failed', '{}')
+        returning place
+      )
+      insert into webhook_deliveries (webhook_id, place) select added.id, place from added, event`.execute(db);
+    const id = await insertWebhook(db, account, { url: receiver.url });
+    await tell(1);
+    for (let turn = 0; turn < 5; turn++)
+      expect((await dueWebhooks(db)).map(({ webhookId }) => webhookId)).to.include(id);
+    await db.deleteFrom("webhooks").where("account_id", "=", crowd).execute();
   });
 
   it("delivers every event through failures, each by one relayer at a time", async () => {
