@@ -23,10 +23,11 @@ const isWanted = (text: string): boolean =>
   text === "*" || text in WEBHOOK_EVENTS || families.has(text) || /^account\.(\*|[a-z_]{1,64})$/.test(text);
 
 const values = {
-  url: z
-    .url({ protocol: /^https?$/, error: "must be an http or https URL" })
-    .max(2_048, "must be at most 2048 characters")
-    .meta({ description: "Where messages are sent; in production https. Redirects are not followed." }),
+  url: withoutNul(
+    z
+      .url({ protocol: /^https?$/, error: "must be an http or https URL" })
+      .max(2_048, "must be at most 2048 characters"),
+  ).meta({ description: "Where messages are sent; in production https. Redirects are not followed." }),
   events: members(z.string().refine(isWanted, "must be *, a type of docs/webhooks.md or a family such as run.*"), 64)
     .min(1, "must name at least one type")
     .meta({ description: "Types, families such as `run.*`, or `*` for everything." }),

@@ -206,6 +206,14 @@ describe("webhooks", function () {
     }
     for (const body of [{ url: "ftp://example.com" }, { events: [] }, { events: ["nothing.*"] }])
       expect([400, 422]).to.include((await account.api.post("/webhooks", body)).status);
+    for (const [field, value] of [
+      ["url", `${receiver.url}/\0`],
+      ["description", "\0"],
+    ] as const) {
+      const refused = await account.api.post("/webhooks", { url: receiver.url, [field]: value });
+      expect(refused.status, field).to.equal(400);
+      expect(String(members(refused)["detail"])).to.equal(`${field}: must not hold U+0000`);
+    }
   });
 
   it("belong to the owner alone, and there are only so many", async () => {
