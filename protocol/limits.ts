@@ -78,6 +78,8 @@ export const WEBHOOK_LIMITS = {
   answerBytes: 1 * KIB,
   /** Messages that may wait for one webhook before it is switched off. */
   waiting: 100_000,
+  /** While so many wait, no further `webhook.test` is made. */
+  waitingForTest: 100,
   /** Messages that one request fetches where a webhook has no URL. */
   receivedAtOnce: 20,
   /** `credit.low` is sent by the posting that takes the balance below this, unless the webhook states another level. */
@@ -174,6 +176,7 @@ export const RATE_LIMITS = {
     mintsPerMinutePerAddress: 120,
     mintsPerDay: 1_000_000,
     freeWritesPerDay: 10_000,
+    freeChangesPerDay: 1_000_000,
     keyRequestsPerSecond: 200,
   },
   production: {
@@ -190,6 +193,8 @@ export const RATE_LIMITS = {
     mintsPerDay: 1_000,
     /** Per account: writes executed without credit, such as revoking a key. */
     freeWritesPerDay: 50,
+    /** Per credential: other calls that have an effect and cost nothing, such as changing a webhook. */
+    freeChangesPerDay: 10_000,
     keyRequestsPerSecond: 50,
   },
 } as const;

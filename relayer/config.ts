@@ -276,6 +276,7 @@ function rateLimitsOf(values: Environment, production: boolean): RateLimits {
     mintsPerMinutePerAddress: values.RATE_LIMIT_MINTS_PER_MINUTE ?? rates.mintsPerMinutePerAddress,
     mintsPerDay: values.RATE_LIMIT_MINTS_PER_DAY ?? rates.mintsPerDay,
     freeWritesPerDay: values.RATE_LIMIT_FREE_WRITES_PER_DAY ?? rates.freeWritesPerDay,
+    freeChangesPerDay: rates.freeChangesPerDay,
     keyRequestsPerSecond: values.RATE_LIMIT_KEY_PER_SECOND ?? rates.keyRequestsPerSecond,
   };
 }

@@ -142,7 +142,7 @@ const testWebhook = defineRoute({
   body: "none",
   request: { params },
   response: z.strictObject({ message_id: z.string() }),
-  errors: ["webhook_not_found"],
+  errors: ["webhook_not_found", "queue_full"],
   example: { params: { id: exampleId }, response: { message_id: exampleMessage } },
   effect: true,
 });

@@ -52,6 +52,7 @@ export class RequestLimits {
   readonly #heavy: RateLimiterAbstract;
   readonly #payments: RateLimiterAbstract;
   readonly #freeWrites: RateLimiterAbstract;
+  readonly #freeChanges: RateLimiterAbstract;
 
   constructor(limits: RateLimits, { budgets, rates, mints, instances }: Shared = alone()) {
     this.#mintsByAddress = budgets("mints_by_address", limits.mintsPerMinutePerAddress, MINUTE_SECONDS);
@@ -72,6 +73,7 @@ export class RequestLimits {
     this.#heavy = memoryLimiter("heavy_by_address", limits.heavyPerMinutePerAddress, MINUTE_SECONDS);
     this.#payments = budgets("payment_intents_by_account", limits.paymentIntentsPerMinute, MINUTE_SECONDS);
     this.#freeWrites = budgets("free_writes_by_account", limits.freeWritesPerDay, DAY_SECONDS);
+    this.#freeChanges = budgets("free_changes_by_key", limits.freeChangesPerDay, DAY_SECONDS);
   }
 
   /** Every request, before any work is done for it. */
@@ -102,6 +104,11 @@ export class RequestLimits {
     const detail = "This account has no credit, and used up what it may write without it today. Top it up at /billing.";
     await consume(this.#freeWrites, accountId, detail);
     return async () => void (await this.#freeWrites.reward(accountId));
+  }
+
+  /** Counts what costs nothing and is stored. Of each credential: none uses up what an owner needs to end another. */
+  freeChange(actorId: string): Promise<void> {
+    return consume(this.#freeChanges, actorId, "Too many changes that cost nothing were made with this key today.");
   }
 
   /** `address`: a hash, since the count is in the store. */

@@ -271,18 +271,17 @@ interface RequestContext {
 
 /** Runs once the caller is certain: idempotency, role check, operation. */
 async function performOnce(
-  { ctx, name, attemptKey, request, deps }: RequestContext,
+  context: RequestContext,
   caller: Caller | undefined,
   work: (operation?: IdempotentOperation, kept?: unknown) => Promise<unknown>,
 ): Promise<unknown> {
+  const { ctx, name, attemptKey, request, deps } = context;
   const address = (): string => hashedAddress(deps.addressHashKey, ctx.ip);
   const run = async (operation?: IdempotentOperation): Promise<unknown> => {
     // A submitted operation was permitted when it began. A confirmed conversion retires the very key that repeats the
     // request, and the client must still learn its outcome.
     if (operation?.isRepeated !== true || !(await deps.wasSubmitted(operation.id))) permit(routeOf(name), caller);
-    // Counted only for what is done, so that neither invalid nor repeated requests use up the budget.
-    if (routeOf(name).mints && operation?.isRepeated !== true)
-      await deps.limits.mint(hashedNetworks(deps.addressHashKey, ctx.ip));
+    if (operation?.isRepeated !== true) await countOnce(context, caller);
     return work(operation);
   };
   if (attemptKey === undefined || routeOf(name).idempotentByItself) return run();
@@ -295,6 +294,13 @@ async function performOnce(
     run,
     isAskedAgain ? work : undefined,
   );
+}
+
+/** Counted only for what is done, so that neither invalid nor repeated requests use up a budget. */
+async function countOnce({ ctx, name, deps }: RequestContext, caller: Caller | undefined): Promise<void> {
+  const { mints, effect, price } = routeOf(name);
+  if (mints) await deps.limits.mint(hashedNetworks(deps.addressHashKey, ctx.ip));
+  if (caller !== undefined && effect && price === "free") await deps.limits.freeChange(caller.actorId);
 }
 
 function decidingFor(context: RequestContext): Deciding {

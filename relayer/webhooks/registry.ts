@@ -183,19 +183,24 @@ export class Webhooks {
     await deleteWebhook(this.#options.db, id);
   }
 
-  /** A message for this webhook alone. Returns its id. */
+  /** A message for this webhook alone. Returns its id. @throws KeywrightError `queue_full` while many wait. */
   async test(accountId: AccountId, id: string): Promise<string> {
     await this.#require(accountId, id);
     const { rows } = await sql<{ id: string }>`
       with event as (
-        insert into webhook_events (id, account_id, type, data) values (
-          'msg_' || replace(gen_random_uuid()::text, '-', ''), ${accountId}, 'webhook.test',
-          json_build_object('webhook_id', ${id}::text)) returning place, id
+        insert into webhook_events (id, account_id, type, data)
+        select 'msg_' || replace(gen_random_uuid()::text, '-', ''), ${accountId}, 'webhook.test',
+          json_build_object('webhook_id', ${id}::text)
+        where (select count(*) from (select from webhook_deliveries where webhook_id = ${id} and state = 'pending'
+          limit ${sql.lit(WEBHOOK_LIMITS.waitingForTest)}) waiting) < ${sql.lit(WEBHOOK_LIMITS.waitingForTest)}
+        returning place, id
       ), delivery as (
         insert into webhook_deliveries (webhook_id, place) select ${id}, place from event
       )
       select id from event`.execute(this.#options.db);
-    return found(rows[0]).id;
+    if (rows[0] !== undefined) return rows[0].id;
+    const detail = `${WEBHOOK_LIMITS.waitingForTest} messages or more wait for this webhook: a test would, too.`;
+    throw new KeywrightError("queue_full", detail, {}, { retryAfterSeconds: 30 });
   }
 
   /** Newest first. */

@@ -18,6 +18,7 @@ const FEW: RateLimits = {
   unknownCredentialsPerMinutePerAddress: 5,
   heavyPerMinutePerAddress: 2,
   paymentIntentsPerMinute: 2,
+  freeChangesPerDay: 3,
 };
 const randomKey = (): string => randomBytes(32).toString("base64");
 
@@ -142,6 +143,26 @@ describe("a flood from an unknown caller", function () {
       "rate_limited",
       "payments_unavailable",
     ]);
+  });
+
+  it("for changes that cost nothing: each credential has a budget; repeated requests do not count", async () => {
+    const { api: owner } = await newApiAccount(relayer.baseUrl);
+    const { usage_api_key } = await owner.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "public" });
+    const change = async (path: string, body: object, key: string, by = owner): Promise<unknown> =>
+      codeOf(await by.post(path, body, { headers: { "idempotency-key": key } }));
+    const limit = (key: string): Promise<unknown> =>
+      change("/usage_key_limits", { usage_api_key, cents_per_day: 1 }, key);
+    const codes: unknown[] = [];
+    for (const key of ["1", "2", "2", "2", "3", "4"]) codes.push(await limit(key));
+    expect(codes).to.deep.equal([...Array<unknown>(5).fill(undefined), "rate_limited"]);
+    const confirm = { payment_intent_id: "pi_unknown" };
+    expect(await change("/billing/confirm_payment", confirm, "5")).to.equal("rate_limited");
+    expect(await change("/billing/confirm_payment", confirm, "5", owner.with(String(usage_api_key)))).to.not.equal(
+      "rate_limited",
+    );
+    expect((await owner.post("/remove_usage_api_key", { usage_api_key })).status, "what is no free change").to.equal(
+      200,
+    );
   });
 
   it("with a body that never ends: it is answered 401 before any of it is read", async () => {

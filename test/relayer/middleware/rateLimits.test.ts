@@ -18,6 +18,7 @@ const FEW = {
   mintsPerMinutePerAddress: 2,
   mintsPerDay: 16,
   freeWritesPerDay: 2,
+  freeChangesPerDay: 2,
   keyRequestsPerSecond: 2,
 };
 
@@ -102,6 +103,15 @@ describe("rate limits", () => {
     expect(refused?.code).to.equal("rate_limited");
     expect(refused?.retryAfterSeconds).to.be.within(86_000, 86_400);
     await limits.freeWrite("another");
+  });
+
+  it("of changes that cost nothing are each credential's, for a day", async () => {
+    const limits = new RequestLimits(FEW);
+    for (let n = 0; n < FEW.freeChangesPerDay; n++) await limits.freeChange("leaked");
+    const refused = await refusal(() => limits.freeChange("leaked"));
+    expect(refused?.code).to.equal("rate_limited");
+    expect(refused?.retryAfterSeconds).to.be.within(86_000, 86_400);
+    await limits.freeChange("owner");
   });
 
   it("over all addresses limit what is minted at once", async () => {

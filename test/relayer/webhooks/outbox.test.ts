@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { sql } from "kysely";
 import type { KeywrightError } from "../../../protocol/errors";
 import { actionHashOf, type AccountId, type Address, type Cid, type Hash32 } from "../../../protocol/ids";
+import { WEBHOOK_LIMITS } from "../../../protocol/limits";
 import { typeOfChainEvent } from "../../../protocol/webhooks";
 import type { Db } from "../../../relayer/store/database";
 import { enqueue } from "../../../relayer/store/outbox";
@@ -212,6 +213,18 @@ describe("the outbox of webhooks", () => {
     expect(await typesSent(db, id)).to.deep.equal(["account.account_ownership_transferred"]);
     const row = await db.selectFrom("webhooks").select(["state", "off_reason"]).where("id", "=", id).executeTakeFirst();
     expect(row).to.deep.equal({ state: "off", off_reason: "owner_changed" });
+  });
+
+  it("has no further test of a webhook for which many messages wait", async () => {
+    const account = freshAccount();
+    const id = await webhook(db, account, [], "off");
+    const webhooks = new Webhooks({ db, executor: undefined as never, httpsOnly: true });
+    for (let made = 0; made < WEBHOOK_LIMITS.waitingForTest; made++) await webhooks.test(account, id);
+    expect(await webhooks.test(account, id).catch(codeOf)).to.equal("queue_full");
+    expect(await sent(db, id)).to.have.length(WEBHOOK_LIMITS.waitingForTest);
+    await sql`update webhook_deliveries set state = 'delivered' where ctid = any(array(
+      select ctid from webhook_deliveries where webhook_id = ${id} limit 1))`.execute(db);
+    expect(await webhooks.test(account, id)).to.match(/^msg_/);
   });
 
   it("also of those receivers whose address is looked up while the owner changes", async () => {
