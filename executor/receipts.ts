@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import type { Cid, Hash32, PkpId } from "../protocol/ids";
 import type { KeyState } from "../protocol/keyState";
 import { RECEIPT_TYPE, RECEIPT_VERSION, type ReceiptClaims } from "../protocol/receipt";
-import { startedSeconds } from "../protocol/runPrice";
+import { startedSeconds } from "../protocol/limits";
 import type { Decision } from "../protocol/decision";
 import type { Chain } from "./chain/chain";
 import type { StatementKey } from "./keys/statementKey";

@@ -165,6 +165,11 @@ export const PRICES = {
   runSecondCents: 1,
 };
 export type Prices = Readonly<Record<keyof typeof PRICES, number>>;
+/**
+ * A started second is charged in full; every started run counts at least one. The relayer charges by this rule, and the
+ * keyholder certifies it.
+ */
+export const startedSeconds = (durationMs: number): number => Math.max(1, Math.ceil(durationMs / 1000));
 
 /** Requests per window; generous in development. */
 export const RATE_LIMITS = {

@@ -3,7 +3,7 @@
  * the machine's mirrors or Debian's permanent archive, and is used only when its hash matches the lock.
  */
 import { createHash } from "node:crypto";
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,7 +11,6 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { extract } from "tar-stream";
 import type { Entry } from "./layout";
-import { requirePrograms } from "./programs";
 
 const run = promisify(execFile);
 const PERMANENT_ARCHIVE = "https://snapshot.debian.org/archive/debian/";
@@ -148,4 +147,15 @@ async function filesOf(name: string, file: string): Promise<Entry[]> {
       entries.push({ path, content: Buffer.concat(chunks), isExecutable: /(^|\/)bin\/|ld-linux/.test(path) });
   }
   return entries;
+}
+
+/** Of programs beyond npm's packages: Debian's package of each. */
+const PROGRAMS = { git: "git", tar: "tar", "dpkg-deb": "dpkg", "apt-cache": "apt" } as const;
+
+/** At the start, not after minutes of work. @throws an error that names the missing programs and their packages */
+export function requirePrograms(purpose: string, ...names: (keyof typeof PROGRAMS)[]): void {
+  const missing = names.filter((name) => spawnSync(name, ["--version"], { stdio: "ignore" }).error !== undefined);
+  if (missing.length === 0) return;
+  const packages = missing.map((name) => PROGRAMS[name]).join(", ");
+  throw new Error(`${purpose} needs ${missing.join(", ")} (Debian's packages: ${packages})`);
 }
