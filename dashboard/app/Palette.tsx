@@ -35,7 +35,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactNod
     if (step !== undefined || event.key === "Enter") event.preventDefault();
   };
   return (
-    <Dialog open onClose={onClose} title="Go to">
+    <Dialog onClose={onClose} title="Go to">
       <input
         className="input"
         role="combobox"

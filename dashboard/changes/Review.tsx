@@ -43,7 +43,7 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
   const isMinting = phase.at === "preparing" && change.signedFirst !== undefined;
   const write = "write" in phase ? phase.write : undefined;
   return (
-    <Dialog open title={`Review: ${change.title}`} closable={!isMinting && !PENDING.has(phase.at)} onClose={cancel}>
+    <Dialog title={`Review: ${change.title}`} closable={!isMinting && !PENDING.has(phase.at)} onClose={cancel}>
       <Summary session={session} change={change} functionName={write?.functionName} />
       {phase.at === "review" && <SignedCalls data={phase.write.data} />}
       <Failure error={failure} />

@@ -6,21 +6,30 @@ import { Failure, Slow } from "./elements";
 import { wordsOf } from "./failures";
 
 interface Props {
-  readonly open: boolean;
+  /** Default true: most are made when they open. */
+  readonly open?: boolean;
   readonly onClose: () => void;
   readonly title: string;
   readonly about?: ReactNode;
   readonly wide?: boolean;
   /** False where closing would lose something that is shown once. */
   readonly closable?: boolean;
-  readonly children: ReactNode;
+  readonly children?: ReactNode;
 }
 
 /** Typing may begin at once; without such a field the first control gets the focus. */
 const FIRST_FIELD = "input:not([type=checkbox], [type=radio]), textarea";
 
 /** A modal dialog that traps the focus, makes the background inert and closes on Escape. */
-export function Dialog({ open, onClose, title, about, wide = false, closable = true, children }: Props): ReactNode {
+export function Dialog({
+  open = true,
+  onClose,
+  title,
+  about,
+  wide = false,
+  closable = true,
+  children,
+}: Props): ReactNode {
   const before = useRef<Element | null>(null);
   const keep = (event: Event): void => void (closable || event.preventDefault());
   return (
@@ -66,7 +75,7 @@ export function Dialog({ open, onClose, title, about, wide = false, closable = t
   );
 }
 
-interface FormProps extends Omit<Props, "closable"> {
+export interface FormProps extends Omit<Props, "closable"> {
   readonly submit: string;
   readonly danger?: boolean;
   readonly ready?: boolean;

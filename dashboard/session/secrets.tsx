@@ -52,7 +52,7 @@ export function SecretsProvider({ children }: { readonly children: ReactNode }):
     <Context value={value}>
       {children}
       {first !== undefined && (
-        <Dialog open closable={false} onClose={() => undefined} title={first.title} about={first.about}>
+        <Dialog closable={false} onClose={() => undefined} title={first.title} about={first.about}>
           {first.warning !== undefined && <Notice kind="warning">{first.warning}</Notice>}
           <SecretOnce
             key={first.secret}

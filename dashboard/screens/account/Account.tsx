@@ -1,18 +1,14 @@
 import { Link } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useAccount } from "../../app/queries";
-import { useChanges } from "../../changes/ChangesProvider";
-import { renameAccount } from "../../changes/operations";
+import { ChangeDialog, RenameDialog } from "../../changes/ChangeDialog";
+import { freezeAccount, renameAccount, unfreezeAccount } from "../../changes/operations";
 import { Button } from "../../components/Button";
-import { FormDialog } from "../../components/Dialog";
 import { Badge, Facts, Id, Notice, PageHead } from "../../components/elements";
 import { Address } from "../../components/explorer";
-import { StringsFields, type Strings } from "../../components/Field";
 import { useSession } from "../../session/context";
 import type { Account as AccountItem } from "../../session/types";
 import { Convert } from "./Convert";
-import { Freeze } from "./Freeze";
-import { Task } from "./Task";
 import { Transfer } from "./Transfer";
 
 type Open = "rename" | "convert" | "transfer" | undefined;
@@ -74,7 +70,9 @@ export function Account(): ReactNode {
           }
         />
       )}
-      {open === "rename" && <Rename onClose={close} />}
+      {open === "rename" && (
+        <RenameDialog title="Rename the account" of={account} change={renameAccount} onClose={close} />
+      )}
       {open === "convert" && session.kind === "key" && <Convert session={session} onClose={close} />}
       {open === "transfer" && <Transfer onClose={close} />}
     </>
@@ -99,19 +97,58 @@ function AccountFacts({ account }: { readonly account: AccountItem }): ReactNode
   );
 }
 
-function Rename({ onClose }: { readonly onClose: () => void }): ReactNode {
-  const { perform } = useChanges();
-  const { data } = useAccount();
-  const [{ name, description }, setStrings] = useState<Strings>(data);
+/** The emergency stop and its release. */
+function Freeze({ account }: { readonly account: AccountItem }): ReactNode {
+  const [asking, setAsking] = useState(false);
+  const { frozen } = account;
   return (
-    <FormDialog
-      open
-      onClose={onClose}
-      title="Rename the account"
-      submit="Save"
-      onSubmit={async () => (await perform(renameAccount({ name, description }))).state !== "cancelled"}
+    <Task
+      title={frozen ? "The account is frozen" : "Emergency stop"}
+      about={
+        frozen
+          ? "No key runs anything and no usage key changes anything, until you end it."
+          : "Stops every run of every key at once, and every change by usage keys. You remain able to change the " +
+            "account, and you can end it at any time."
+      }
     >
-      <StringsFields value={{ name, description }} onChange={setStrings} />
-    </FormDialog>
+      <Button variant={frozen ? "primary" : "danger"} onPress={() => setAsking(true)}>
+        {frozen ? "Unfreeze account" : "Freeze account"}
+      </Button>
+      {asking && (
+        <ChangeDialog
+          onClose={() => setAsking(false)}
+          title={frozen ? "Unfreeze the account?" : "Freeze the account?"}
+          about={
+            frozen
+              ? "Keys work again, with what each of them may do."
+              : "Your programs are refused from their next request on. PKPs, groups and keys stay as they are."
+          }
+          submit={frozen ? "Unfreeze account" : "Freeze account"}
+          danger={!frozen}
+          change={() => (frozen ? unfreezeAccount() : freezeAccount())}
+        />
+      )}
+    </Task>
+  );
+}
+
+/** One operation on the whole account, with its explanation. */
+function Task({
+  title,
+  about,
+  children,
+}: {
+  readonly title: string;
+  readonly about: ReactNode;
+  readonly children?: ReactNode;
+}): ReactNode {
+  return (
+    <section className="card task" aria-label={title}>
+      <div className="grow stack-s">
+        <h2>{title}</h2>
+        <p className="soft">{about}</p>
+      </div>
+      {children}
+    </section>
   );
 }

@@ -45,7 +45,6 @@ export function Convert({
   if (step.at === "wallet") {
     return (
       <Dialog
-        open
         onClose={onClose}
         title="Convert to ChainSecured"
         about="Step 1 of 2: choose the wallet that will own the account."
@@ -73,7 +72,6 @@ function Confirm({ session, connection, onClose }: ConfirmProps): ReactNode {
   const [understood, setUnderstood] = useState(false);
   return (
     <FormDialog
-      open
       onClose={onClose}
       title="Convert to ChainSecured"
       about="Step 2 of 2: your wallet signs that it takes over the account. This cannot be undone."

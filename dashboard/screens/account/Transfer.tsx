@@ -1,9 +1,8 @@
 import { getAddress, isAddress } from "ethers/address";
 import { useState, type ReactNode } from "react";
 import { useAccount } from "../../app/queries";
-import { useChanges } from "../../changes/ChangesProvider";
+import { ChangeDialog } from "../../changes/ChangeDialog";
 import { transferOwnership } from "../../changes/operations";
-import { FormDialog } from "../../components/Dialog";
 import { Notice } from "../../components/elements";
 import { Address } from "../../components/explorer";
 import { Check, TextField } from "../../components/Field";
@@ -11,7 +10,6 @@ import { useSession, useSessions } from "../../session/context";
 
 /** The address is checked, shown in full and confirmed before anything is sent: a wrong one is final. */
 export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNode {
-  const { perform } = useChanges();
   const { end } = useSessions();
   const { config } = useSession();
   const { data: account } = useAccount();
@@ -21,18 +19,14 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
   const problem = problemOf(address.trim(), account.owner);
   const matches = problem === undefined && lastDigits.trim().toLowerCase() === address.trim().slice(-6).toLowerCase();
   return (
-    <FormDialog
-      open
+    <ChangeDialog
       onClose={onClose}
       title="Transfer ownership"
       submit="Transfer ownership"
       danger
       ready={matches && understood}
-      onSubmit={async () => {
-        const { state } = await perform(transferOwnership(getAddress(address.trim())));
-        if (state === "done") end("The account has a new owner. You have been signed out.");
-        return state !== "cancelled";
-      }}
+      change={() => transferOwnership(getAddress(address.trim()))}
+      onDone={() => end("The account has a new owner. You have been signed out.")}
     >
       <Ends managed={account.managed} />
       <TextField
@@ -62,7 +56,7 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
         <Notice kind="error">These are not the last six characters of that address.</Notice>
       )}
       <Check label="I understand that only the new owner can undo this" checked={understood} onChange={setUnderstood} />
-    </FormDialog>
+    </ChangeDialog>
   );
 }
 

@@ -1,15 +1,13 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import { useActions, type Action } from "../../app/queries";
-import { useChanges } from "../../changes/ChangesProvider";
+import { ChangeDialog, RenameDialog } from "../../changes/ChangeDialog";
 import { removeAction, renameAction } from "../../changes/operations";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
 import { RowMenu } from "../../components/RowMenu";
 import { DataTable, type Column } from "../../components/DataTable";
-import { FormDialog } from "../../components/Dialog";
 import { Empty, Failure, Id, PageHead, Spinner } from "../../components/elements";
-import { StringsFields, type Strings } from "../../components/Field";
 import { quoted } from "../../components/text";
 import { ANY_ACTION } from "../pkps/uses";
 import { AddAction } from "./AddAction";
@@ -58,7 +56,14 @@ export function Actions(): ReactNode {
         />
       )}
       {open?.what === "add" && <AddAction onClose={close} />}
-      {open?.what === "rename" && <Rename action={open.action} onClose={close} />}
+      {open?.what === "rename" && (
+        <RenameDialog
+          title="Rename the action"
+          of={open.action}
+          change={(strings) => renameAction(open.action.hashed_cid, open.action.name, strings)}
+          onClose={close}
+        />
+      )}
       {open?.what === "remove" && <Remove action={open.action} onClose={close} />}
     </>
   );
@@ -111,29 +116,9 @@ interface Props {
   readonly onClose: () => void;
 }
 
-function Rename({ action, onClose }: Props): ReactNode {
-  const { perform } = useChanges();
-  const [{ name, description }, setStrings] = useState<Strings>(action);
-  return (
-    <FormDialog
-      open
-      onClose={onClose}
-      title="Rename the action"
-      submit="Save"
-      onSubmit={async () =>
-        (await perform(renameAction(action.hashed_cid, action.name, { name, description }))).state !== "cancelled"
-      }
-    >
-      <StringsFields value={{ name, description }} onChange={setStrings} />
-    </FormDialog>
-  );
-}
-
 function Remove({ action, onClose }: Props): ReactNode {
-  const { perform } = useChanges();
   return (
-    <FormDialog
-      open
+    <ChangeDialog
       onClose={onClose}
       title={`Remove ${quoted(action.name, "this action")}?`}
       about={
@@ -142,9 +127,7 @@ function Remove({ action, onClose }: Props): ReactNode {
       }
       submit="Remove action"
       danger
-      onSubmit={async () => (await perform(removeAction(action.hashed_cid, action.name))).state !== "cancelled"}
-    >
-      {null}
-    </FormDialog>
+      change={() => removeAction(action.hashed_cid, action.name)}
+    />
   );
 }

@@ -19,7 +19,6 @@ export function AddAction({ onClose, onMade, code: first = "", name = "", descri
   const [code, setCode] = useState(first);
   return (
     <FormDialog
-      open
       wide
       onClose={onClose}
       title="Add an action"

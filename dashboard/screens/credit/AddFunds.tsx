@@ -35,7 +35,6 @@ export function AddFunds({ account, payments, onClose, onPaid }: Props): ReactNo
   return (
     <>
       <FormDialog
-        open
         onClose={onClose}
         title="Add funds"
         about="Credit pays for runs and changes. It does not expire."
@@ -143,7 +142,6 @@ function useDoubleCard() {
   );
   const dialog = question !== undefined && (
     <Dialog
-      open
       onClose={() => answer(false)}
       title="Your bank asks"
       about="A test of the bank's confirmation: choose its answer."

@@ -2,10 +2,9 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useActions, usePkps, type Group, type Members } from "../../app/queries";
-import { useChanges } from "../../changes/ChangesProvider";
+import { ChangeDialog, RenameDialog } from "../../changes/ChangeDialog";
 import { addActionToGroup, changeGroupPkps, removeGroup, renameGroup } from "../../changes/operations";
-import { FormDialog } from "../../components/Dialog";
-import { Picker, StringsFields, TextField, type Strings } from "../../components/Field";
+import { Picker, TextField } from "../../components/Field";
 import { quoted, short } from "../../components/text";
 import { pkpOptions } from "./GroupForm";
 
@@ -18,62 +17,45 @@ interface MembersProps extends GroupProps {
 }
 
 export function RenameGroup({ group, onClose }: GroupProps): ReactNode {
-  const { perform } = useChanges();
-  const [strings, setStrings] = useState<Strings>(group);
-  const { name, description } = strings;
   return (
-    <FormDialog
-      open
+    <RenameDialog
       onClose={onClose}
       title="Rename the group"
-      submit="Save"
-      onSubmit={async () =>
-        (await perform(renameGroup(group.id, group.name, { name, description }))).state !== "cancelled"
-      }
-    >
-      <StringsFields value={strings} onChange={setStrings} />
-    </FormDialog>
+      of={group}
+      change={(strings) => renameGroup(group.id, group.name, strings)}
+    />
   );
 }
 
 export function RemoveGroup({ group, onClose }: GroupProps): ReactNode {
-  const { perform } = useChanges();
   const navigate = useNavigate();
   return (
-    <FormDialog
-      open
+    <ChangeDialog
       onClose={onClose}
       title={`Remove ${quoted(group.name, `group ${group.id}`)}?`}
       about="Its permissions end at once. Its PKPs and actions stay in the account. A removed group cannot be restored."
       submit="Remove group"
       danger
-      onSubmit={async () => {
-        const { state } = await perform(removeGroup(group.id, group.name));
-        if (state === "done") await navigate({ to: "/groups" });
-        return state !== "cancelled";
-      }}
-    >
-      {null}
-    </FormDialog>
+      change={() => removeGroup(group.id, group.name)}
+      onDone={() => navigate({ to: "/groups" })}
+    />
   );
 }
 
 export function EditPkps({ group, members, onClose }: MembersProps): ReactNode {
-  const { perform } = useChanges();
   const { items } = usePkps();
   const before = members.pkps.map(({ wallet_address }) => wallet_address);
   const [chosen, setChosen] = useState<readonly string[]>(before);
   const add = chosen.filter((one) => !before.includes(one));
   const remove = before.filter((one) => !chosen.includes(one));
   return (
-    <FormDialog
-      open
+    <ChangeDialog
       onClose={onClose}
       title={`PKPs of ${quoted(group.name, "the group")}`}
       about="All changes are made in one transaction."
       submit="Save"
       ready={add.length + remove.length > 0}
-      onSubmit={async () => (await perform(changeGroupPkps(group.id, group.name, add, remove))).state !== "cancelled"}
+      change={() => changeGroupPkps(group.id, group.name, add, remove)}
     >
       <Picker
         legend="PKPs"
@@ -82,12 +64,11 @@ export function EditPkps({ group, members, onClose }: MembersProps): ReactNode {
         onChange={setChosen}
         empty="There are no PKPs yet."
       />
-    </FormDialog>
+    </ChangeDialog>
   );
 }
 
 export function ListAction({ group, members, onClose }: MembersProps): ReactNode {
-  const { perform } = useChanges();
   const { items } = useActions();
   const listed = new Set(members.actions.map(({ hashed_cid }) => hashed_cid));
   const known = items.filter(
@@ -95,13 +76,12 @@ export function ListAction({ group, members, onClose }: MembersProps): ReactNode
   );
   const [cid, setCid] = useState("");
   return (
-    <FormDialog
-      open
+    <ChangeDialog
       onClose={onClose}
       title={`List an action in ${quoted(group.name, "the group")}`}
       about="It may then use every PKP of the group."
       submit="List it"
-      onSubmit={async () => (await perform(addActionToGroup(group.id, group.name, cid.trim()))).state !== "cancelled"}
+      change={() => addActionToGroup(group.id, group.name, cid.trim())}
     >
       <Picker
         legend="Actions of the account"
@@ -111,6 +91,6 @@ export function ListAction({ group, members, onClose }: MembersProps): ReactNode
         empty="Every action whose code address is known is listed already."
       />
       <TextField label="Or by its CID" code value={cid} onChange={setCid} placeholder="Qm…" />
-    </FormDialog>
+    </ChangeDialog>
   );
 }

@@ -1,8 +1,7 @@
 import { useState, type ReactNode } from "react";
 import { useActions, usePkps, type Action, type Pkp } from "../../app/queries";
-import { useChanges } from "../../changes/ChangesProvider";
+import { ChangeDialog } from "../../changes/ChangeDialog";
 import { createGroup } from "../../changes/operations";
-import { FormDialog } from "../../components/Dialog";
 import { Picker, StringsFields, type Option, type Strings } from "../../components/Field";
 import { short } from "../../components/text";
 
@@ -23,20 +22,18 @@ interface Props {
 }
 
 export function GroupForm({ onClose, pkps: firstPkps = [], actions: firstActions = [] }: Props): ReactNode {
-  const { perform } = useChanges();
   const allPkps = usePkps();
   const allActions = useActions();
   const [strings, setStrings] = useState<Strings>({ name: "", description: "" });
   const [pkps, setPkps] = useState(firstPkps);
   const [actions, setActions] = useState(firstActions);
   return (
-    <FormDialog
-      open
+    <ChangeDialog
       onClose={onClose}
       title="Create a group"
       about="A group says: these actions may use these PKPs. Every action listed may use every PKP listed."
       submit="Create group"
-      onSubmit={async () => (await perform(createGroup(strings, pkps, actions))).state !== "cancelled"}
+      change={() => createGroup(strings, pkps, actions)}
     >
       <StringsFields value={strings} onChange={setStrings} placeholder="Payouts" />
       <Picker
@@ -53,6 +50,6 @@ export function GroupForm({ onClose, pkps: firstPkps = [], actions: firstActions
         onChange={setActions}
         empty="There are no actions yet. You can list some later."
       />
-    </FormDialog>
+    </ChangeDialog>
   );
 }

@@ -1,6 +1,8 @@
 import { Link, useParams } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import { useAccount, useActions, useListing, usePkps, useUsageKeys, type UsageKey } from "../../app/queries";
+import { RenameDialog } from "../../changes/ChangeDialog";
+import { renamePkp } from "../../changes/operations";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
 import { Badge, Empty, Facts, Failure, Id, Notice, PageHead, Spinner } from "../../components/elements";
@@ -8,9 +10,8 @@ import { Address } from "../../components/explorer";
 import { short } from "../../components/text";
 import { useSession } from "../../session/context";
 import { RowMenu } from "../../components/RowMenu";
-import { RevokeKey } from "../usageKeys/RevokeKey";
+import { RevokeKey } from "../usageKeys/Revoke";
 import { PkpOps } from "./PkpOps";
-import { RenamePkp } from "./RenamePkp";
 import { ANY_ACTION, usesOf, type Use, type User } from "./uses";
 
 export function Pkp(): ReactNode {
@@ -50,7 +51,14 @@ export function Pkp(): ReactNode {
       </section>
       <WhoCanUse address={address} />
       <PkpOps pkp={pkp} />
-      {renaming && <RenamePkp pkp={pkp} onClose={() => setRenaming(false)} />}
+      {renaming && (
+        <RenameDialog
+          title="Rename the PKP"
+          of={pkp}
+          change={(strings) => renamePkp(pkp.wallet_address, pkp.name, strings)}
+          onClose={() => setRenaming(false)}
+        />
+      )}
     </>
   );
 }

@@ -1,10 +1,9 @@
 import { useState, type ReactNode } from "react";
 import { OPS, PKP_OP_NAMES, type PkpOp } from "../../../protocol/ops";
 import type { Pkp } from "../../app/queries";
-import { useChanges } from "../../changes/ChangesProvider";
+import { ChangeDialog } from "../../changes/ChangeDialog";
 import { setPkpOps } from "../../changes/operations";
 import { Button } from "../../components/Button";
-import { FormDialog } from "../../components/Dialog";
 import { Badge } from "../../components/elements";
 import { Check } from "../../components/Field";
 import { useSession } from "../../session/context";
@@ -41,19 +40,17 @@ export function PkpOps({ pkp }: { readonly pkp: Pkp }): ReactNode {
 }
 
 function EditOps({ pkp, onClose }: { readonly pkp: Pkp; readonly onClose: () => void }): ReactNode {
-  const { perform } = useChanges();
   const [denied, setDenied] = useState<readonly PkpOp[]>(() =>
     PKP_OP_NAMES.filter((op) => pkp.denied_ops.includes(op)),
   );
   const allow = (op: PkpOp, on: boolean): void =>
     setDenied(PKP_OP_NAMES.filter((one) => (one === op ? !on : denied.includes(one))));
   return (
-    <FormDialog
-      open
+    <ChangeDialog
       onClose={onClose}
       title="Operations allowed with this PKP"
       submit="Save"
-      onSubmit={async () => (await perform(setPkpOps(pkp.wallet_address, pkp.name, denied))).state !== "cancelled"}
+      change={() => setPkpOps(pkp.wallet_address, pkp.name, denied)}
     >
       <fieldset className="stack-s">
         <legend className="label">Allowed</legend>
@@ -67,6 +64,6 @@ function EditOps({ pkp, onClose }: { readonly pkp: Pkp; readonly onClose: () => 
           />
         ))}
       </fieldset>
-    </FormDialog>
+    </ChangeDialog>
   );
 }

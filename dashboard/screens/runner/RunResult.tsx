@@ -1,10 +1,9 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useGroups, type Group } from "../../app/queries";
-import { useChanges } from "../../changes/ChangesProvider";
+import { ChangeDialog } from "../../changes/ChangeDialog";
 import { addActionToGroup } from "../../changes/operations";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { FormDialog } from "../../components/Dialog";
 import { Badge, CodeBlock, Facts, Id } from "../../components/elements";
 import { Select } from "../../components/Field";
 import { dollars, duration } from "../../components/text";
@@ -87,19 +86,17 @@ const pkpIn = ({ pkpId }: Ran["params"]): string | undefined =>
   typeof pkpId === "string" && /^0x[0-9a-fA-F]{40}$/.test(pkpId) ? pkpId : undefined;
 
 export function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: () => void }): ReactNode {
-  const { perform } = useChanges();
   const { groups: items } = useListable();
   const [group, setGroup] = useState(items[0]?.id ?? "");
   const name = items.find(({ id }) => id === group)?.name ?? "";
   return (
-    <FormDialog
-      open
+    <ChangeDialog
       onClose={onClose}
       title="Add this action to a group"
       about="Exactly this code may then use the group's PKPs. Changed code is another action."
       submit="Add to group"
       ready={group !== ""}
-      onSubmit={async () => (await perform(addActionToGroup(group, name, cid))).state !== "cancelled"}
+      change={() => addActionToGroup(group, name, cid)}
     >
       {items.length === 0 ? (
         <p>There are no groups yet.</p>
@@ -111,6 +108,6 @@ export function AddToGroup({ cid, onClose }: { readonly cid: string; readonly on
           onChange={setGroup}
         />
       )}
-    </FormDialog>
+    </ChangeDialog>
   );
 }

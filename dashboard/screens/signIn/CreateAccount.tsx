@@ -69,7 +69,6 @@ export function CreateAccount({
   if (withWallet) return <CreateWithWallet strings={strings} onClose={onClose} />;
   return (
     <FormDialog
-      open
       onClose={onClose}
       title="Create an account"
       submit="Create account"
@@ -137,7 +136,7 @@ function CreateWithWallet({
 
   if (step === undefined || config === undefined) {
     return (
-      <Dialog open onClose={onClose} title="Choose a wallet" about="It becomes the owner of the account.">
+      <Dialog onClose={onClose} title="Choose a wallet" about="It becomes the owner of the account.">
         <Failure error={failure} />
         <WalletList found={found} onChoose={(detail) => void choose(detail)} />
       </Dialog>
@@ -156,7 +155,6 @@ function CreateWithWallet({
     );
   return (
     <FormDialog
-      open
       onClose={onClose}
       title="Review: create the account"
       submit="Sign and send"

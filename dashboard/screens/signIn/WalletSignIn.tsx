@@ -113,7 +113,6 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
       )}
       {step.at === "which" && (
         <Dialog
-          open
           onClose={() => setStep({ at: "idle" })}
           title="Which account?"
           about={
@@ -184,7 +183,6 @@ interface OtherChainProps {
 export function OtherChain({ connection, config, chain, onClose, onSwitched }: OtherChainProps): ReactNode {
   return (
     <FormDialog
-      open
       onClose={onClose}
       title="Your wallet is on another network"
       about={
@@ -196,9 +194,7 @@ export function OtherChain({ connection, config, chain, onClose, onSwitched }: O
         await (await walletTools()).switchChain(connection, config);
         onSwitched();
       }}
-    >
-      {null}
-    </FormDialog>
+    />
   );
 }
 
@@ -216,7 +212,6 @@ function SafeSignIn({
   const [account, setAccount] = useState("");
   return (
     <FormDialog
-      open
       onClose={onClose}
       title="An account that belongs to a Safe"
       about={

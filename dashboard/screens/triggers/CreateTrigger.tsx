@@ -66,7 +66,6 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
   const set = (change: Partial<Draft>): void => setDraft({ ...draft, ...change });
   return (
     <FormDialog
-      open
       wide
       onClose={onClose}
       title="Create a trigger"

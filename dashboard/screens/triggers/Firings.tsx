@@ -16,7 +16,7 @@ export function Firings({ trigger, onClose }: { readonly trigger: Trigger; reado
   );
   const title = `Firings of ${quoted(trigger.name, short(trigger.id))}`;
   return (
-    <Dialog open wide onClose={onClose} title={title} about={trigger.reason}>
+    <Dialog wide onClose={onClose} title={title} about={trigger.reason}>
       <Failure error={error} />
       {isLoading && <Spinner />}
       {data?.total === 0 && (

@@ -206,7 +206,6 @@ function Delete({ trigger, onClose }: { readonly trigger: Trigger; readonly onCl
   };
   return (
     <FormDialog
-      open
       danger
       onClose={onClose}
       title={`Delete the trigger ${quoted(trigger.name, short(trigger.id))}?`}

@@ -33,7 +33,7 @@ export function KeyLimits({ usageKey, onClose }: Props): ReactNode {
       />
     );
   return (
-    <FormDialog open onClose={onClose} title="Limits" submit="Save" ready={false} onSubmit={() => Promise.resolve()}>
+    <FormDialog onClose={onClose} title="Limits" submit="Save" ready={false} onSubmit={() => Promise.resolve()}>
       {error === null ? <Spinner /> : <Failure error={error} />}
     </FormDialog>
   );
@@ -59,7 +59,6 @@ function LimitsForm({ usageKey, limits, onClose }: Props & { readonly limits: Li
   };
   return (
     <FormDialog
-      open
       onClose={onClose}
       title={`Limits of ${quoted(usageKey.name, "this key")}`}
       about="For a key that others may see, as in a web page. The service holds these limits, not the contract."

@@ -35,7 +35,6 @@ export function UsageKeyForm({ onClose, usageKey, groups: firstGroups = [], name
 
   return (
     <FormDialog
-      open
       wide
       onClose={onClose}
       title={usageKey === undefined ? "Create a usage key" : "Change what this key may do"}

@@ -9,8 +9,7 @@ import { Badge, Empty, Failure, PageHead, Spinner, When } from "../../components
 import { day, dollars, short } from "../../components/text";
 import { isLive } from "../pkps/uses";
 import { KeyLimits } from "./KeyLimits";
-import { RevokeKey } from "./RevokeKey";
-import { RevokeAll } from "./RevokeAll";
+import { RevokeAll, RevokeKey } from "./Revoke";
 import { UsageKeyForm } from "./UsageKeyForm";
 
 type Open =

@@ -124,7 +124,7 @@ function DeliveryDialog({
 }): ReactNode {
   const { message_id: id, type, data, attempts, attempted_at: at, next_attempt_at: next, duration_ms: ms } = delivery;
   return (
-    <Dialog open wide onClose={onClose} title={type}>
+    <Dialog wide onClose={onClose} title={type}>
       <Facts
         items={[
           ["Message", <Id key="id" value={id} what="message id" />],

@@ -27,7 +27,6 @@ export function WebhookForm({ onClose, onMade }: Props): ReactNode {
     .filter((type) => type !== "");
   return (
     <FormDialog
-      open
       onClose={onClose}
       title="Add a webhook"
       about="Messages are signed by the service's statement key. verifyWebhook of the SDK checks them."

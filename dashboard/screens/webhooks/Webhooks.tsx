@@ -68,7 +68,6 @@ function OwnersWebhooks(): ReactNode {
       {adding && <WebhookForm onClose={() => setAdding(false)} onMade={({ id }) => (setShownId(id), refresh())} />}
       {deleting !== undefined && (
         <FormDialog
-          open
           onClose={() => setDeleting(undefined)}
           title="Delete the webhook"
           about={`${deleting.url ?? "It"} gets no more messages, and its deliveries are deleted.`}
@@ -78,9 +77,7 @@ function OwnersWebhooks(): ReactNode {
             await client.deleteWebhook({ id: deleting.id });
             await refresh();
           }}
-        >
-          {null}
-        </FormDialog>
+        />
       )}
     </>
   );

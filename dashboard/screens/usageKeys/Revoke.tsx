@@ -1,13 +1,32 @@
 import { useState, type ReactNode } from "react";
 import type { UsageKey } from "../../app/queries";
-import { useChanges } from "../../changes/ChangesProvider";
-import { revokeAll } from "../../changes/operations";
+import { ChangeDialog } from "../../changes/ChangeDialog";
+import { revokeAll, revokeKey } from "../../changes/operations";
 import { Button } from "../../components/Button";
-import { FormDialog } from "../../components/Dialog";
-import { plural } from "../../components/text";
+import { plural, quoted } from "../../components/text";
+
+interface Props {
+  readonly usageKey: UsageKey;
+  readonly onClose: () => void;
+}
+
+export function RevokeKey({ usageKey: { id, name }, onClose }: Props): ReactNode {
+  return (
+    <ChangeDialog
+      onClose={onClose}
+      title={`Revoke ${quoted(name, "this key")}?`}
+      about={
+        "Requests with this key are refused from the next one on. It cannot be undone; you can make another key at " +
+        "any time."
+      }
+      submit="Revoke"
+      danger
+      change={() => revokeKey(id, name)}
+    />
+  );
+}
 
 export function RevokeAll({ keys }: { readonly keys: readonly UsageKey[] }): ReactNode {
-  const { perform } = useChanges();
   const [asking, setAsking] = useState(false);
   return (
     <>
@@ -15,8 +34,7 @@ export function RevokeAll({ keys }: { readonly keys: readonly UsageKey[] }): Rea
         Revoke all
       </Button>
       {asking && (
-        <FormDialog
-          open
+        <ChangeDialog
           onClose={() => setAsking(false)}
           title={`Revoke ${plural(keys.length, "usage key")}?`}
           about={
@@ -25,10 +43,8 @@ export function RevokeAll({ keys }: { readonly keys: readonly UsageKey[] }): Rea
           }
           submit="Revoke all"
           danger
-          onSubmit={async () => (await perform(revokeAll(keys))).state !== "cancelled"}
-        >
-          {null}
-        </FormDialog>
+          change={() => revokeAll(keys)}
+        />
       )}
     </>
   );
