@@ -3,11 +3,11 @@
  * the blocks that have as many; firings and position are stored together. A reorganisation deeper than that is searched
  * again from the last common block, and a log that has fired does not fire again in its new block.
  */
-import { sql } from "kysely";
-import { parseAddress, type AccountId, type Address } from "../../protocol/ids";
+import { sql, type RawBuilder } from "kysely";
+import type { AccountId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { causeKeyOf, topicsMatch, type EventSettings, type Settings } from "../../protocol/trigger";
-import type { Block, Header } from "../chain/events/blockReader";
+import type { Block, Header } from "../chain/events/blockLogs";
 import type { ChainLog } from "../chain/events/eventRows";
 import type { LogSource } from "../chain/events/logSource";
 import type { Db, Trx } from "../store/database";
@@ -38,8 +38,6 @@ const ACCOUNTS_CHAIN = 0;
 const BLOCKS_AT_ONCE = 32;
 /** Their reads and transactions share connections with all others. */
 const DEPTHS_AT_ONCE = 4;
-/** As many as an exchange with an endpoint takes. */
-const ADDRESSES_AT_ONCE = 50;
 const KEPT_BLOCKS = 256;
 
 export interface LogSearchOptions {
@@ -91,6 +89,8 @@ class ChainSearch {
   readonly chainId: number;
   readonly #logs: LogSource;
   readonly #onPaused: OnPaused;
+  /** The head up to which all is searched. */
+  #searched: string | undefined;
 
   constructor({ db, onPaused }: LogSearchOptions, chainId: number, logs: LogSource) {
     this.#db = db;
@@ -99,55 +99,67 @@ class ChainSearch {
     this.#onPaused = onPaused;
   }
 
+  /** Most turns find no new block: then all that watch are not read again. */
   async turn(): Promise<void> {
-    if ((await this.#watchers()).length === 0) return;
-    // Read again after the head: a block made after a trigger's activation is then never searched without it.
+    if (!(await this.#isWatched())) return;
     const head = await this.#logs.head();
-    const watchers = head === undefined ? [] : await this.#watchers();
-    if (head === undefined) return;
-    const depths = Map.groupBy(watchers, ({ settings }) => settings.event.confirmations);
+    if (head === undefined || head.hash === this.#searched) return;
+    // Read after the head: a block made after a trigger's activation is then never searched without it.
+    const depths = Map.groupBy(await this.#watchers(), ({ settings }) => settings.event.confirmations);
     let failure: unknown;
-    await inPieces([...depths], DEPTHS_AT_ONCE, ([confirmations, those]) =>
-      this.#search(confirmations, those, head.number - confirmations + 1).catch(
-        (error: unknown) => (failure ??= error),
-      ),
+    const isDone = await inPieces([...depths], DEPTHS_AT_ONCE, ([confirmations, those]) =>
+      this.#search(confirmations, those, head.number - confirmations + 1).catch((error: unknown) => {
+        failure ??= error;
+        return false;
+      }),
     );
+    this.#searched = isDone.every((done) => done) ? head.hash : undefined;
     if (failure !== undefined) throw failure;
+  }
+
+  async #isWatched(): Promise<boolean> {
+    const { rows } = await sql`select id from triggers where ${this.#watches} limit 1`.execute(this.#db);
+    return rows.length > 0;
   }
 
   async #watchers(): Promise<readonly Watcher[]> {
     const { rows } = await sql<Watcher>`
-      select id, account_id, settings, from_block from triggers where state = 'active' and kind = 'event'
-        and coalesce((settings->'event'->>'chain_id')::int8, 0) = ${this.chainId}::int8
-      order by id`.execute(this.#db);
+      select id, account_id, settings, from_block from triggers where ${this.#watches} order by id`.execute(this.#db);
     return rows;
   }
 
-  async #search(confirmations: number, watchers: readonly Watcher[], last: number): Promise<void> {
+  get #watches(): RawBuilder<boolean> {
+    return sql<boolean>`state = 'active' and kind = 'event'
+      and coalesce((settings->'event'->>'chain_id')::int8, 0) = ${this.chainId}::int8`;
+  }
+
+  /** Whether all blocks up to the last one are searched. */
+  async #search(confirmations: number, watchers: readonly Watcher[], last: number): Promise<boolean> {
     const first = Math.min(...watchers.map(({ from_block }) => from_block));
     let at = await this.#position(confirmations);
     if (at === undefined || at.next < first) at = { next: first, recent: [] };
     for (let read = 0; read < BLOCKS_AT_ONCE; read += 1) {
       const moved = await this.#step(confirmations, watchers, at, last);
-      if (moved === undefined) return;
+      if (moved === undefined || moved === "done") return moved === "done";
       at = moved;
     }
+    return false;
   }
 
-  /** Undefined when nothing more can be read now. */
+  /** `done` when there is no more to be read, undefined when it cannot be read now. */
   async #step(
     confirmations: number,
     watchers: readonly Watcher[],
     at: Position,
     last: number,
-  ): Promise<Position | undefined> {
+  ): Promise<Position | "done" | undefined> {
     const newest = at.recent.at(-1);
     const block = at.next <= last ? await this.#logs.block(at.next) : undefined;
     const isReplaced =
       block === undefined ? await this.#isReplaced(newest) : newest !== undefined && block.parentHash !== newest.hash;
     if (isReplaced)
       return this.#move(confirmations, at, { next: at.next - 1, recent: at.recent.slice(0, -1) }, NOTHING);
-    if (block === undefined) return undefined;
+    if (block === undefined) return at.next > last ? "done" : undefined;
     const found = await this.#foundIn(block, watchers);
     if (found === undefined) return undefined;
     const { number, hash } = block;
@@ -166,14 +178,13 @@ class ChainSearch {
     const firing: Found = { firings: [], crowded: [] };
     const room = new Map<AccountId, number>();
     const watching = watchers.filter(({ from_block }) => from_block <= block.number);
-    const addresses = [...new Set(watching.map(addressOf))];
-    const found = await inPieces(addresses, ADDRESSES_AT_ONCE, (address) => this.#logs.logsOf(block, address));
-    for (const [index, address] of addresses.entries()) {
-      const logs = found[index];
-      if (logs === undefined) return undefined;
-      const those = logs.length === 0 ? [] : watching.filter((watcher) => addressOf(watcher) === address);
-      for (const watcher of those) {
-        const firings = firingsOf(watcher, block, logs, new Date());
+    const byAddress = Map.groupBy(watching, ({ settings }) => settings.event.address.toLowerCase());
+    const found = await this.#logs.logsOf(block, [...byAddress.keys()]);
+    if (found === undefined) return undefined;
+    for (const [address, those] of byAddress) {
+      const logs = found.get(address);
+      for (const watcher of logs === undefined ? [] : those) {
+        const firings = firingsOf(watcher, block, logs ?? [], new Date());
         const left = room.get(watcher.account_id) ?? TRIGGER_LIMITS.waitingPerAccount;
         room.set(watcher.account_id, Math.max(0, left - firings.length));
         firing.firings.push(...firings.slice(0, left));
@@ -236,8 +247,6 @@ async function inPieces<T, R>(all: readonly T[], size: number, work: (one: T) =>
     done.push(...(await Promise.all(all.slice(start, start + size).map(work))));
   return done;
 }
-
-const addressOf = ({ settings }: Watcher): Address => parseAddress(settings.event.address) as Address;
 
 function firingsOf(watcher: Watcher, block: Block, logs: readonly ChainLog[], dueAt: Date): NewFiring[] {
   const { topics } = watcher.settings.event;

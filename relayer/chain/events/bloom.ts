@@ -16,10 +16,13 @@ function placesOf(value: string): Places {
 
 /** Tests blooms for one contract: its address, and any of these topics; without topics, its address alone. */
 export class BloomQuestion {
+  /** In lower case. */
+  readonly address: string;
   readonly #address: Places;
   readonly #topics: readonly Places[];
 
   constructor(address: string, topics: readonly string[]) {
+    this.address = address.toLowerCase();
     this.#address = placesOf(address);
     this.#topics = topics.map(placesOf);
   }

@@ -8,7 +8,8 @@ import type { Logger } from "pino";
 import type { Address } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
 import type { KnownBlock, RpcClient } from "../rpc/client";
-import { BlockReader, type Block, type Header } from "./blockReader";
+import type { Block, Header } from "./blockLogs";
+import { BlockReader } from "./blockReader";
 import { eventRow, type ChainLog } from "./eventRows";
 import {
   confirm,

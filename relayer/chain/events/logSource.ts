@@ -1,38 +1,35 @@
-/** Logs of any contract on the account's chain, block by block, as those of our own near the head (`BlockReader`). */
+/** Logs of any contracts on the account's chain, block by block, as those of our own near the head (`BlockLogs`). */
 import { LRUCache } from "lru-cache";
 import type { Address } from "../../../protocol/ids";
 import { MIB } from "../../../protocol/limits";
 import type { RpcClient } from "../rpc/client";
-import { BlockReader, type Block, type Header } from "./blockReader";
+import { BlockLogs, charsOf, type Block, type Header, type LogsByAddress } from "./blockLogs";
+import { BlockReader } from "./blockReader";
+import { BloomQuestion } from "./bloom";
 import type { ChainLog } from "./eventRows";
 
-const MAX_ADDRESSES = 5_000;
+const MAX_ADDRESSES = 20_000;
 const MAX_CHARS_KEPT = 32 * MIB;
-/** What a log takes besides its data. */
-const LOG_CHARS = 1_024;
 
 export interface LogSource {
   /** The newest block that an endpoint knows. */
   head(): Promise<Block | undefined>;
   /** The canonical block of a number; undefined when no endpoint has it. */
   block(number: number): Promise<Header | undefined>;
-  /** The contract's logs in a block; undefined while no endpoint's answer is reliable. */
-  logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined>;
+  /** Logs of these contracts (in lower case) in a block; undefined while no endpoint's answer about one is reliable. */
+  logsOf(block: Header, addresses: readonly string[]): Promise<LogsByAddress | undefined>;
 }
 
 export class ChainLogs implements LogSource {
   // By size, so that room for all of them is not taken before there are any.
-  readonly #readers = new LRUCache<Address, BlockReader>({ maxSize: MAX_ADDRESSES, sizeCalculation: () => 1 });
+  readonly #questions = new LRUCache<string, BloomQuestion>({ maxSize: MAX_ADDRESSES, sizeCalculation: () => 1 });
   /** By block and address: searches of several depths come past the same blocks, one after the other. */
-  readonly #logs = new LRUCache<string, readonly ChainLog[]>({
-    maxSize: MAX_CHARS_KEPT,
-    sizeCalculation: (logs) => logs.reduce((sum, { data }) => sum + data.length + LOG_CHARS, 0),
-  });
+  readonly #kept = new LRUCache<string, readonly ChainLog[]>({ maxSize: MAX_CHARS_KEPT, sizeCalculation: charsOf });
+  readonly #logs: BlockLogs;
   readonly #blocks: BlockReader;
-  readonly #rpc: RpcClient;
 
   constructor(rpc: RpcClient, contract: Address) {
-    this.#rpc = rpc;
+    this.#logs = new BlockLogs(rpc);
     // Asked for blocks alone, so it needs no topics.
     this.#blocks = new BlockReader(rpc, contract, []);
   }
@@ -45,17 +42,32 @@ export class ChainLogs implements LogSource {
     return this.#blocks.block(number);
   }
 
-  async logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
-    const name = `${block.hash} ${address}`;
-    const logs = this.#logs.get(name) ?? (await this.#read(block, address));
-    // An empty list may turn out to be wrong.
-    if (logs !== undefined && logs.length > 0) this.#logs.set(name, logs);
+  async logsOf(block: Header, addresses: readonly string[]): Promise<LogsByAddress | undefined> {
+    const logs = new Map<string, readonly ChainLog[]>();
+    const nameOf = (address: string): string => `${block.hash} ${address}`;
+    for (const address of addresses) {
+      const kept = this.#kept.get(nameOf(address));
+      if (kept !== undefined) logs.set(address, kept);
+    }
+    const rest = addresses.filter((address) => !logs.has(address));
+    const found = await this.#logs.of(
+      block,
+      rest.map((address) => this.#question(address)),
+    );
+    if (found === undefined) return undefined;
+    for (const address of rest) {
+      const those = found.get(address);
+      // Only what is there is kept: an empty list may turn out to be wrong.
+      if (those === undefined) continue;
+      this.#kept.set(nameOf(address), those);
+      logs.set(address, those);
+    }
     return logs;
   }
 
-  #read(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
-    const reader = this.#readers.get(address) ?? new BlockReader(this.#rpc, address, []);
-    this.#readers.set(address, reader);
-    return reader.logsOf(block);
+  #question(address: string): BloomQuestion {
+    const question = this.#questions.get(address) ?? new BloomQuestion(address, []);
+    this.#questions.set(address, question);
+    return question;
   }
 }

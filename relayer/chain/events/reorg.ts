@@ -5,7 +5,7 @@
 import { sql, type RawBuilder } from "kysely";
 import type { Db, Trx } from "../../store/database";
 import { TRANSACTION_IS_OPEN } from "../submissions/states";
-import type { Block } from "./blockReader";
+import type { Block } from "./blockLogs";
 
 /**
  * For an operator, after the chain has dropped final blocks: takes everything back above a block that it still has. The

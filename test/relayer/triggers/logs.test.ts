@@ -8,7 +8,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { Kysely, PostgresDialect, type PostgresPool } from "kysely";
 import type { AccountId, Address, KeyId } from "../../../protocol/ids";
-import type { Block, Header } from "../../../relayer/chain/events/blockReader";
+import type { Block, Header, LogsByAddress } from "../../../relayer/chain/events/blockLogs";
 import type { ChainLog } from "../../../relayer/chain/events/eventRows";
 import type { LogSource } from "../../../relayer/chain/events/logSource";
 import type { Store } from "../../../relayer/store";
@@ -37,6 +37,8 @@ class ModelChain implements LogSource {
     { ...{ number: 0, hash: hash(), parentHash: hash() }, logsBloom: undefined, transactions: [] },
   ];
   isSilent = false;
+  /** Questions about logs, each of a block. */
+  asked = 0;
   /** Called after each change. */
   onChange: () => void = () => undefined;
 
@@ -67,10 +69,14 @@ class ModelChain implements LogSource {
     return this.isSilent ? undefined : this.blocks[number];
   }
 
-  async logsOf(block: Header, address: Address): Promise<readonly ChainLog[] | undefined> {
+  async logsOf(block: Header, addresses: readonly string[]): Promise<LogsByAddress | undefined> {
+    this.asked += 1;
     const mined = this.blocks.find((one) => one.hash === block.hash);
     if (this.isSilent || mined === undefined) return undefined;
-    return logsOf(mined).filter((log) => log.address === address);
+    return Map.groupBy(
+      logsOf(mined).filter(({ address }) => addresses.includes(address)),
+      ({ address }) => address,
+    );
   }
 }
 
@@ -311,6 +317,16 @@ describe("histories of event triggers", function () {
     await world.check();
     const row = store.db.selectFrom("trigger_firings").select(["state", "outcome"]).where("trigger_id", "=", id);
     expect(await row.execute()).to.deep.equal([{ state: "waiting", outcome: null }]);
+    await world.stop();
+  });
+
+  it("ask once about a block and depth, whatever watches it, and not again until there is a new block", async () => {
+    const world = new World();
+    for (let count = 0; count < 10; count += 1) await world.watch(count % 2, 0, 1);
+    await world.take({ do: "mine", logs: [[0, 0]] });
+    for (let turn = 0; turn < 3; turn += 1) await world.turn(0);
+    expect(world.chain.asked).to.equal(1);
+    await world.check();
     await world.stop();
   });
 

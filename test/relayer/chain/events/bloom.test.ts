@@ -1,17 +1,8 @@
 /** A block's bloom filter: never wrong about an absence, and without an answer where it is missing or too full. */
 import { expect } from "chai";
-import { keccak256, randomBytes } from "ethers";
+import { randomBytes } from "ethers";
 import { BloomQuestion, unionOf } from "../../../../relayer/chain/events/bloom";
-
-/** Filled by an independent implementation of the yellow paper. */
-function bloomOf(values: readonly string[]): string {
-  let bits = 0n;
-  for (const value of values) {
-    const hash = keccak256(value).slice(2);
-    for (const at of [0, 4, 8]) bits |= 1n << BigInt(parseInt(hash.slice(at, at + 4), 16) % 2_048);
-  }
-  return `0x${bits.toString(16).padStart(512, "0")}`;
-}
+import { bloomOf } from "../../../support/bloom";
 
 const random = (length: number): string => `0x${Buffer.from(randomBytes(length)).toString("hex")}`;
 
