@@ -112,11 +112,10 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
 
   const executorInfo = cachedInfo(executor);
   const { db } = store;
-  const { chainId, eventChains } = config;
+  const { chainId, eventChains, serviceName } = config;
   const onChain = { chain, chainId, eventChains };
   const triggerNeeds = { db, instanceId: instance.id, executor, executorInfo, credits, metrics, ...onChain };
   const triggers = await startTriggers(triggerNeeds, log, running);
-  const { serviceName } = config;
   const typedDataDomain = { name: domainName(serviceName), version: TYPED_DATA_VERSION, chainId } as const;
   const app = createApp({
     handlers: createHandlers(
@@ -126,6 +125,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     limits: requestLimits(config, store, instance),
     addressHashKey: config.addressHashKey,
     wasSubmitted: async (actId) => (await chain.submissionByIdempotencyKey(actId)) !== undefined,
+    isHook: (id) => triggers.book.isHook(id),
     idempotency: new Idempotency(startIdempotencyStore(log, store, instance.id, running)),
     log,
     serviceName: config.serviceName,

@@ -29,6 +29,7 @@ export interface ServeDeps {
   readonly addressHashKey: string;
   /** Whether an earlier attempt of this operation got as far as a submission. */
   readonly wasSubmitted: (operationId: string) => Promise<boolean>;
+  readonly isHook: (id: string) => Promise<boolean>;
 }
 
 /** Maximum duration of a request: for a run its wall time plus queueing, otherwise the slowest write. */
@@ -36,6 +37,7 @@ const REQUEST_DEADLINE_MS = 120_000;
 /** A shorter idempotency key might be guessed by somebody else at the same address, and must not return a secret. */
 const UNGUESSABLE_CHARS = 32;
 const RUN_DEADLINE_MS = MAX_WALL_MS + REQUEST_DEADLINE_MS;
+const AWAITING_RUNS: ReadonlySet<RouteName> = new Set<RouteName>(["runAction", "runTrigger", "callHook"]);
 
 /** A well-formed request and its caller. */
 interface ParsedRequest {
@@ -243,6 +245,7 @@ async function handle<N extends RouteName>(
 ): Promise<HandledRequest> {
   const headers: Record<string, string> = {};
   const attemptKey = idempotencyKeyOf(ctx, name);
+  if (name === "callHook") await requireHook(ctx, request.input, deps);
   const counts = {
     countAsMint: () => countAsMint(ctx, deps),
     countAsFree: (accountId: AccountId) => deps.limits.freeWrite(accountId),
@@ -259,6 +262,13 @@ async function handle<N extends RouteName>(
   const deciding = decidingFor(context);
   const answer = await handler(call({ operation: undefined, deciding: deciding as Call<N>["deciding"] }));
   return { caller: undefined, answer, headers };
+}
+
+/** A hook's id is what its caller has to know. For one that is wrong nothing is stored, and it counts as any other. */
+async function requireHook(ctx: RelayerContext, { params }: GuardedRequest, deps: ServeDeps): Promise<void> {
+  if (await deps.isHook((params as { readonly id: string }).id)) return;
+  await deps.limits.unknownCredential(clientGroup(ctx.ip));
+  throw new KeywrightError("trigger_not_found", "There is no such hook.");
 }
 
 interface RequestContext {
@@ -367,7 +377,7 @@ async function withDeadline<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const gone = new AbortController();
-  const deadlineMs = name === "runAction" ? RUN_DEADLINE_MS : REQUEST_DEADLINE_MS;
+  const deadlineMs = AWAITING_RUNS.has(name) ? RUN_DEADLINE_MS : REQUEST_DEADLINE_MS;
   const onClose = (): void => gone.abort();
   ctx.res.once("close", onClose);
   // It may have left while its request was read.

@@ -79,6 +79,12 @@ export class TriggerBook {
     return { ...viewOf(row), sealed: row.sealed };
   }
 
+  /** Also one that was deleted: an answer to a request of before is given again. */
+  async isHook(id: string): Promise<boolean> {
+    const row = this.#db.selectFrom("triggers").select("id").where("id", "=", id).where("kind", "=", "hook");
+    return (await row.executeTakeFirst()) !== undefined;
+  }
+
   async list(
     accountId: AccountId,
     page: Page,

@@ -216,6 +216,7 @@ export async function startRelayerBed({
     idempotency: new Idempotency(kept),
     addressHashKey: "bed",
     wasSubmitted: async (actId) => (await chain.submissionByIdempotencyKey(actId)) !== undefined,
+    isHook: async () => false,
     log,
     serviceName: DEFAULT_SERVICE_NAME,
     trustedProxyHops: 1,

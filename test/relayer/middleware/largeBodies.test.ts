@@ -207,6 +207,7 @@ describe("a body of which only a little is needed", function () {
     idempotency: undefined,
     addressHashKey: "",
     wasSubmitted: () => Promise.resolve(false),
+    isHook: () => Promise.resolve(true),
   } as unknown as ServeDeps;
 
   it("does not keep others from theirs until its request is answered", async () => {
