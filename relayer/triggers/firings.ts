@@ -46,6 +46,14 @@ export const endWaitingOf = (db: Db, triggerId: string, outcome: "paused" | "del
   sql`update trigger_firings set state = 'ended', outcome = ${outcome}, cause = null, ended_at = now()
     where state = 'waiting' and trigger_id = ${triggerId}
       and account_id = (select account_id from triggers where id = ${triggerId})`.execute(db);
+/** The accounts for which something waits: one step in the index for each, however much waits for it. */
+const BUSY = sql`busy as (
+    (select account_id from trigger_firings where state = 'waiting' order by account_id limit 1)
+    union all
+    select (select next.account_id from trigger_firings next
+      where next.state = 'waiting' and next.account_id > busy.account_id order by next.account_id limit 1)
+    from busy where busy.account_id is not null
+  )`;
 /** A claim whose outcome was lost on the way back is noticed after this time. */
 const LOST_AFTER_SECONDS = 10;
 
@@ -100,9 +108,9 @@ export class Firings {
   async claim(most: number, mostEach: number, kept = 0): Promise<readonly Claimed[]> {
     const { db, instanceId } = this.#options;
     const { rows } = await sql<ClaimedRow>`
-      with waiting as (
+      with recursive ${BUSY}, waiting as (
         select account_id, coalesce((${this.#claimedEach()}::jsonb ->> account_id)::int4, 0) as held
-        from (select distinct account_id from trigger_firings where state = 'waiting') account
+        from busy where account_id is not null
       ), ordered as materialized (
         select mine.id, held + mine.turn as turn,
           row_number() over (order by held + mine.turn, account_id <= ${this.#served}, account_id) as place
