@@ -128,6 +128,10 @@ export const WIRE_LIMITS = {
 /** Limits of triggers, enforced by keyholder and relayer. Source: docs/triggers.md. */
 export const TRIGGER_LIMITS = {
   perAccount: 1_000,
+  /** Of an account, those that their owner has not attached yet: free, with code and params. */
+  unattachedPerAccount: 50,
+  unattachedBytes: 16 * MIB,
+  unattachedDays: 30,
   cronChars: 256,
   confirmations: 64,
   hookBodyBytes: 32 * KIB,

@@ -100,6 +100,7 @@ async function createTrigger(
     ...{ id, accountId, keyId, sealed, paramsSha256, cid: cid as Cid, name: body.name, code: body.code },
     kind: kindOfSettings(settings),
     settings: withoutSecret(settings),
+    isAttachedByOwner: !isWrittenHere(caller),
   });
   const transaction = isWrittenHere(caller)
     ? await attach(writes, call, keyId).catch(async (error: unknown) => {

@@ -4,6 +4,7 @@
  * others.
  */
 import { sql, type RawBuilder } from "kysely";
+import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { dropOldRuns } from "../credits/runRecords";
 import type { Db } from "./database";
 import { dropExpiredRequests } from "./idempotency";
@@ -31,7 +32,8 @@ export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionO
     () => inPieces(db, () => messagesOfFirings(detailDays)),
     () => inPieces(db, () => endedFirings(runRecordsDays)),
     () => inPieces(db, () => triggersOfNothing(IS_DELETED)),
-    () => inPieces(db, () => triggersOfNothing(isUnattachedFor(runRecordsDays))),
+    () =>
+      inPieces(db, () => triggersOfNothing(isUnattachedFor(Math.min(runRecordsDays, TRIGGER_LIMITS.unattachedDays)))),
     () => inPieces(db, () => DEAD_INSTANCES),
     () => sql`delete from mint_counts where counted_at < now() - interval '7 days'`.execute(db),
   ];

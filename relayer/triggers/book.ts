@@ -6,9 +6,9 @@ import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { nextDue } from "../../protocol/schedule";
 import { HOOK_HEADERS, type Settings } from "../../protocol/trigger";
 import type { Page } from "../credits/types";
-import type { Db } from "../store/database";
+import type { Db, Trx } from "../store/database";
 import type { TriggerFiringsTable } from "../store/tables/triggers";
-import { endWaitingOf } from "./firings";
+import { BYTES, endWaitingOf } from "./firings";
 import type { FiringView, NewTrigger, TriggerView } from "./types";
 
 const SHOWN = [
@@ -29,6 +29,10 @@ const SHOWN = [
   "created_at",
 ] as const;
 
+/** More are not counted. */
+const COUNTED_FIRINGS = MAX_PAGE_OFFSET + 1;
+const { unattachedPerAccount, unattachedBytes } = TRIGGER_LIMITS;
+
 export class TriggerBook {
   readonly #db: Db;
 
@@ -36,34 +40,34 @@ export class TriggerBook {
     this.#db = db;
   }
 
-  /** Stored before its key is attached: no attached key is without its trigger. Repeating it changes nothing. */
+  /**
+   * Stored before its key is attached: no attached key is without its trigger. Repeating it changes nothing.
+   * @throws KeywrightError `too_many_triggers`.
+   */
   async add(trigger: NewTrigger): Promise<void> {
     const { id, accountId, keyId, name, kind, settings, cid, paramsSha256, code, sealed } = trigger;
-    const { rows } = await sql<{ known: boolean; own: number }>`
-      select exists (select from triggers where id = ${id}) as known,
-        (select count(*)::int4 from triggers where account_id = ${accountId} and state <> 'deleted') as own`.execute(
-      this.#db,
-    );
-    if (rows[0]?.known === true) return;
-    if ((rows[0]?.own ?? 0) >= TRIGGER_LIMITS.perAccount)
-      throw new KeywrightError("too_many_triggers", `An account has at most ${TRIGGER_LIMITS.perAccount} triggers.`);
-    await this.#db
-      .insertInto("triggers")
-      .values({
-        id,
-        account_id: accountId,
-        key_id: keyId,
-        name,
-        kind,
-        settings: JSON.stringify(settings),
-        cid,
-        params_sha256: paramsSha256,
-        code: code ?? null,
-        sealed,
-        state: "unattached",
-      })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute();
+    await this.#db.transaction().execute(async (trx) => {
+      // One after the other: together, each would be the last for which there is room.
+      await sql`select pg_advisory_xact_lock(hashtext(${`triggers of ${accountId}`}))`.execute(trx);
+      if (!(await isRoomFor(trx, trigger))) return;
+      await trx
+        .insertInto("triggers")
+        .values({
+          id,
+          account_id: accountId,
+          key_id: keyId,
+          name,
+          kind,
+          settings: JSON.stringify(settings),
+          cid,
+          params_sha256: paramsSha256,
+          code: code ?? null,
+          sealed,
+          state: "unattached",
+        })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+    });
   }
 
   /** @throws KeywrightError `trigger_not_found`. */
@@ -178,12 +182,34 @@ export class TriggerBook {
     await this.#db.transaction().execute(async (trx) => {
       await trx
         .updateTable("triggers")
-        .set({ state: "deleted", next_due: null, code: null })
+        .set({ state: "deleted", next_due: null, code: null, sealed: "" })
         .where("id", "=", id)
         .execute();
       await endWaitingOf(trx, id, "deleted");
     });
   }
+}
+
+/**
+ * False for one that is known. Until its owner attaches it a trigger costs nothing: those of an account are few and
+ * small then.
+ */
+async function isRoomFor(trx: Trx, { id, accountId, isAttachedByOwner }: NewTrigger): Promise<boolean> {
+  const { rows } = await sql<{ known: boolean; own: number; unattached: number; bytes: number }>`
+    select exists (select from triggers where id = ${id}) as known, count(*)::int4 as own,
+      count(*) filter (where state = 'unattached')::int4 as unattached,
+      coalesce(sum(${BYTES}) filter (where state = 'unattached'), 0)::float8 as bytes
+    from triggers where account_id = ${accountId} and state <> 'deleted'`.execute(trx);
+  const { known = false, own = 0, unattached = 0, bytes = 0 } = rows[0] ?? {};
+  if (known) return false;
+  if (own >= TRIGGER_LIMITS.perAccount)
+    throw new KeywrightError("too_many_triggers", `An account has at most ${TRIGGER_LIMITS.perAccount} triggers.`);
+  if (isAttachedByOwner && (unattached >= unattachedPerAccount || bytes >= unattachedBytes))
+    throw new KeywrightError(
+      "too_many_triggers",
+      `At most ${unattachedPerAccount} triggers of an account, of ${unattachedBytes} bytes, wait to be attached.`,
+    );
+  return true;
 }
 
 const nextOf = (settings: Settings, now: Date): Date | null => {

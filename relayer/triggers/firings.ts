@@ -69,7 +69,9 @@ interface ClaimedRow {
   readonly bytes: number;
 }
 
-const bytes = sql<number>`octet_length(sealed) + coalesce(octet_length(code), 0) as bytes`;
+/** How large a trigger's definition is. */
+export const BYTES = sql<number>`(octet_length(sealed) + coalesce(octet_length(code), 0))`;
+const bytes = sql<number>`${BYTES} as bytes`;
 
 export class Firings {
   /** Claims of this process that have not ended, and whose they are. */

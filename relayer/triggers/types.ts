@@ -27,6 +27,8 @@ export interface NewTrigger extends Pick<
 > {
   readonly code: string | undefined;
   readonly sealed: string;
+  /** Not by this request: it may remain unattached. */
+  readonly isAttachedByOwner?: boolean;
 }
 
 export interface FiringView {

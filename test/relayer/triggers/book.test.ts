@@ -9,7 +9,9 @@ import { dropOld } from "../../../relayer/store/retention";
 import { attachSeen, TriggerBook } from "../../../relayer/triggers/book";
 import type { NewFiring } from "../../../relayer/triggers/due";
 import { Firings } from "../../../relayer/triggers/firings";
-import { failureOf } from "../../support/refusal";
+import type { NewTrigger } from "../../../relayer/triggers/types";
+import { TRIGGER_LIMITS } from "../../../protocol/limits";
+import { expectRefusal, failureOf } from "../../support/refusal";
 import { openTestStore } from "../../support/testStore";
 
 const hash = (): string => `0x${randomBytes(32).toString("hex")}`;
@@ -26,7 +28,10 @@ describe("triggers in the store", function () {
   });
   after(() => store.close());
 
-  async function added(accountId = hash() as AccountId): Promise<{ id: string; accountId: AccountId; keyId: KeyId }> {
+  async function added(
+    accountId = hash() as AccountId,
+    more: Partial<NewTrigger> = {},
+  ): Promise<{ id: string; accountId: AccountId; keyId: KeyId }> {
     const trigger = { id: randomUUID(), accountId, keyId: hash() as KeyId };
     await book.add({
       ...{
@@ -41,6 +46,7 @@ describe("triggers in the store", function () {
         sealed: "sealed",
         code: undefined,
       },
+      ...more,
     });
     return trigger;
   }
@@ -126,5 +132,24 @@ describe("triggers in the store", function () {
     });
     await failureOf(failing.addOwn({ ...firing, kind: null as never }));
     expect(failing.claimed).to.equal(0);
+  });
+
+  it("are few and small while their owner has not attached them, however many are asked for at once", async () => {
+    const accountId = hash() as AccountId;
+    const byOwner = { isAttachedByOwner: true };
+    const all = await Promise.allSettled(Array.from({ length: 60 }, () => added(accountId, byOwner)));
+    expect(all.filter(({ status }) => status === "fulfilled")).to.have.length(TRIGGER_LIMITS.unattachedPerAccount);
+    await expectRefusal(added(accountId, byOwner), "too_many_triggers");
+    await added(accountId);
+    const large = { ...byOwner, code: "x".repeat(1_048_576), accountId: hash() as AccountId };
+    for (let count = 0; count < 16; count += 1) await added(large.accountId, large);
+    await expectRefusal(added(large.accountId, large), "too_many_triggers");
+  });
+
+  it("keep nothing of their definition once deleted", async () => {
+    const { id } = await added();
+    await book.delete(id);
+    const row = store.db.selectFrom("triggers").select(["sealed", "code"]).where("id", "=", id);
+    expect(await row.executeTakeFirst()).to.deep.equal({ sealed: "", code: null });
   });
 });
