@@ -26,7 +26,7 @@ import {
 import { defineRoute } from "./route";
 
 /** The year 9999, the last one that dates are written for. */
-const MAX_UNIX_SECONDS = 253_402_300_799;
+export const MAX_UNIX_SECONDS = 253_402_300_799;
 
 /** An object passed on unchanged; `__proto__` is an ordinary member and never assigned to an object. */
 export const paramsText = z

@@ -5,6 +5,7 @@ import { TRIGGER_LIMITS, WIRE_LIMITS } from "../limits";
 import { eventSchema, hookSchema, scheduleSchema, triggerIdSchema, TRIGGER_KINDS } from "../trigger";
 import { codeText } from "./actions";
 import {
+  boundedNumber,
   cents,
   cid,
   count,
@@ -21,7 +22,7 @@ import {
   wholeNumber,
   withoutNul,
 } from "./fields";
-import { paramsText } from "./runs";
+import { MAX_UNIX_SECONDS, paramsText } from "./runs";
 import { defineRoute } from "./route";
 
 const exampleId = "3f".repeat(16);
@@ -222,7 +223,12 @@ const listFirings = defineRoute({
   ...read,
   path: "/triggers/:id/firings",
   summary: "The trigger's firings, newest first, for as many days as records of runs are kept.",
-  request: { ...ofOne, query: pageQuery },
+  request: {
+    ...ofOne,
+    query: pageQuery.extend({
+      until: boundedNumber(0, MAX_UNIX_SECONDS, "Unix seconds: only firings due in this second or before.").optional(),
+    }),
+  },
   response: z.array(firing),
   errors: ["trigger_not_found"],
   example: { params: { id: exampleId }, response: [exampleFiring] },

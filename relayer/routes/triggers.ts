@@ -34,7 +34,7 @@ export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Trigg
     getTrigger: async ({ caller, params }) => triggerItem(await triggers.book.one(params.id, caller.accountId)),
     listFirings: async ({ caller, params, query, setTotal }) => {
       const { id } = await triggers.book.one(params.id, caller.accountId);
-      const { items, total } = await triggers.book.firings(id, storePageOf(query));
+      const { items, total } = await triggers.book.firings(id, storePageOf(query), query.until);
       setTotal(total);
       return items.map((firing) => firingItem(firing, caller.isOwner));
     },
@@ -163,6 +163,7 @@ async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Pr
   const made = await triggers.book.firing(id);
   if (made?.state !== "ended") throw new KeywrightError("timed_out", "The firing did not end in time.");
   operation?.happened();
+  if (fired?.isRefused === true) await triggers.book.dropFiring(id);
   if (fired?.outcome === "not_authorized")
     throw new KeywrightError("not_authorized", fired.detail ?? "This key may not run the trigger's action.");
   return { ...firingItem(made, true), ...returnedOf(made, fired) };

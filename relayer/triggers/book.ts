@@ -5,6 +5,7 @@ import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { nextDue } from "../../protocol/schedule";
 import { HOOK_HEADERS, type Settings } from "../../protocol/trigger";
+import { MAX_PAGE_OFFSET, offsetOf } from "../credits/page";
 import type { Page } from "../credits/types";
 import type { Db, Trx } from "../store/database";
 import type { TriggerFiringsTable } from "../store/tables/triggers";
@@ -105,25 +106,42 @@ export class TriggerBook {
     return { items: rows.map(viewOf), total };
   }
 
+  /**
+   * Newest first, of those due in the second `until` or before when given; `total` counts as many as pages reach.
+   * @throws KeywrightError `invalid_value` for a page too far from the newest one.
+   */
   async firings(
     triggerId: string,
     page: Page,
+    until?: number,
   ): Promise<{ readonly items: readonly FiringView[]; readonly total: number }> {
-    const own = this.#db.selectFrom("trigger_firings").where("trigger_id", "=", triggerId);
+    let own = this.#db.selectFrom("trigger_firings").where("trigger_id", "=", triggerId);
+    if (until !== undefined) own = own.where("due_at", "<", sql<Date>`to_timestamp(${until + 1}::float8)`);
+    const counted = own.select("id").orderBy("due_at", "desc").limit(COUNTED_FIRINGS).as("counted");
+    const { total } = await this.#db
+      .selectFrom(counted)
+      .select(sql<number>`count(*)::int4`.as("total"))
+      .executeTakeFirstOrThrow();
+    const offset = offsetOf(page, total < COUNTED_FIRINGS ? total : Infinity, "until");
+    if (offset === undefined) return { items: [], total };
     const rows = await own
       .selectAll()
       .orderBy("due_at", "desc")
       .orderBy("id")
       .limit(page.size)
-      .offset(page.number * page.size)
+      .offset(offset)
       .execute();
-    const { total } = await own.select(sql<number>`count(*)::int4`.as("total")).executeTakeFirstOrThrow();
     return { items: rows.map(firingOf), total };
   }
 
   async firing(id: string): Promise<FiringView | undefined> {
     const row = await this.#db.selectFrom("trigger_firings").selectAll().where("id", "=", id).executeTakeFirst();
     return row && firingOf(row);
+  }
+
+  /** Of one that was refused nothing is kept: whoever asks again and again without credit would fill the store. */
+  async dropFiring(id: string): Promise<void> {
+    await this.#db.deleteFrom("trigger_firings").where("id", "=", id).where("state", "=", "ended").execute();
   }
 
   /** From now on: what was due while it did not act does not fire. */

@@ -145,7 +145,8 @@ async function endOf(
     await parts.firings.retry(claimed, pauseOf(claimed));
     return undefined;
   }
-  return { outcome: code === "trigger_not_due" ? "missed" : code, detail };
+  const outcome = code === "trigger_not_due" ? "missed" : code;
+  return { outcome, detail, ...(code === "already_ran" ? {} : ({ isRefused: true } as const)) };
 }
 
 const isPassing = (code: ErrorCode, error: unknown): boolean =>

@@ -55,6 +55,8 @@ export interface Fired {
   readonly costCents?: number;
   readonly receipt?: string;
   readonly response?: string;
+  /** It was refused before any code could run. */
+  readonly isRefused?: true;
 }
 
 /** A firing that this instance is to make. */

@@ -148,6 +148,9 @@ async function triggers(db: Db, instanceId: string): Promise<void> {
   await book.activate(id, ["unattached"], undefined);
   await book.list(ACCOUNT, PAGE);
   await book.firings("old 1", PAGE);
+  await book.firings("old 1", PAGE, 1);
+  await book.isHook("old 1");
+  await book.dropFiring(fresh());
   await book.one(id, accountId);
   await workOf(db, 500);
   await scheduleDue(db);

@@ -152,4 +152,20 @@ describe("triggers in the store", function () {
     const row = store.db.selectFrom("triggers").select(["sealed", "code"]).where("id", "=", id);
     expect(await row.executeTakeFirst()).to.deep.equal({ sealed: "", code: null });
   });
+
+  it("are listed with firings as far as pages reach, and older ones until a time", async () => {
+    const { id, accountId } = await added();
+    await sql`insert into trigger_firings (id, trigger_id, account_id, cause_key, kind, state, due_at, not_before)
+      select ${id} || n, ${id}, ${accountId}, n::text, 'hook', 'ended', to_timestamp(n), now()
+      from generate_series(1, 12000) n`.execute(store.db);
+    const page = (number: number, until?: number) => book.firings(id, { number, size: 1_000 }, until);
+    expect((await page(0)).total).to.equal(10_001);
+    expect((await page(10)).items.map(({ cause }) => cause))
+      .to.include("1001")
+      .and.not.include("1000");
+    await expectRefusal(page(11), "invalid_value");
+    const older = await page(0, 500);
+    expect([older.total, older.items[0]?.cause]).to.deep.equal([500, "500"]);
+    expect((await page(1, 500)).items).to.deep.equal([]);
+  });
 });

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Call } from "../../../relayer/middleware/call";
 import { triggerRoutes } from "../../../relayer/routes/triggers";
+import type { Fired } from "../../../relayer/triggers/types";
 import { IdempotentOperation } from "../../../relayer/idempotentOperation";
 
 describe("the route that runs a trigger by hand", () => {
@@ -28,5 +29,25 @@ describe("the route that runs a trigger by hand", () => {
   it("has it leave the queue once its client has gone, unless the client can ask for the answer again", async () => {
     expect(await signalOf(undefined)).to.equal(gone.signal);
     expect(await signalOf(new IdempotentOperation("id", false))).to.equal(undefined);
+  });
+
+  it("keeps no row of one that was refused before any code could run", async () => {
+    const dropped: string[] = [];
+    const fired: Fired = { outcome: "insufficient_credit" };
+    const answer = async (more: Partial<Fired>): Promise<unknown> => {
+      const triggers = {
+        book: {
+          one: async () => ({ id: "t" }),
+          firing: async () => ({ ...FIRING, outcome: fired.outcome }),
+          dropFiring: async (id: string) => void dropped.push(id),
+        },
+        run: async () => ({ id: "f", fired: { ...fired, ...more } }),
+      };
+      const call = { caller: { credential: {} }, params: { id: "t" }, header: () => undefined };
+      const { runTrigger } = triggerRoutes({ triggers } as never, {} as never);
+      return (await runTrigger(call as unknown as Call<"runTrigger">)).outcome;
+    };
+    expect([await answer({}), dropped]).to.deep.equal([fired.outcome, []]);
+    expect([await answer({ isRefused: true }), dropped]).to.deep.equal([fired.outcome, ["f"]]);
   });
 });
