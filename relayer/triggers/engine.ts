@@ -158,7 +158,8 @@ export class Engine {
     await firings.releaseLost();
     for (const lost of await firings.interrupted()) {
       const { run } = (await credits.runs.find(lost.runId)) ?? {};
-      const detail = "The service stopped during the run; nothing was charged.";
+      // It may yet settle: its relayer may be cut off and not dead.
+      const detail = "The service stopped during the run.";
       await firings.end(
         lost,
         run === undefined

@@ -232,12 +232,15 @@ export class Firings {
       from ended where triggers.id = ended.trigger_id`.execute(this.#options.db);
   }
 
+  /** Of an instance that was presumed dead and was not, the end of the run takes the place of `interrupted`. */
   #ended({ id, attempt }: Claimed, fired: Fired) {
+    const hasRun = fired.durationMs !== undefined;
     const { outcome, detail = null, durationMs = null, costCents = null, receipt = null } = fired;
     return sql`update trigger_firings set state = 'ended', instance_id = null, outcome = ${outcome},
         detail = ${detail}::text, duration_ms = ${durationMs}::float8, cost_cents = ${costCents}::int8,
         receipt = ${receipt}::text, cause = null, ended_at = now()
-      where id = ${id} and attempt = ${attempt} and state = 'running'`;
+      where id = ${id} and attempt = ${attempt}
+        and (state = 'running' or (${hasRun}::boolean and state = 'ended' and outcome = 'interrupted'))`;
   }
 
   async #countFailure(

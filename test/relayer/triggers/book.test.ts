@@ -9,7 +9,7 @@ import { dropOld } from "../../../relayer/store/retention";
 import { attachSeen, TriggerBook } from "../../../relayer/triggers/book";
 import type { NewFiring } from "../../../relayer/triggers/due";
 import { Firings } from "../../../relayer/triggers/firings";
-import type { NewTrigger } from "../../../relayer/triggers/types";
+import type { Claimed, NewTrigger } from "../../../relayer/triggers/types";
 import { TRIGGER_LIMITS } from "../../../protocol/limits";
 import { expectRefusal, failureOf } from "../../support/refusal";
 import { openTestStore } from "../../support/testStore";
@@ -167,5 +167,30 @@ describe("triggers in the store", function () {
     const older = await page(0, 500);
     expect([older.total, older.items[0]?.cause]).to.deep.equal([500, "500"]);
     expect((await page(1, 500)).items).to.deep.equal([]);
+  });
+
+  it("have the end of a run take the place of its interruption, and nothing else", async () => {
+    const claims = firings();
+    const interrupted = { outcome: "interrupted" };
+    const ran = { outcome: "succeeded", durationMs: 5, costCents: 1, receipt: "r" };
+    const outcomeOf = async (id: string) => {
+      const { outcome, costCents, receipt } = (await book.firing(id)) ?? {};
+      return [outcome, costCents, receipt];
+    };
+    const claim = async (): Promise<Claimed> => {
+      const claimed = await claims.addOwn(firingOf(await added()));
+      if (claimed === undefined) throw new Error("it was not stored");
+      return claimed;
+    };
+    const cutOff = await claim();
+    await firings().end(cutOff, interrupted);
+    await claims.end(cutOff, ran);
+    expect(await outcomeOf(cutOff.id)).to.deep.equal(["succeeded", 1, "r"]);
+    await claims.end(cutOff, { ...ran, outcome: "threw" });
+    expect(await outcomeOf(cutOff.id)).to.deep.equal(["succeeded", 1, "r"]);
+    const refused = await claim();
+    await firings().end(refused, interrupted);
+    await claims.end(refused, { outcome: "insufficient_credit" });
+    expect(await outcomeOf(refused.id)).to.deep.equal(["interrupted", undefined, undefined]);
   });
 });
