@@ -47,8 +47,9 @@ export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Trigg
     },
     deleteTrigger: (call) => deleteTrigger(deps, writes, call),
     runTrigger: (call) => runTrigger(deps, call),
-    callHook: async ({ params, rawBody, header, requestId }) => {
-      const accepted = await triggers.acceptHook(params.id, rawBody, hookHeadersOf(header), requestId);
+    callHook: async ({ params, rawBody, header, requestId, operation }) => {
+      const request = { body: rawBody, headers: hookHeadersOf(header), requestId, operation };
+      const accepted = await triggers.acceptHook(params.id, request);
       const { firingId, isRepeated, fired } = accepted;
       return {
         success: true,

@@ -6,6 +6,7 @@ import type { Credential } from "../../protocol/executor";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { causeKeyOf, type Cause, type Settings } from "../../protocol/trigger";
 import type { Executor } from "../executor/client";
+import type { IdempotentOperation } from "../idempotentOperation";
 import type { Db } from "../store/database";
 import type { TriggerBook } from "./book";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
@@ -26,6 +27,14 @@ export interface HookAnswer {
   readonly firingId: string;
   readonly isRepeated: boolean;
   readonly fired?: Fired | undefined;
+}
+
+interface HookRequest {
+  readonly body: Buffer;
+  readonly headers: Record<string, string>;
+  readonly requestId: string;
+  /** Of a sender that may repeat it: it fires once, even where nothing else in it tells it from another request. */
+  readonly operation?: IdempotentOperation | undefined;
 }
 
 type Sealed = TriggerView & { readonly sealed: string };
@@ -52,7 +61,7 @@ export class Triggers {
    * @throws KeywrightError `trigger_not_found`, `trigger_paused`, `payload_too_large`, `rate_limited`, `queue_full`,
    * `invalid_webhook_signature`, `malformed_json`, `invalid_body`, `executor_unavailable`.
    */
-  async acceptHook(id: string, body: Buffer, headers: Record<string, string>, requestId: string): Promise<HookAnswer> {
+  async acceptHook(id: string, { body, headers, requestId, operation }: HookRequest): Promise<HookAnswer> {
     const trigger = await this.book.one(id);
     const { settings, accountId, sealed } = trigger;
     if (!("hook" in settings)) throw new KeywrightError("trigger_not_found", "There is no such hook.");
@@ -62,11 +71,15 @@ export class Triggers {
       throw new KeywrightError("payload_too_large", `The body may have at most ${most} bytes here.`, {
         limit_bytes: most,
       });
+    const actId = operation?.id;
+    const earlier = operation?.isRepeated === true ? await this.book.firing(firingIdOf(actId)) : undefined;
+    if (earlier !== undefined) return { firingId: earlier.id, isRepeated: true };
     await this.#requireRoom(trigger);
     const request = { accountId, sealed, body: body.toString("base64"), headers };
     const { accepted, key } = await this.#parts.executor.call("acceptHook", request, { requestId });
     const cause: Cause = { type: "hook", accepted };
-    const firing = { ...this.#firing(trigger, `hook:${key}`), cause, kind: "hook" };
+    const firing = { ...this.#firing(trigger, `hook:${key}`), id: firingIdOf(actId), cause, kind: "hook" };
+    operation?.begins();
     if (settings.hook.respond) {
       const fired = await this.#parts.engine.make(firing);
       return fired === undefined ? this.#earlier(firing) : { firingId: firing.id, isRepeated: false, fired };
@@ -87,14 +100,14 @@ export class Triggers {
     actId: string | undefined,
   ): Promise<{ id: string; fired: Fired | undefined }> {
     if (trigger.state === "unattached") requireActive(trigger);
-    const id = actId === undefined ? newFiringId() : createHash("sha256").update(actId).digest("hex").slice(0, 32);
+    const id = firingIdOf(actId);
     const cause: Cause = { type: "manual", id, by: credential };
     const firing = { ...this.#firing(trigger, causeKeyOf(cause)), id, cause: undefined, kind: "manual" };
     return { id, fired: await this.#parts.engine.make(firing, { cause, ...by }) };
   }
 
-  #firing({ id: triggerId, accountId }: TriggerView, causeKey: string): Omit<NewFiring, "cause" | "kind"> {
-    return { id: newFiringId(), triggerId, accountId, causeKey, dueAt: new Date() };
+  #firing({ id: triggerId, accountId }: TriggerView, causeKey: string): Omit<NewFiring, "id" | "cause" | "kind"> {
+    return { triggerId, accountId, causeKey, dueAt: new Date() };
   }
 
   async #earlier({ id, triggerId, causeKey }: NewFiring): Promise<HookAnswer> {
@@ -123,6 +136,10 @@ export class Triggers {
       throw new KeywrightError("queue_full", "Too many firings of the account wait.", {}, { retryAfterSeconds: 10 });
   }
 }
+
+/** @param actId of a request that may be repeated: its firing has the same id then */
+const firingIdOf = (actId: string | undefined): string =>
+  actId === undefined ? newFiringId() : createHash("sha256").update(actId).digest("hex").slice(0, 32);
 
 function requireActive({ state }: TriggerView): void {
   if (state === "active") return;

@@ -9,7 +9,9 @@ import { dropOld } from "../../../relayer/store/retention";
 import { attachSeen, TriggerBook } from "../../../relayer/triggers/book";
 import type { NewFiring } from "../../../relayer/triggers/due";
 import { Firings } from "../../../relayer/triggers/firings";
+import { Triggers } from "../../../relayer/triggers";
 import type { Claimed, NewTrigger } from "../../../relayer/triggers/types";
+import { IdempotentOperation } from "../../../relayer/idempotentOperation";
 import { TRIGGER_LIMITS } from "../../../protocol/limits";
 import { expectRefusal, failureOf } from "../../support/refusal";
 import { openTestStore } from "../../support/testStore";
@@ -192,5 +194,35 @@ describe("triggers in the store", function () {
     await firings().end(refused, interrupted);
     await claims.end(refused, { outcome: "insufficient_credit" });
     expect(await outcomeOf(refused.id)).to.deep.equal(["interrupted", undefined, undefined]);
+  });
+
+  it("fire once for a hook's request that is repeated, whatever became of the first answer", async () => {
+    const { id } = await added(undefined, {
+      kind: "hook",
+      settings: { hook: { verification: "none", respond: false } },
+    });
+    await book.activate(id, ["unattached"], undefined);
+    const failure = { isOn: false };
+    const hurry = (): void => {
+      if (failure.isOn) throw new Error("the answer is lost");
+    };
+    const triggers = new Triggers({
+      ...{ db: store.db, book, headBlock: async () => undefined },
+      executor: { call: async () => ({ accepted: "a", key: randomUUID() }) as never },
+      engine: { make: async () => undefined, hurry },
+    });
+    const call = (operation?: IdempotentOperation) =>
+      triggers.acceptHook(id, { body: Buffer.from("{}"), headers: {}, requestId: "r", operation });
+    const first = new IdempotentOperation("one", false);
+    failure.isOn = true;
+    await failureOf(call(first));
+    expect(first.end).to.equal("unknown");
+    failure.isOn = false;
+    const again = await call(new IdempotentOperation("one", true));
+    expect(again.isRepeated).to.equal(true);
+    expect((await call(new IdempotentOperation("one", true))).firingId).to.equal(again.firingId);
+    for (const operation of [new IdempotentOperation("two", false), undefined, undefined])
+      expect((await call(operation)).isRepeated).to.equal(false);
+    expect((await book.firings(id, { number: 0, size: 10 })).total).to.equal(4);
   });
 });
