@@ -110,7 +110,8 @@ async function createTrigger(
         throw error;
       })
     : undefined;
-  if (transaction !== undefined) await triggers.activate(id, "unattached");
+  // Attached and paid for, so it is told as made. What fails here is made up for once the event of its key is seen.
+  if (transaction !== undefined) await triggers.activate(id, "unattached").catch(() => undefined);
   return {
     ...triggerItem(await triggers.book.one(id, accountId)),
     success: true,

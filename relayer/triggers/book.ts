@@ -253,7 +253,9 @@ export async function attachSeen(
         and not removed and not retracted and key_in_args(chain_events.args) = triggers.key_id
     ) order by random() limit ${sql.lit(ATTACHED_AT_A_TIME)}`.execute(db);
   const book = new TriggerBook(db);
-  const heads = await Promise.all(rows.map(({ settings }) => search.headNumber(settings).catch(() => undefined)));
+  const heads = await Promise.all(
+    rows.map(({ settings }) => ("event" in settings ? search.headNumber(settings).catch(() => undefined) : undefined)),
+  );
   for (const [index, { id, settings }] of rows.entries()) {
     const head = heads[index];
     // Without it nobody knows from which block on its logs count: it waits.

@@ -50,8 +50,9 @@ export class Triggers {
 
   async activate(id: string, from: "unattached" | "paused"): Promise<void> {
     const { settings } = await this.book.one(id);
-    const head = await this.#parts.headBlock(settings);
-    if (head === undefined) throw new KeywrightError("chain_unavailable", "The chain cannot be read at the moment.");
+    const head = "event" in settings ? await this.#parts.headBlock(settings) : undefined;
+    if (head === undefined && "event" in settings)
+      throw new KeywrightError("chain_unavailable", "The chain cannot be read at the moment.");
     await this.book.activate(id, [from], head);
     this.#parts.engine.hurry();
   }

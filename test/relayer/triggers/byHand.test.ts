@@ -51,3 +51,28 @@ describe("the route that runs a trigger by hand", () => {
     expect([await answer({ isRefused: true }), dropped]).to.deep.equal([fired.outcome, ["f"]]);
   });
 });
+
+describe("the route that makes a trigger", () => {
+  const MINTED = { triggerId: "t", apiKeyHash: "0x1", hookSecret: "shown once" };
+
+  it("answers with it, and its secret, where it is attached and cannot be made to act yet", async () => {
+    const deps = {
+      triggers: {
+        book: {
+          add: async () => undefined,
+          one: async () => ({ id: "t", settings: { hook: {} }, state: "unattached", createdAt: new Date() }),
+        },
+        activate: () => Promise.reject(new Error("the store does not answer")),
+      },
+      executor: { call: async () => MINTED },
+    };
+    const writes = { send: async () => ({ transactionHash: "0x2" }) };
+    const call = {
+      body: { name: "t", action_ipfs_cid: "Qm", hook: {}, execute_in_groups: [] },
+      caller: { accountId: "0x1", credential: {}, isOwner: true, managed: true },
+    };
+    const { createTrigger } = triggerRoutes(deps as never, writes as never);
+    const answer = await createTrigger(call as unknown as Call<"createTrigger">);
+    expect(answer).to.include({ id: "t", state: "unattached", hook_secret: "shown once", transaction_hash: "0x2" });
+  });
+});
