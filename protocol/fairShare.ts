@@ -8,7 +8,8 @@
  *   they do not wait until long ones are revoked. Half of it is for those of them that had many of late. A use that
  *   turns out long in there is revoked as soon as a short one waits, and for a while those of its account count as
  *   long, unless many of them were short.
- * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one.
+ * - A place in a full queue is taken from whoever has most of them. An account with no place always gets one, but where
+ *   accounts are cheap (`crowdOf`).
  * - What is lent is taken back as soon as somebody waits for it.
  * - If an account has waited for `patienceMs`, a grant of whoever holds most is revoked, if it is at least as old.
  *
@@ -25,6 +26,11 @@ export interface FairShareOptions {
   readonly mostEach?: number;
   /** Most requests that wait; default no limit. */
   readonly mostWaiting?: number;
+  /**
+   * Where one asker can be many accounts: the crowd that an account may be part of. A queue that is full of accounts
+   * with one request each keeps no newcomer of the largest crowd, and is never longer than twice its limit.
+   */
+  readonly crowdOf?: (name: string) => string;
   /** Most requests of one account that wait; default no limit. */
   readonly mostWaitingEach?: number;
   /** After how many milliseconds of waiting others' grants are revoked; default never. */
@@ -34,6 +40,8 @@ export interface FairShareOptions {
   /** What else must hold for a further grant. Whoever changes the answer calls `serve`. */
   readonly mayGrant?: () => boolean;
 }
+
+type Optional = "crowdOf" | "mayGrant";
 
 /** Refused, or removed from the queue in favour of an account with less in it. */
 export class Crowded extends Error {
@@ -134,7 +142,7 @@ const LATELY_MS = 10_000;
 const SHORT_MS = 500;
 /** Who had so many short uses will have more of them; on a loaded machine one may still take long, and is forgiven. */
 const MANY_SHORT = 30;
-/** How often those here with many short uses are counted. */
+/** How often those here with many short uses, or those here lately, are counted. */
 const COUNT_EVERY_MS = 50;
 /** Of accounts that did not ask meanwhile nothing is known any more. */
 const FORGOTTEN_MS = 60_000;
@@ -167,8 +175,9 @@ export class FairShare {
   /** Those that asked lately, in the order in which they did, and how many of them hold nothing. */
   readonly #lately = new Set<Account>();
   #latelyWithout = 0;
+  #forgotLatelyAt = -Infinity;
   #turns = 0;
-  readonly #options: Required<Omit<FairShareOptions, "mayGrant">> & Pick<FairShareOptions, "mayGrant">;
+  readonly #options: Required<Omit<FairShareOptions, Optional>> & Pick<FairShareOptions, Optional>;
   #taken = 0;
   /** How much of it does not count against short uses. */
   #beyond = 0;
@@ -251,7 +260,7 @@ export class FairShare {
       else signal.addEventListener("abort", leave, { once: true });
     }
     if (account.waiting.length > this.#options.mostWaitingEach) this.#refuseNewest(account);
-    else if (this.#waiting > this.#options.mostWaiting) this.#refuseNewest(this.#withMostWaiting(account));
+    else if (this.#waiting > this.#options.mostWaiting) this.#refuseOne(account);
     if (this.#waiting > 0) this.#revokeLate();
     return promise;
   }
@@ -379,8 +388,10 @@ export class FairShare {
     this.#lately.add(account);
   }
 
-  /** Looks at each account once after it asked. */
+  /** Looks at each account once after it asked, and at one more every few milliseconds. */
   #forgetLately(now: number): void {
+    if (now - this.#forgotLatelyAt < COUNT_EVERY_MS) return;
+    this.#forgotLatelyAt = now;
     for (const account of this.#lately) {
       if (account.askedAt > now - LATELY_MS) return;
       this.#lately.delete(account);
@@ -497,7 +508,7 @@ export class FairShare {
   readonly #isShort = (account: Account): boolean => {
     const now = performance.now();
     if (!areUsesShort(account, now)) return false;
-    const equal = this.#options.total / this.#accounts.size;
+    const equal = this.#options.total / this.#countHere(now);
     const most = isReliable(account)
       ? Math.max(equal, this.#halfOfKept / Math.max(1, this.#countReliable(now)))
       : equal;
@@ -505,6 +516,12 @@ export class FairShare {
   };
 
   readonly #isReliablyShort = (account: Account): boolean => isReliable(account) && this.#isShort(account);
+
+  /** About how many want something, or did lately: who went a while ago takes nothing from anyone. */
+  #countHere(now: number): number {
+    this.#forgetLately(now);
+    return Math.max(1, this.#lately.size, this.#holding.size + this.#asking.size);
+  }
 
   /** How many accounts with many short uses are here, as of some milliseconds ago: all such are looked at for it. */
   #countReliable(now: number): number {
@@ -587,9 +604,23 @@ export class FairShare {
     return most;
   }
 
-  /** Not the only one: an account with nothing else in the queue always has a place. */
+  /** Not the only one of its account, as a rule: one with nothing else in the queue has a place. */
+  #refuseOne(asking: Account): void {
+    const most = this.#withMostWaiting(asking);
+    const { crowdOf, mostWaiting } = this.#options;
+    if (most.waiting.length > 1) this.#refuseNewest(most);
+    else if (crowdOf !== undefined) this.#refuseOfCrowd(crowdOf, this.#waiting > 2 * mostWaiting);
+  }
+
+  /** The newest of the largest crowd; where there is none and it must be one, whoever waits for longest. */
+  #refuseOfCrowd(crowdOf: (name: string) => string, mustBe: boolean): void {
+    const crowds = Map.groupBy(this.#asking, ({ name }) => crowdOf(name));
+    const largest = [...crowds.values()].reduce((one, other) => (other.length > one.length ? other : one), []);
+    const refused = largest.length > 1 ? largest.at(-1) : mustBe ? largest[0] : undefined;
+    if (refused !== undefined) this.#refuseNewest(refused);
+  }
+
   #refuseNewest(account: Account): void {
-    if (account.waiting.length < 2) return;
     const newest = account.waiting.pop();
     this.#leftQueue(account);
     newest?.refuse(this.#crowded());

@@ -13,9 +13,11 @@ const WITH_WAITING = TOTAL + TOTAL / 8;
 describe("connections of a server", () => {
   let server: Server;
   let opened: Socket[] = [];
+  let accepted = 0;
 
   beforeEach(async () => {
     server = createServer((_request, response) => response.end("answer")).listen(0, "127.0.0.1");
+    server.on("connection", () => accepted++);
     shareConnections([server], { total: TOTAL });
     await once(server, "listening");
   });
@@ -26,13 +28,17 @@ describe("connections of a server", () => {
   });
 
   /** Connections from 127.0.0.<host> that send nothing. */
-  async function idle(host: number, count: number): Promise<Socket[]> {
-    const sockets = Array.from({ length: count }, () => {
+  const idle = (host: number, count: number): Promise<Socket[]> =>
+    idleFrom(Array.from({ length: count }, () => `127.0.0.${host}`));
+  async function idleFrom(addresses: readonly string[]): Promise<Socket[]> {
+    const before = accepted;
+    const sockets = addresses.map((localAddress) => {
       const { port } = server.address() as AddressInfo;
-      return connect({ port, host: "127.0.0.1", localAddress: `127.0.0.${host}` }).on("error", () => undefined);
+      return connect({ port, host: "127.0.0.1", localAddress }).on("error", () => undefined);
     });
     opened = [...opened, ...sockets];
     await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    await eventually("the server has them", () => accepted >= before + addresses.length);
     return sockets;
   }
   const open = (): Promise<number> =>
@@ -50,6 +56,22 @@ describe("connections of a server", () => {
     await eventually("the rest is ended", async () => (await open()) <= WITH_WAITING);
     for (let host = 3; host < 9; host++) await idle(host, TOTAL);
     await eventually("here too", async () => (await open()) <= WITH_WAITING);
+  });
+
+  it("are bounded also where each has an address of its own, and one of another network is served", async () => {
+    const network = (part: number): string[] => Array.from({ length: 2.5 * TOTAL }, (_, i) => `127.0.${part}.${i + 1}`);
+    await idleFrom([...network(1), ...network(2)]);
+    await sleep(50);
+    expect(await open()).to.be.within(TOTAL / 2, WITH_WAITING);
+    const [newcomer] = await idleFrom(["127.0.9.1"]);
+    if (newcomer === undefined) throw new Error("there is one");
+    expect(await answerOn(newcomer)).to.contain("200 OK");
+  });
+
+  it("are never more than those and twice as many that wait, of whatever networks", async () => {
+    await idleFrom(Array.from({ length: 5 * TOTAL }, (_, i) => `127.${(i >> 6) + 1}.${i & 63}.1`));
+    await sleep(50);
+    expect(await open()).to.be.within(TOTAL / 2, TOTAL + TOTAL / 4);
   });
 
   it("are kept by a newcomer, while whoever has most loses them", async () => {

@@ -4,6 +4,7 @@
  */
 import { expect } from "chai";
 import fc from "fast-check";
+import { once } from "node:events";
 import { FairShare, inScope, Preempted } from "../../protocol/fairShare";
 import { quantile } from "../../scripts/bench/statistics";
 import { count, SEED } from "../support/counts";
@@ -68,6 +69,37 @@ describe("a crowd", () => {
       { seed: SEED, numRuns: count(20, 200) },
     );
   }).timeout(count(120_000, 3_600_000));
+});
+
+describe("accounts that were here a while ago", () => {
+  it("do not have another's short uses count as many", async () => {
+    const time = new SimulatedTime();
+    await time.during(async () => {
+      const share = new FairShare({ total: 8, patienceMs: PATIENCE_MS, revokeEveryMs: REVOKE_EVERY_MS });
+      const use = (account: string, ms: number): Promise<number> =>
+        inScope(account, undefined, async (scope) => {
+          const askedAt = time.now;
+          await scope.take(share);
+          const waited = time.now - askedAt;
+          await Promise.race([time.sleep(ms), once(scope.over, "abort")]);
+          return waited;
+        });
+      const waits: number[] = [];
+      const watched = async (): Promise<void> => {
+        for (let n = 0; n < 1_000; n++) await use(`passing${n}`, 1);
+        for (let n = 0; n < 10; n++) await use("other", USE_MS);
+        await time.sleep(15_000);
+        const longOnes = Array.from({ length: 30 }, (_, n) => use(`long${n % 10}`, 20_000).catch(() => undefined));
+        for (let n = 0; n < 15; n++) waits.push(await use("other", 200));
+        await Promise.all(longOnes);
+      };
+      let isDone = false;
+      const done = watched().finally(() => (isDone = true));
+      await time.pass(600_000, () => isDone);
+      await done;
+      expect(Math.max(...waits), waits.join()).to.be.at.most(250);
+    });
+  }).timeout(60_000);
 });
 
 /** How long the other account and new ones waited for each of their uses, in ms. */
