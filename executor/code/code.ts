@@ -1,5 +1,6 @@
 /** The code of a run, given as bytes or by CID. Bytes from disk or a gateway are hashed again before they run. */
 import { isUtf8 } from "node:buffer";
+import { LRUCache } from "lru-cache";
 import { KeywrightError } from "../../protocol/errors";
 import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
@@ -56,6 +57,9 @@ type Work<T> = (code: RunCode) => Promise<T>;
 const WAITING_PER_ACCOUNT = 16;
 /** The longest that code may take to arrive, over all gateways. */
 const FETCH_TIMEOUT_MS = 45_000;
+const MAX_UNUSABLE = 10_000;
+/** The bytes of a CID stay what they are; that they are too many is what a gateway says. */
+const TOO_LARGE_MS = 10 * 60_000;
 
 export class Code {
   /** Runs that name the same code share its bytes, one read and one fetch. */
@@ -63,6 +67,8 @@ export class Code {
   readonly #reads = new Map<Cid, Promise<Buffer | undefined>>();
   readonly #fetches = new Map<Cid, CodeFetch>();
   readonly #waiting = new Map<string, number>();
+  /** CIDs of what no run can use: a run that ends before it began is free, and would have it fetched again. */
+  readonly #unusable = new LRUCache<Cid, "not_text" | "too_large">({ max: MAX_UNUSABLE });
   readonly #cids: Pick<CidComputer, "of">;
   readonly #store: CodeStore;
   readonly #fetcher: Pick<Fetcher, "fetchCode">;
@@ -125,6 +131,7 @@ export class Code {
       code.share(shared.bytes, () => this.#leaveHeld(cid, shared));
       return work(code);
     }
+    if (!keptOnly) this.#requireUsable(cid);
     return inScope(account, AbortSignal.any(signals), async (scope) => {
       const memory = await this.#reserved(cid, keptOnly, scope);
       const shared = await this.#shared(cid, keptOnly, account, scope.over);
@@ -180,7 +187,10 @@ export class Code {
     const kept = await this.#keptOnce(cid, account);
     const code = kept ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account, over));
     this.#requireSize(code.length);
-    if (!isUtf8(code)) throw new KeywrightError("code_not_found", "The content of this CID is not UTF-8 text.");
+    if (!isUtf8(code)) {
+      this.#unusable.set(cid, "not_text");
+      throw notText();
+    }
     void this.#keep(cid, code, account);
     return code;
   }
@@ -241,10 +251,19 @@ export class Code {
 
   async #fetched(cid: Cid, signal: AbortSignal): Promise<Buffer> {
     const bytes = await this.#fetcher.fetchCode(cid, this.#maxBytes, { signal }).catch((error: unknown) => {
+      if (error instanceof FetchFailed && error.code === "too_large")
+        this.#unusable.set(cid, "too_large", { ttl: TOO_LARGE_MS });
       throw notFetched(cid, error);
     });
     if ((await this.#cids.of(bytes)) !== cid) throw otherBytes("The bytes a gateway gave are not those of the CID.");
     return bytes;
+  }
+
+  /** What is here already came from a request. */
+  #requireUsable(cid: Cid): void {
+    const problem = this.#unusable.get(cid);
+    if (problem === undefined || this.#held.has(cid) || this.#store.bytesOf(cid) !== undefined) return;
+    throw problem === "not_text" ? notText() : tooLarge(cid);
   }
 
   #requireSize(bytes: number): void {
@@ -263,6 +282,11 @@ function requireCid(text: string): Cid {
 function otherBytes(detail: string): KeywrightError {
   return new KeywrightError("code_unavailable", detail, {}, { retryAfterSeconds: 5 });
 }
+
+const notText = (): KeywrightError =>
+  new KeywrightError("code_not_found", "The content of this CID is not UTF-8 text.");
+
+const tooLarge = (cid: Cid): KeywrightError => new KeywrightError("code_too_large", `The code of ${cid} is too large.`);
 
 function tooManyWait(): KeywrightError {
   return new KeywrightError(
@@ -289,7 +313,7 @@ function notFetched(cid: Cid, error: unknown): unknown {
   if (!(error instanceof FetchFailed)) return error;
   if (error.code === "not_found")
     return new KeywrightError("code_not_found", `No code was found for ${cid}; send it once as code, or publish it.`);
-  if (error.code === "too_large") return new KeywrightError("code_too_large", `The code of ${cid} is too large.`);
+  if (error.code === "too_large") return tooLarge(cid);
   return new KeywrightError(
     "code_unavailable",
     `The code of ${cid} could not be fetched.`,

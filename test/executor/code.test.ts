@@ -273,6 +273,27 @@ describe("code by CID", () => {
     expect(await codeOf(load(code, { cid: await cidOfCode(noText) }, ACCOUNT))).to.equal("code_not_found");
   });
 
+  it("is not fetched again where it is no text, nor for a while where it is too large, but may be sent", async () => {
+    const { code } = await open();
+    const noText = Buffer.from([0xff, 0xfe, 0x00]);
+    const ofNoText = await cidOfCode(noText);
+    gateway = () => Promise.resolve(noText);
+    for (const account of ["one", "another", "a third"])
+      expect(await codeOf(load(code, { cid: ofNoText }, account))).to.equal("code_not_found");
+    expect(fetches).to.equal(1);
+    const bytes = text("said to be large");
+    const cid = await cidOfCode(bytes);
+    gateway = () => Promise.reject(new FetchFailed("too_large", "large"));
+    for (const account of ["one", "another", "a third"])
+      expect(await codeOf(load(code, { cid }, account))).to.equal("code_too_large");
+    expect(fetches).to.equal(2);
+    expect(await codeOf(load(code, { cid, keptOnly: true }, "one")), "the relayers may have it").to.equal(
+      "code_not_found",
+    );
+    await load(code, { cid, code: new RunCode(bytes) }, "one");
+    expect(await load(code, { cid }, "another")).to.equal(bytes.toString());
+  });
+
   it("may have exactly the maximum size and not one byte more", async () => {
     const { code } = await open();
     const identify = (bytes: number): Promise<string> => codeOf(code.identify({ code: "x".repeat(bytes) }));
