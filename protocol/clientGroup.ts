@@ -4,18 +4,25 @@
  */
 import ipaddr from "ipaddr.js";
 
-/** Prefix lengths from one customer's to one that only a few in the world hold many of. */
-const PREFIX_BITS = { ipv4: [32, 24, 16], ipv6: [64, 56, 48, 32] } as const;
+type Address = ReturnType<typeof ipaddr.process>;
 
-export const clientGroup = (address: string): string => clientNetworks(address)[0];
+/** Prefix lengths of the networks around a group, up to one that only a few in the world hold many of. */
+const WIDER_BITS = { ipv4: [24, 16], ipv6: [56, 48, 32] } as const;
+const GROUP_BITS = 64;
+const UNKNOWN = "unknown";
+
+export const clientGroup = (address: string): string =>
+  ipaddr.isValid(address) ? groupOf(ipaddr.process(address)) : UNKNOWN;
 
 /** The client's group, then the networks that contain it, each wider than the one before. */
 export function clientNetworks(address: string): readonly [string, ...string[]] {
-  if (!ipaddr.isValid(address)) return ["unknown"];
+  if (!ipaddr.isValid(address)) return [UNKNOWN];
   const parsed = ipaddr.process(address);
-  const bytes = Buffer.from(parsed.toByteArray());
-  const prefix = (bits: number): string => `${bytes.subarray(0, bits / 8).toString("hex")}/${bits}`;
-  const [narrowest, ...wider] = PREFIX_BITS[parsed.kind()];
-  const group = parsed.kind() === "ipv4" ? parsed.toString() : prefix(narrowest);
-  return [group, ...wider.map(prefix)];
+  return [groupOf(parsed), ...WIDER_BITS[parsed.kind()].map((bits) => prefixOf(parsed, bits))];
 }
+
+const groupOf = (address: Address): string =>
+  address.kind() === "ipv4" ? address.toString() : prefixOf(address, GROUP_BITS);
+
+const prefixOf = (address: Address, bits: number): string =>
+  `${Buffer.from(address.toByteArray().slice(0, bits / 8)).toString("hex")}/${bits}`;

@@ -7,6 +7,8 @@ import { defined } from "../../protocol/defined";
 
 export interface RelayerState {
   requestId: string;
+  /** The address that the client's limits count by, once a route has matched. */
+  client: string;
   /** The matched route, once known. */
   route?: RouteName;
   /** The account the caller acts for, once known. */

@@ -4,7 +4,7 @@
  */
 import { createHmac } from "node:crypto";
 import { RateLimiterRes, type RateLimiterAbstract } from "rate-limiter-flexible";
-import { clientNetworks } from "../../protocol/clientGroup";
+import { clientGroup, clientNetworks } from "../../protocol/clientGroup";
 import { KeywrightError } from "../../protocol/errors";
 import type { RateLimits } from "../../protocol/limits";
 import { memoryCounts, type Counts } from "../store/mintCounts";
@@ -39,9 +39,11 @@ const alone = (): Shared => ({
  * addresses that only a hash with a key, which is not in the store, hides them.
  */
 export const hashedNetworks = (key: string, address: string): string[] =>
-  clientNetworks(address).map((network) => createHmac("sha256", key).update(network).digest("hex"));
+  clientNetworks(address).map((network) => hashed(key, network));
 
-export const hashedAddress = (key: string, address: string): string => hashedNetworks(key, address)[0] ?? "";
+export const hashedAddress = (key: string, address: string): string => hashed(key, clientGroup(address));
+
+const hashed = (key: string, network: string): string => createHmac("sha256", key).update(network).digest("hex");
 
 export class RequestLimits {
   readonly #mintsByAddress: RateLimiterAbstract;

@@ -64,7 +64,8 @@ export function serve<N extends RouteName>(
   const route = routeOf(name);
   return async (ctx) => {
     ctx.state.route = name;
-    const handled = await inScope(clientGroup(ctx.ip), undefined, async (scope) => {
+    ctx.state.client = clientGroup(ctx.ip);
+    const handled = await inScope(ctx.state.client, undefined, async (scope) => {
       await withinBudgets(ctx, route, deps);
       requireAcceptableBody(ctx, route.body);
       const presented = presentedCredentials(ctx, route.auth);
@@ -113,9 +114,8 @@ async function withinBudgets(
   route: Route,
   { limits, addressHashKey }: Pick<ServeDeps, "limits" | "addressHashKey">,
 ): Promise<void> {
-  const address = clientGroup(ctx.ip);
-  await limits.request(address);
-  if (route.heavy) await limits.heavy(address);
+  await limits.request(ctx.state.client);
+  if (route.heavy) await limits.heavy(ctx.state.client);
   if (route.mints) await limits.mintBy(hashedAddress(addressHashKey, ctx.ip));
 }
 
@@ -146,7 +146,7 @@ async function identify(
       caller: () => identity.caller().catch((error: unknown) => noLongerValid(ctx, limits, error)),
     };
   }
-  const takeBack = await limits.unknownCredential(clientGroup(ctx.ip));
+  const takeBack = await limits.unknownCredential(ctx.state.client);
   const identity = authentication.identify(route.auth, presented, ctx.state.requestId);
   // `wellFormedKey` routes look the key up in their handler, not through `identity`: it always counts.
   if (route.auth !== "wellFormedKey") {
@@ -160,7 +160,7 @@ async function identify(
 /** A cached credential that has become invalid counts as invalid once the contract has said so. */
 async function noLongerValid(ctx: RelayerContext, limits: RequestLimits, error: unknown): Promise<never> {
   if (error instanceof KeywrightError && INVALID_CREDENTIAL_CODES.has(error.code))
-    await limits.unknownCredential(clientGroup(ctx.ip)).catch(() => undefined);
+    await limits.unknownCredential(ctx.state.client).catch(() => undefined);
   throw error;
 }
 
@@ -184,7 +184,7 @@ async function readRest(
   note(ctx, caller);
   const { bytes, keepOnly, lend } = await readBody(ctx, route.body, {
     scope,
-    account: caller?.accountId ?? clientGroup(ctx.ip),
+    account: caller?.accountId ?? ctx.state.client,
   });
   const isRaw = route.body === "raw";
   try {
@@ -361,6 +361,7 @@ function callOf<N extends RouteName>(
     lendBody,
     confirmed,
     requestId: ctx.state.requestId,
+    client: ctx.state.client,
     header: (name: string) => ctx.get(name) || undefined,
     acceptsEncoding: (name: string) => ctx.acceptsEncodings(name) === name,
     setHeader: (name: string, value: string) => void (headers[name] = value),
