@@ -3,6 +3,7 @@
  * crash.
  */
 import { z } from "zod";
+import { REPORT_DATA_BYTES } from "../../protocol/attestation";
 import { KeywrightError } from "../../protocol/errors";
 import { AgentProcess } from "./agentProcess";
 import { TeeError, type TeeQuote, type TeeSource } from "./types";
@@ -48,11 +49,13 @@ export interface DstackOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
-const INFO_KEPT_MS = 10_000;
+const KEPT_MS = 10_000;
 
 export class DstackSource implements TeeSource {
   readonly #agent: AgentProcess;
-  #known: { readonly info: Record<string, unknown>; readonly until: number } | undefined;
+  /** The VM's facts do not change while it runs. */
+  readonly info = keptFor(KEPT_MS, () => this.#askInfo());
+  readonly #quoteOfNothing = keptFor(KEPT_MS, () => this.#askQuote(Buffer.alloc(REPORT_DATA_BYTES)));
 
   constructor(
     readonly kind: "dstack" | "simulated",
@@ -78,8 +81,13 @@ export class DstackSource implements TeeSource {
     }
   }
 
+  /** Cached briefly where the report data is zero: such a quote answers nobody's question. */
   async quote(reportData: Buffer): Promise<TeeQuote> {
-    if (reportData.length !== 64) throw new RangeError("report data has 64 bytes");
+    if (reportData.length !== REPORT_DATA_BYTES) throw new RangeError("report data has 64 bytes");
+    return reportData.some((byte) => byte !== 0) ? this.#askQuote(reportData) : this.#quoteOfNothing();
+  }
+
+  #askQuote(reportData: Buffer): Promise<TeeQuote> {
     return unavailableUnless(async () => {
       const answer = checked(quoteAnswer, "quote", await this.#agent.call({ call: "quote", reportData }));
       if (!answer.quote.toLowerCase().includes(reportData.toString("hex")))
@@ -88,21 +96,28 @@ export class DstackSource implements TeeSource {
     });
   }
 
-  /**
-   * The VM's facts do not change while it runs. Cached briefly, so that frequent calls do not wait for the guest agent.
-   */
-  async info(): Promise<Record<string, unknown>> {
-    if (this.#known !== undefined && Date.now() < this.#known.until) return this.#known.info;
-    const info = await unavailableUnless(async () =>
-      checked(infoAnswer, "info", await this.#agent.call({ call: "info" })),
-    );
-    this.#known = { info, until: Date.now() + INFO_KEPT_MS };
-    return info;
+  #askInfo(): Promise<Record<string, unknown>> {
+    return unavailableUnless(async () => checked(infoAnswer, "info", await this.#agent.call({ call: "info" })));
   }
 
   async close(): Promise<void> {
     this.#agent.close();
   }
+}
+
+/** What is asked is shared by all who ask meanwhile, and for so long afterwards; a failure is not kept. */
+function keptFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
+  let kept: { readonly answer: Promise<T>; until: number } | undefined;
+  return () => {
+    if (kept !== undefined && Date.now() < kept.until) return kept.answer;
+    const asked = { answer: ask(), until: Infinity };
+    kept = asked;
+    asked.answer.then(
+      () => (asked.until = Date.now() + ms),
+      () => (asked.until = 0),
+    );
+    return asked.answer;
+  };
 }
 
 function checked<T>(schema: z.ZodType<T>, call: string, value: unknown): T {

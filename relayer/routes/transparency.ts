@@ -3,6 +3,7 @@
  * executor; the relayer only forwards them.
  */
 import { KeywrightError } from "../../protocol/errors";
+import { Crowded, FairShare, inScope } from "../../protocol/fairShare";
 import type { TeeKind } from "../../protocol/attestation";
 import type { EvidenceFolder } from "../site/evidences";
 import type { Executor } from "../executor/client";
@@ -15,6 +16,9 @@ export interface TransparencyDeps {
   readonly evidences: EvidenceFolder | undefined;
 }
 
+/** One at a time: the guest agent has room for as many others, the ingress's certificate and the facts of /info. */
+const quotes = new FairShare({ total: 1, mostWaiting: 16 });
+
 type TransparencyRoute = "info" | "attestation" | "evidences" | "evidence";
 
 export function transparencyRoutes({ executor, evidences }: TransparencyDeps): HandlersOf<TransparencyRoute> {
@@ -24,9 +28,11 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
       const { tee, dstack, config, sandbox, rootCommitment } = await executor.call("info", {}, { requestId, signal });
       return { ...dstack, tee, root_commitment: rootCommitment, config, sandbox };
     },
-    attestation: async ({ query, requestId, signal }) => {
+    attestation: async ({ query, client, requestId, signal }) => {
       const nonce = query.nonce?.toLowerCase();
-      return executor.call("attestation", defined({ nonce }), { requestId, signal });
+      const quote = () => executor.call("attestation", defined({ nonce }), { requestId, signal });
+      // Without a nonce it is kept for all.
+      return nonce === undefined ? quote() : inItsTurn(client, signal, quote);
     },
     evidences: async (call) => {
       const names = await (await folderFor(call)).list();
@@ -34,6 +40,17 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
     },
     evidence: async (call) => (await folderFor(call)).read(call.params.file),
   };
+}
+
+function inItsTurn<T>(client: string, signal: AbortSignal, quote: () => Promise<T>): Promise<T> {
+  return inScope(client, signal, async (scope) => {
+    await scope.take(quotes);
+    return quote();
+  }).catch((error: unknown) => {
+    if (!(error instanceof Crowded)) throw error;
+    const { retryAfterSeconds } = error;
+    throw new KeywrightError("attestation_unavailable", "Too many quotes are asked for.", {}, { retryAfterSeconds });
+  });
 }
 
 /**

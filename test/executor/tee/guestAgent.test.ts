@@ -149,6 +149,20 @@ describe("the keyholder and a faulty guest agent", () => {
     }
   });
 
+  it("asks once for all who want a quote over nothing, and again after a failure", async () => {
+    let asked = 0;
+    const nothing = Buffer.alloc(64);
+    fault = (socket) => (asked++, answering(json({ error: "busy" }, "500 Internal Server Error"))(socket));
+    expect(await failureOf(tee.quote(nothing))).to.be.instanceOf(KeywrightError);
+    fault = (socket) => (
+      asked++,
+      answering(json({ quote: "00".repeat(700), event_log: "[]", report_data: "00".repeat(64) }))(socket)
+    );
+    const crowd = await Promise.all(Array.from({ length: 100 }, () => tee.quote(nothing)));
+    expect(new Set(crowd).size).to.equal(1);
+    expect(asked).to.equal(2);
+  });
+
   it("limits waiting calls: the rest are refused at once, and queued ones are served", async () => {
     const double = await startGuestAgentDouble({ socketPath: join(directory, "crowd.sock") });
     const crowd = openTee({ kind: "simulated", endpoint: double.socketPath });

@@ -6,6 +6,7 @@ import { request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import fc from "fast-check";
 import { KeywrightError } from "../../../protocol/errors";
@@ -159,6 +160,29 @@ describe("transparency routes", () => {
     }
     expect((await get(port, `/attestation?nonce=${"ab".repeat(16)}&nonce=${"cd".repeat(16)}`)).status).to.equal(422);
     expect(asked).to.have.length(3);
+  });
+
+  it("/attestation asks for one quote with a nonce at a time, so that others can use the guest agent", async () => {
+    let [under, most] = [0, 0];
+    const slow = await serveRoutes(
+      {
+        attestation: async ({ nonce }) => {
+          if (nonce !== undefined) most = Math.max(most, ++under);
+          await sleep(5);
+          if (nonce !== undefined) under--;
+          return { quote: "04", event_log: "[]", vm_config: "{}", report_data: "00" };
+        },
+      },
+      undefined,
+    );
+    const crowd = Array.from({ length: 50 }, () => get(slow.port, `/attestation?nonce=${"ab".repeat(16)}`));
+    const without = get(slow.port, "/attestation");
+    const statuses = (await Promise.all(crowd)).map(({ status }) => status);
+    expect((await without).status).to.equal(200);
+    expect(most).to.equal(1);
+    expect(new Set(statuses)).to.deep.equal(new Set([200, 503]));
+    expect(statuses.filter((status) => status === 200).length).to.be.at.least(17);
+    slow.server.close();
   });
 
   it("/evidences/ lists the regular files of the folder only", async () => {
