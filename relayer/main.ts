@@ -27,7 +27,7 @@ import { cardDouble } from "./middleware/cardDouble";
 import { Authentication } from "./middleware/credentials";
 import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
-import { buildOpenApi } from "./site/openapi";
+import { buildOpenApi, descriptionFile } from "./site/openapi";
 import { createHandlers, type HandlerDeps } from "./routes";
 import { BudgetStore } from "./store/budgets";
 import { createIdempotencyStore, type IdempotencyStore } from "./store/idempotency";
@@ -335,7 +335,7 @@ function handlerDeps(
     }),
     problems: async () =>
       drain.isOn ? ["The service is shutting down."] : readinessProblems({ chain, executor, db: store.db }),
-    description: buildOpenApi(serviceName, API_VERSION),
+    description: descriptionFile(buildOpenApi(serviceName, API_VERSION)),
     viewer: openViewer(serviceName),
     docs: openDocs(serviceName),
     packages: openPackages(join(__dirname, "..", "packages")),

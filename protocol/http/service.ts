@@ -212,6 +212,7 @@ const openapi = defineRoute({
   aliases: [{ method: "GET", at: "origin", path: "/openapi.json" }],
   summary: "This description (OpenAPI 3.1).",
   response: z.looseObject({ openapi: z.string() }),
+  answers: "application/json",
   example: { response: { openapi: "3.1.0" } },
 });
 

@@ -3,13 +3,14 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Dashboard } from "../site/dashboard";
 import type { Docs, DocsPage } from "../site/docs";
 import type { Call, HandlersOf } from "../middleware/call";
+import type { DescriptionFile } from "../site/openapi";
 import type { Packages } from "../site/packages";
 import type { Viewer } from "../site/viewer";
 
 export interface ServiceDeps {
   /** One sentence per readiness problem. */
   readonly problems: () => Promise<readonly string[]>;
-  readonly description: { readonly openapi: string };
+  readonly description: DescriptionFile;
   readonly viewer: Viewer;
   readonly docs: Docs;
   readonly dashboard: Dashboard;
@@ -53,7 +54,13 @@ export function serviceRoutes({
       return { ready: true };
     },
 
-    openapi: async () => description,
+    openapi: async ({ header, setHeader }) => {
+      const { content, etag } = description;
+      setHeader("Cache-Control", "public, no-cache");
+      setHeader("ETag", etag);
+      const isKnown = header("If-None-Match")?.includes(etag) === true;
+      return { contentType: "application/json", content: isKnown ? "" : content, status: isKnown ? 304 : 200 };
+    },
     viewer: async () => ({ contentType: HTML, content: viewer.page }),
 
     home: async ({ setHeader }) => {

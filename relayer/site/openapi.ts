@@ -2,6 +2,7 @@
  * Builds the OpenAPI 3.1 document from the route table: every endpoint with an example and every error it may return.
  * Source: docs/conformance.md §9.
  */
+import { createHash } from "node:crypto";
 import {
   OpenAPIRegistry,
   OpenApiGeneratorV31,
@@ -85,6 +86,17 @@ export function buildOpenApi(serviceName: string, version: string): OpenApiDocum
     },
     servers: [{ url: "/" }],
   });
+}
+
+export interface DescriptionFile {
+  readonly content: Buffer;
+  readonly etag: string;
+}
+
+/** The document's bytes, made once for all who ask. */
+export function descriptionFile(document: OpenApiDocument): DescriptionFile {
+  const content = Buffer.from(JSON.stringify(document));
+  return { content, etag: `"${createHash("sha256").update(content).digest("base64url")}"` };
 }
 
 function pathOf({ name, method, path, deprecated, alias }: Endpoint, index: number): RouteConfig {

@@ -5,7 +5,8 @@
 import { expect } from "chai";
 import type Router from "@koa/router";
 import { allEndpoints, routerOf, type AppOptions } from "../../../relayer/app";
-import { buildOpenApi } from "../../../relayer/site/openapi";
+import { buildOpenApi, descriptionFile } from "../../../relayer/site/openapi";
+import { serviceRoutes, type ServiceDeps } from "../../../relayer/routes/service";
 import { ERRORS } from "../../../protocol/errors";
 import { ROUTE_NAMES, errorsOf, routeOf } from "../../../protocol/http";
 
@@ -39,6 +40,23 @@ function servedRoutes(): { method: string; path: string }[] {
 
 describe("the OpenAPI document", () => {
   it("is OpenAPI 3.1", () => expect(document.openapi).to.equal("3.1.0"));
+
+  it("is made into bytes once, and not sent again to who has it", async () => {
+    const { openapi } = serviceRoutes({ description: descriptionFile(document) } as unknown as ServiceDeps);
+    const ask = async (known?: string) => {
+      const headers = new Map<string, string>();
+      const call = {
+        header: (name: string) => (name === "If-None-Match" ? known : undefined),
+        setHeader: (name: string, value: string) => void headers.set(name, value),
+      };
+      return { etag: headers, ...(await openapi(call as unknown as Parameters<typeof openapi>[0])) };
+    };
+    const [first, second] = [await ask(), await ask()];
+    expect(first.content).to.equal(second.content);
+    expect(JSON.parse(String(first.content))).to.deep.equal(JSON.parse(JSON.stringify(document)));
+    const again = await ask(`W/${first.etag.get("ETag") ?? ""}`);
+    expect([again.status, again.content]).to.deep.equal([304, ""]);
+  });
 
   it("has an operation for every route the router serves, and no other", () => {
     const served = servedRoutes();
