@@ -7,7 +7,7 @@
 import { sql, type RawBuilder } from "kysely";
 import type { AccountId, Address, Cid, Hash32 } from "../../protocol/ids";
 import type { Db } from "../store/database";
-import { offsetOf } from "./page";
+import { MAX_PAGE_OFFSET, offsetOf } from "./page";
 import type { DayUsage, DaySpan, Page, RunFilter, RunRecord, RunView } from "./types";
 
 /**
@@ -168,14 +168,17 @@ export class RunRecords {
     return new Map(rows.flatMap(({ key, at }) => (at === null ? [] : [[key, at] as const])));
   }
 
-  /** Sums of the account's runs and writes by day and key, newest day first. */
+  /**
+   * Sums of the account's runs and writes by day and key, newest day first.
+   * @throws KeywrightError `invalid_value` for a page too far from the newest day.
+   */
   async usage(
     accountId: AccountId,
     { from, to }: DaySpan,
     page: Page,
   ): Promise<{ readonly days: readonly DayUsage[]; readonly total: number }> {
     await recordEnds(this.#db);
-    const days = sql`with ran as (
+    const { rows } = await sql<Partial<DayUsage> & { readonly total: number }>`with ran as (
         select day, key_id, runs, failed, cost_cents, duration_ms from run_days
         where account_id = ${accountId} and day between ${from}::date and ${to}::date
       ), changed as (
@@ -185,16 +188,20 @@ export class RunRecords {
         where account_id = ${accountId} and kind = 'write' and created_at >= ${from}::date::timestamp at time zone 'UTC'
           and created_at < (${to}::date + 1)::timestamp at time zone 'UTC'
         group by 1, 2
-      ), days as (select * from ran full join changed using (day, key_id))`;
-    const { rows } = await sql<DayUsage>`${days}
-      select to_char(day, 'YYYY-MM-DD') as day, key_id as "keyId", coalesce(runs, 0) as runs,
+      ), days as materialized (
+        select * from ran full join changed using (day, key_id)
+      ), page as (
+        select * from days order by day desc, key_id
+        limit ${page.size} offset ${Math.min(page.number * page.size, MAX_PAGE_OFFSET + 1)}
+      )
+      select total, to_char(day, 'YYYY-MM-DD') as day, key_id as "keyId", coalesce(runs, 0) as runs,
         coalesce(failed, 0) as failed, coalesce(changes, 0) as changes, coalesce(changes_cents, 0) as "changesCents",
         coalesce(cost_cents, 0) as "costCents", coalesce(duration_ms, 0) as "durationMs"
-      from days order by days.day desc, key_id limit ${page.size} offset ${page.number * page.size}`.execute(this.#db);
-    const { rows: counted } = await sql<{ total: number }>`${days} select count(*) as total from days`.execute(
-      this.#db,
-    );
-    return { days: rows, total: counted[0]?.total ?? 0 };
+      from (select count(*) as total from days) counted left join page on true
+      order by page.day desc, key_id`.execute(this.#db);
+    const total = rows[0]?.total ?? 0;
+    const isPast = offsetOf(page, total, "to") === undefined;
+    return { days: isPast ? [] : rows.map(({ total: _, ...day }) => day as DayUsage), total };
   }
 }
 

@@ -10,6 +10,7 @@ import { dropOldRuns, recordEnds } from "../../../relayer/credits/runRecords";
 import type { RunRecord } from "../../../relayer/credits/types";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, freshKey, fund, openCredits, reservationsOf, type CreditsBench } from "../../support/credits";
+import { expectRefusal } from "../../support/refusal";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
 const OTHER = "Qmf412jQZiuVUtdgnB36FXFX7xg5V6KEbSJ4dpQuhkLyfD" as Cid;
@@ -93,6 +94,24 @@ describe("records of runs", () => {
     expect((await bench.credits.runs.usage(accountId, { from: "2026-03-02", to: "2026-03-02" }, FIRST)).total).to.equal(
       1,
     );
+  });
+
+  it("are summed by day a page at a time, with the total on each, and none too far from the newest day", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    for (const day of ["01", "02", "03"]) await ran(accountId, { startedAt: new Date(`2026-03-${day}T10:00:00Z`) });
+    const page = async (number: number, size: number): Promise<unknown> => {
+      const { days, total } = await bench.credits.runs.usage(accountId, ALWAYS, { number, size });
+      return [days.map(({ day }) => day), total];
+    };
+    expect(await page(0, 2)).to.deep.equal([["2026-03-03", "2026-03-02"], 3]);
+    expect(await page(1, 2)).to.deep.equal([["2026-03-01"], 3]);
+    expect(await page(2, 2)).to.deep.equal([[], 3]);
+    expect(await page(1e12, 1_000)).to.deep.equal([[], 3]);
+    await sql`insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
+      select ${accountId}, '2026-01-01', 'key' || n, 0, 0, 0, 0 from generate_series(1, 10100) n`.execute(bench.db);
+    await expectRefusal(bench.credits.runs.usage(accountId, ALWAYS, { number: 101, size: 100 }), "invalid_value");
+    await sql`delete from run_days where account_id = ${accountId} and key_id like 'key%'`.execute(bench.db);
   });
 
   it("are found by every combination of filters, with the total of each", async () => {
