@@ -1,6 +1,6 @@
 /** Error codes that follow from a route's properties; only other codes are listed with the route. */
 import { ERRORS, type ErrorCode } from "../errors";
-import type { AuthKind, BodyKind, Price, Route } from "./route";
+import { isReadOfCaller, type AuthKind, type BodyKind, type Price, type Route } from "./route";
 
 const KEY = [
   "missing_credential",
@@ -78,6 +78,7 @@ const BY_PRICE: Record<Price, readonly ErrorCode[]> = {
   run: [...PAID, "account_frozen", "origin_not_allowed"],
 };
 
+const READ = ["queue_full"] as const;
 const IDEMPOTENT = ["idempotency_conflict", "idempotency_in_progress", "invalid_value"] as const;
 const ALWAYS = ["rate_limited", "internal_error", "database_unavailable", "timed_out", "shutting_down"] as const;
 
@@ -96,6 +97,7 @@ export function errorsOf(route: Route): ErrorCode[] {
     ...BY_AUTH[route.auth],
     ...BY_BODY[route.body],
     ...BY_PRICE[route.price],
+    ...(isReadOfCaller(route) ? READ : []),
     ...(route.effect ? IDEMPOTENT : []),
     ...mintErrors,
     ...fieldErrors,

@@ -119,6 +119,12 @@ export interface Route {
   readonly paged?: true;
 }
 
+const WITHOUT_CALLER: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "wellFormedKey"]);
+
+/** Whether it reads for an account: such reads share what a relayer has for them. Exports do so page by page. */
+export const isReadOfCaller = ({ method, auth, answers }: Route): boolean =>
+  method === "GET" && answers === undefined && !WITHOUT_CALLER.has(auth);
+
 /** Type-checks the entry and keeps its own type, from which schemas, auth kind and content type are inferred. */
 export const defineRoute = <const T extends Route>(route: T): T => route;
 

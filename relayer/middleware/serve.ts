@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { clientGroup } from "../../protocol/clientGroup";
-import { routeOf, type Alias, type Route, type RouteName } from "../../protocol/http";
+import { isReadOfCaller, routeOf, type Alias, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { inScope, type Scope } from "../../protocol/fairShare";
 import { free } from "../../protocol/free";
@@ -19,6 +19,7 @@ import { bodyHashOf, idempotencyKeyOf, requestName, type Idempotency } from "./i
 import { permit } from "./permit";
 import type { AccountId } from "../../protocol/ids";
 import { hashedAddress, hashedNetworks, type RequestLimits } from "./rateLimits";
+import { sharedRead } from "./sharedReads";
 import { within } from "../../protocol/within";
 
 export interface ServeDeps {
@@ -255,9 +256,13 @@ async function handle<N extends RouteName>(
   const context = { ctx, name, attemptKey, request, deps };
   if (!isDecidedByExecutor(name)) {
     await (attemptKey === undefined ? undefined : request.confirmed);
+    const { caller, input } = request;
     const perform = (operation?: IdempotentOperation, kept?: unknown): Promise<Answer<N>> =>
       handler(call({ operation, kept, deciding: undefined as Call<N>["deciding"] }));
-    return { caller: request.caller, answer: await performOnce(context, request.caller, perform), headers };
+    const answered = (): Promise<unknown> => performOnce(context, caller, perform);
+    const isShared = caller !== undefined && isReadOfCaller(routeOf(name));
+    const read = isShared && { name, account: caller.accountId, query: input.query, signal };
+    return { caller, answer: await (read ? sharedRead(read, answered) : answered()), headers };
   }
   const deciding = decidingFor(context);
   const answer = await handler(call({ operation: undefined, deciding: deciding as Call<N>["deciding"] }));
