@@ -9,7 +9,7 @@ import { ClientError } from "./errors";
 import { operations } from "./operations";
 import type { OwnerProvider, OwnerSigner } from "./ownerSigner";
 import type { Transport } from "./transport";
-import { walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
+import { receiptAfter, walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
 
 /** Leaves time for a person to review the request and for a busy chain. */
 const DEADLINE_SECONDS = 900;
@@ -45,7 +45,9 @@ export function sendByService({
     });
     const { transaction_hash: hash } = await relay({ ...request, signature });
     onSent?.(hash, "service");
-    const receipt = await provider.waitForTransaction(hash, confirmations, confirmationTimeoutMs);
+    const receipt = await provider
+      .waitForTransaction(hash, confirmations, confirmationTimeoutMs)
+      .catch((cause: unknown) => receiptAfter(cause, hash));
     if (receipt === null)
       throw new ClientError("transaction_failed", "The node gave no receipt of the service's transaction.", {
         facts: { transaction_hash: hash },

@@ -78,7 +78,7 @@ async function nonceAfter(signer: OwnerSigner, lastMined: number | undefined): P
 /**
  * A transaction that the user sped up is the same write under another hash; any other error means failed or unknown.
  */
-function receiptAfter(cause: unknown, hash: string): Receipt {
+export function receiptAfter(cause: unknown, hash: string): Receipt {
   const facts = { transaction_hash: hash };
   if (isError(cause, "TRANSACTION_REPLACED") && !cause.cancelled) return cause.receipt;
   if (isError(cause, "TRANSACTION_REPLACED"))

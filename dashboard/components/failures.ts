@@ -17,7 +17,11 @@ const SENTENCES: Readonly<Record<string, string>> = {
 
 /** A human-readable error message. */
 export function wordsOf(error: unknown): string {
-  if (error instanceof ClientError) return SENTENCES[error.code] || error.message;
+  if (error instanceof ClientError) {
+    const { transaction_hash: hash } = error.facts;
+    // Something was sent: no sentence may say otherwise, and its owner must be able to look for it.
+    return typeof hash === "string" ? `${error.message} Transaction: ${hash}` : SENTENCES[error.code] || error.message;
+  }
   if (error instanceof Error && error.message !== "") return error.message;
   return "Something went wrong. Try again.";
 }

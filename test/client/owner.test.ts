@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { type HDNodeWallet, type TransactionRequest, type TransactionResponse } from "ethers";
 import { ClientError, type MintedUsageKey } from "../../client";
+import { wordsOf } from "../../dashboard/components/failures";
 import { PathKind, actionHashOf, packedAccountId, type Address, type Cid } from "../../protocol/ids";
 import type { TestChain } from "../support/chain";
 import { CID, HASH, OTHER_CID, codeOf, minted, mintedKey, ownerBed, permissions } from "../support/owners";
@@ -202,8 +203,10 @@ describe("a ChainSecured owner's writes with a wallet", () => {
       const replaced = await replaceWhenPending(wallet, (first) => ({ to: first.to, data: first.data }));
       expect(await pending).to.include({ group_id: "1", transaction_hash: replaced });
       const cancelled = owner.addGroup({ group_name: "never", group_description: "" });
-      const [code] = await Promise.all([codeOf(cancelled), replaceWhenPending(wallet, () => ({ to: wallet.address }))]);
-      expect(code).to.equal("wallet_declined");
+      const refused = cancelled.catch((error: unknown) => error as ClientError);
+      const [error] = await Promise.all([refused, replaceWhenPending(wallet, () => ({ to: wallet.address }))]);
+      expect(error).to.be.instanceOf(ClientError).with.property("code", "wallet_declined");
+      expect(wordsOf(error)).to.match(/was cancelled in the wallet. Transaction: 0x[0-9a-f]{64}$/);
     } finally {
       await chain.provider.send("evm_setAutomine", [true]);
     }

@@ -3,6 +3,11 @@ import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import { AbstractSigner, Wallet, makeError, type HDNodeWallet, type TransactionRequest } from "ethers";
 import { ClientError } from "../../client";
+import { sendByService } from "../../client/forwarding";
+import type { OwnerSigner } from "../../client/ownerSigner";
+import type { Transport } from "../../client/transport";
+import { sendWith } from "../../client/wallet";
+import { wordsOf } from "../../dashboard/components/failures";
 import { PathKind } from "../../protocol/ids";
 import type { TestChain } from "../support/chain";
 import { CID, HASH, codeOf, minted, mintedKey, ownerBed, permissions } from "../support/owners";
@@ -91,6 +96,31 @@ describe("a ChainSecured owner's writes are refused", () => {
     expect(await codeOf(declining.mintPkp())).to.equal("wallet_declined");
     await chain.provider.send("anvil_setBalance", [wallet.address, "0x0"]);
     expect(await codeOf(owner.addGroup({ group_name: "g", group_description: "" }))).to.equal("transaction_failed");
+  });
+
+  it("by no answer in time, with the hash of what was sent, whoever pays its gas", async () => {
+    const { wallet, owner } = await freshOwner();
+    const hash = `0x${"5e".repeat(32)}`;
+    const late = (): Promise<never> =>
+      Promise.reject(makeError("timeout exceeded", "TIMEOUT", { operation: "wait", reason: "timeout" }));
+    const signer: OwnerSigner = {
+      provider: null,
+      getAddress: () => wallet.getAddress(),
+      getNonce: () => wallet.getNonce(),
+      signTypedData: (domain, types, value) => wallet.signTypedData(domain, types, value),
+      sendTransaction: async () => ({ hash, nonce: 0, wait: late }),
+    };
+    const transport: Transport = {
+      call: async () => ({ body: { nonce: "0", transaction_hash: hash }, headers: new Headers() }),
+    };
+    const domain = { name: "Forwarder", version: "1", chainId: 31_337n, verifyingContract: wallet.address } as const;
+    const provider = { estimateGas: async () => 50_000n, waitForTransaction: late };
+    const transaction = owner.transaction(await owner.prepare.freezeAccount());
+    for (const send of [sendWith(signer, {}), sendByService({ signer, transport, provider, domain } as never)]) {
+      const error: unknown = await send(transaction).catch((reason: unknown) => reason);
+      expect(error).to.be.instanceOf(ClientError).with.property("code", "client_timed_out");
+      expect(wordsOf(error)).to.include("look for its hash before sending again").and.to.include(hash);
+    }
   });
 });
 
