@@ -82,6 +82,17 @@ export class ClientError extends Error {
   }
 }
 
+/** The same error, with more facts. */
+export function withFacts(error: ClientError, more: Readonly<Record<string, unknown>>): ClientError {
+  const { code, message, status, requestId, retryable, retryAfterSeconds, facts, cause } = error;
+  return new ClientError(code, message, {
+    retryable,
+    facts: { ...facts, ...more },
+    cause,
+    ...defined({ status, requestId, retryAfterSeconds }),
+  });
+}
+
 export function refuse(message: string): never {
   throw new ClientError("invalid_argument", message);
 }

@@ -3,7 +3,7 @@
  * be resumed: a mint's result is plain data without the secret, and the second step is idempotent.
  * Source: docs/conformance.md §3.
  */
-import { ClientError } from "./errors";
+import { ClientError, withFacts } from "./errors";
 import type { CallOptions } from "./transport";
 import type { Answer, Body } from "./wire";
 import type {
@@ -142,17 +142,6 @@ async function secondHalf<Minted, Result extends object>(
     await onProgress?.({ step: "done", transaction_hash: sent.transaction_hash });
     return sent;
   } catch (error) {
-    throw error instanceof ClientError ? resumable(error, minted) : error;
+    throw error instanceof ClientError ? withFacts(error, { minted }) : error;
   }
-}
-
-/** The same error, with the mint's result in its facts. */
-function resumable(error: ClientError, minted: unknown): ClientError {
-  const { code, message, status, requestId, retryable, retryAfterSeconds, facts, cause } = error;
-  return new ClientError(code, message, {
-    retryable,
-    facts: { ...facts, minted },
-    cause,
-    ...defined({ status, requestId, retryAfterSeconds }),
-  });
 }

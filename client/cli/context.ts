@@ -17,5 +17,9 @@ export interface Context {
   /** Prints an answer: as JSON when asked for, readable otherwise. */
   readonly print: Out;
   /** Runs `use` with the login's connection and closes it afterwards. */
+  readonly connected: <T>(use: (connection: Connection) => Promise<T>) => Promise<T>;
+  /** Shows what is waited for, to people. */
+  readonly waiting: <T>(what: string, work: Promise<T>) => Promise<T>;
+  /** Both, for one request. */
   readonly asking: <T>(what: string, use: (connection: Connection) => Promise<T>) => Promise<T>;
 }

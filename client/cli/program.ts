@@ -74,21 +74,25 @@ export function buildProgram(io: Io): Command {
 
 function contextOf(program: Command, io: Io): Context {
   const options = (): GlobalOptions => program.opts<GlobalOptions>();
+  const connected: Context["connected"] = async (use) => {
+    const connection = await connect(settingsOf(io.env, options()), io);
+    try {
+      return await use(connection);
+    } finally {
+      connection.close();
+    }
+  };
+  const waiting: Context["waiting"] = (what, work) => (options().json === true ? work : withProgress(io, what, work));
   return {
     io,
     options,
+    connected,
+    waiting,
     print: (value) =>
       io.out(
         options().json === true ? `${jsonText(value, 2)}\n` : readable(value, io.terminal ? io.columns : undefined),
       ),
-    asking: async (what, use) => {
-      const connection = await connect(settingsOf(io.env, options()), io);
-      try {
-        return await (options().json === true ? use(connection) : withProgress(io, what, use(connection)));
-      } finally {
-        connection.close();
-      }
-    },
+    asking: (what, use) => connected((connection) => waiting(what, use(connection))),
   };
 }
 

@@ -10,11 +10,10 @@ import { planDeployment, type Plan } from "../project/deploy";
 import { openProject, type Project } from "../project/project";
 import { startSandbox, type LocalOutcome, type LocalSandbox } from "../project/sandbox";
 import { newProject } from "../project/templates";
-import type { Connection } from "../operations";
 import { originOf, settingsOf, writePrivate } from "./config";
 import type { Context } from "./context";
 import { EXIT, Ended } from "./failure";
-import { WrongUse } from "../errors";
+import { ClientError, WrongUse, withFacts } from "../errors";
 import { paramsOf } from "./run";
 import { jsonText, lines, oneLine } from "./text";
 import { defined } from "../../protocol/defined";
@@ -243,8 +242,8 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
   // Of a file that cannot be read, a new key's secret would be lost after the key was made.
   readSecrets(project.folder);
   const built = await buildAll(project);
-  await context.asking("deploying", async (connection: Connection) => {
-    const plan = await planDeployment(connection, project, built);
+  await context.connected(async (connection) => {
+    const plan = await context.waiting("planning", planDeployment(connection, project, built));
     const texts = plan.steps.map(({ mark, text }) => `${mark} ${text}`);
     if (context.options().json !== true)
       context.io.out(texts.length === 0 ? "Nothing to do.\n" : `${texts.join("\n")}\n`);
@@ -254,12 +253,13 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
       (yes === true || (await context.io.confirm(`Make ${plan.steps.length} changes?`)));
     if (plan.steps.length > 0 && dryRun !== true && !agreed)
       throw new WrongUse("Nothing was done: pass --yes, or answer y.");
-    if (agreed) await carryOut(context, project, plan);
+    if (agreed && (await context.waiting("deploying", carryOut(project, plan))))
+      context.io.err(`New secrets are in ${SECRETS_FILE}: they are shown nowhere else.\n`);
     const lost = lostSecrets(project, plan);
-    for (const { name, hash } of lost)
+    for (const { what, end } of lost)
       context.io.err(
-        `The key ${name} exists and its secret is not in ${SECRETS_FILE}. If it is lost: keywright key revoke ` +
-          `${hash}, and deploy again, which creates another.\n`,
+        `${what} exists and its secret is not in ${SECRETS_FILE}. If it is lost: keywright ${end}, and deploy again, ` +
+          "which creates another.\n",
       );
     const { pkps, groups } = plan.created;
     if (context.options().json === true)
@@ -269,15 +269,15 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
         pkps: Object.fromEntries(pkps),
         groups: Object.fromEntries(groups),
         cids: Object.fromEntries(built.map((one) => [one.action, one.cid])),
-        secrets_not_here: Object.fromEntries(lost.map(({ name, hash }) => [name, hash])),
+        secrets_not_here: Object.fromEntries(lost.map(({ name, id }) => [name, id])),
       });
   });
 }
 
-/** Keys of the account that the project names and whose secrets are not in its file. */
-function lostSecrets({ folder }: Project, { keys }: Plan): { name: string; hash: string }[] {
+/** Keys and hooks of the account that the project names and whose secrets are not in its file. */
+function lostSecrets({ folder }: Project, { holders }: Plan): Plan["holders"] {
   const kept = readSecrets(folder);
-  return [...keys].flatMap(([name, hash]) => (Object.hasOwn(kept, name) ? [] : [{ name, hash }]));
+  return holders.filter(({ name }) => !Object.hasOwn(kept, name));
 }
 
 function readSecrets(folder: string): Record<string, string> {
@@ -289,14 +289,20 @@ function readSecrets(folder: string): Record<string, string> {
   return secrets as Record<string, string>;
 }
 
-/** Runs the steps in sequence; a key's secret is written to disk before the next step starts. */
-async function carryOut({ io }: Context, { folder }: Project, { steps, created }: Plan): Promise<void> {
+/**
+ * Runs the steps in sequence; a secret is written to disk before the next step starts. An error says at which step.
+ * @returns whether there were secrets
+ */
+async function carryOut({ folder }: Project, { steps, created }: Plan): Promise<boolean> {
   let kept = 0;
-  for (const step of steps) {
-    await step.run(created);
+  for (const [done, { mark, text, run }] of steps.entries()) {
+    await run(created).catch((error: unknown) => {
+      if (!(error instanceof ClientError)) throw error;
+      throw withFacts(error, { step: `${mark} ${text}`, steps_done: `${done} of ${steps.length}` });
+    });
     if (Object.keys(created.secrets).length === kept) continue;
     kept = Object.keys(created.secrets).length;
     writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), ...created.secrets });
   }
-  if (kept > 0) io.err(`New keys are in ${SECRETS_FILE}: they are shown nowhere else.\n`);
+  return kept > 0;
 }

@@ -9,6 +9,7 @@ import { everyItem } from "../api";
 import { WrongUse } from "../errors";
 import type { Connection, OperationName, Page } from "../operations";
 import type { Built } from "./build";
+import { hasTerms, hookSecretName, type Key } from "./keys";
 import type { Project } from "./project";
 import type { Created, Step } from "./step";
 import { triggerSteps, type Known } from "./triggers";
@@ -19,18 +20,14 @@ interface Named {
 }
 type Wallet = Named & { readonly wallet_address: string };
 type Group = Named & { readonly id: string; readonly cid_hashes: readonly string[]; readonly pkps: readonly string[] };
-type Key = Named & {
-  readonly api_key_hash: string;
-  readonly execute_in_groups: readonly string[];
-  readonly expiration: string;
-  readonly balance: string;
-};
 type Action = Named & { readonly hashed_cid: string };
 
 interface State {
   readonly wallets: readonly Wallet[];
   readonly groups: readonly Group[];
+  /** Without those that triggers are. */
   readonly keys: readonly Key[];
+  readonly triggerKeys: readonly Key[];
   readonly actions: readonly Action[];
   readonly triggers: readonly Known[];
 }
@@ -38,8 +35,18 @@ interface State {
 export interface Plan {
   readonly steps: readonly Step[];
   readonly created: Created;
-  /** The project's keys that the account has already: hashes by name. */
-  readonly keys: ReadonlyMap<string, string>;
+  /** What the account has already of the project, and had a secret that was shown once. */
+  readonly holders: readonly Holder[];
+}
+
+export interface Holder {
+  /** Under which its secret is stored. */
+  readonly name: string;
+  /** For people. */
+  readonly what: string;
+  readonly id: string;
+  /** The command that ends it, so that the next deployment makes another. */
+  readonly end: string;
 }
 
 /** Reads the account and returns the missing steps in dependency order. */
@@ -51,13 +58,21 @@ export async function planDeployment(connection: Connection, project: Project, b
     secrets: {},
   };
   const parts = { call: connection.call, project, built, state };
-  const keys = new Map(
-    state.keys
-      .filter(({ name }) => Object.hasOwn(project.config.keys, name))
-      .map((one) => [one.name, one.api_key_hash]),
-  );
   const own = [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)];
-  return { steps: [...own, ...triggerSteps(connection.call, project, built, state.triggers)], created, keys };
+  const present = { triggers: state.triggers, keys: state.triggerKeys, groups: created.groups };
+  const steps = [...own, ...triggerSteps(connection.call, project, built, present)];
+  return { steps, created, holders: holdersOf(project.config, state) };
+}
+
+function holdersOf(config: Project["config"], { keys, triggers }: State): Holder[] {
+  const ofKeys = keys
+    .filter(({ name }) => Object.hasOwn(config.keys, name))
+    .map(({ name, api_key_hash: id }) => ({ name, what: `The key ${name}`, id, end: `key revoke ${id}` }));
+  const ofHooks = triggers.flatMap(({ name: trigger, id }) => {
+    const name = hookSecretName(config.triggers, trigger);
+    return name === undefined ? [] : [{ name, what: `The trigger ${trigger}`, id, end: `triggers delete ${id}` }];
+  });
+  return [...ofKeys, ...ofHooks];
 }
 
 interface Parts {
@@ -86,12 +101,23 @@ async function readState(connection: Connection, config: Project["config"]): Pro
       ),
     })),
   );
+  // Each key of a trigger has the trigger's name, and is no key of the project.
+  const triggers = [config.keys, config.triggers].some((part) => Object.keys(part).length > 0)
+    ? await list<Known>("listTriggers")
+    : [];
+  const ofTriggers = new Set(triggers.map(({ api_key_hash }) => api_key_hash));
+  const keys = await list<Key>("listApiKeys");
   return {
     groups: unique("groups", config.groups, whole),
     wallets: unique("PKPs", config.pkps, await list<Wallet>("listWallets")),
-    keys: unique("keys", config.keys, await list<Key>("listApiKeys")),
+    keys: unique(
+      "keys",
+      config.keys,
+      keys.filter(({ api_key_hash }) => !ofTriggers.has(api_key_hash)),
+    ),
+    triggerKeys: keys.filter(({ api_key_hash }) => ofTriggers.has(api_key_hash)),
     actions: await list<Action>("listActions"),
-    triggers: Object.keys(config.triggers).length > 0 ? await list<Known>("listTriggers") : [],
+    triggers,
   };
 }
 
@@ -241,14 +267,7 @@ function keySteps({ call, project, state }: Parts): Step[] {
         return [{ mark: "+", text: `key ${name}`, run }];
       }
       const ids = execute.map((group) => state.groups.find((one) => one.name === group)?.id ?? "new");
-      const sameGroups = [...ids].sort().join() === [...known.execute_in_groups].sort().join();
-      if (
-        sameGroups &&
-        known.description === description &&
-        Number(known.balance) === balance &&
-        Number(known.expiration) === expiration
-      )
-        return [];
+      if (known.description === description && hasTerms(known, ids, { balance, expiration })) return [];
       const run = async (created: Created): Promise<void> =>
         void (await call("updateUsageApiKey", { usage_api_key: known.api_key_hash, ...fields(created) }));
       return [{ mark: "~", text: `key ${name}: what it may do`, run }];

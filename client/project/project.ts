@@ -8,6 +8,7 @@ import { eventSchema, hookSchema, scheduleSchema } from "../../protocol/trigger"
 import type { ProjectConfig } from "../config";
 import { WrongUse } from "../errors";
 import { isThisMachine } from "../transport";
+import { hookSecretName } from "./keys";
 import type * as Esbuild from "esbuild";
 
 export const CONFIG_FILE = "keywright.config.ts";
@@ -130,10 +131,15 @@ function checked(config: Project["config"]): Project["config"] {
         throw new WrongUse(`${CONFIG_FILE}: the group ${group} lists the PKP ${pkp}, which is not there.`);
   }
   checkTriggers(config);
-  for (const [key, { execute }] of Object.entries(config.keys))
+  for (const [key, { execute }] of Object.entries(config.keys)) {
+    if (Object.keys(config.triggers).some((trigger) => key === hookSecretName(config.triggers, trigger)))
+      throw new WrongUse(
+        `${CONFIG_FILE}: the key ${key} has the name under which a hook's secret is stored: rename it.`,
+      );
     for (const group of execute)
       if (!Object.hasOwn(config.groups, group))
         throw new WrongUse(`${CONFIG_FILE}: the key ${key} names the group ${group}, which is not there.`);
+  }
   return config;
 }
 

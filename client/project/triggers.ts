@@ -1,33 +1,45 @@
-/** A project's triggers. What one is never changes: one that differs is made again, and the old one deleted. */
+/**
+ * A project's triggers. What one is never changes: one that differs is made again, and the old one deleted. What its
+ * key may do is changed in place.
+ */
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { defined } from "../../protocol/defined";
 import { parseCid } from "../../protocol/cidText";
 import type { Connection } from "../operations";
+import { RUNS_ONLY } from "../../protocol/updates";
 import { WrongUse } from "../errors";
 import type { Answer } from "../wire";
 import type { Built } from "./build";
+import { hasTerms, type Key } from "./keys";
 import type { Project } from "./project";
 import type { Created, Step } from "./step";
 
 export type Known = Pick<
   Answer<"listTriggers">[number],
-  "id" | "name" | "action_ipfs_cid" | "params_sha256" | "schedule" | "event" | "hook"
+  "id" | "api_key_hash" | "name" | "action_ipfs_cid" | "params_sha256" | "schedule" | "event" | "hook"
 >;
 type Wanted = Project["config"]["triggers"][string];
+
+/** Of the account: its triggers, their keys, and groups by name. */
+interface Present {
+  readonly triggers: readonly Known[];
+  readonly keys: readonly Key[];
+  readonly groups: ReadonlyMap<string, string>;
+}
 
 export function triggerSteps(
   call: Connection["call"],
   { config }: Project,
   built: readonly Built[],
-  present: readonly Known[],
+  present: Present,
 ): Step[] {
   return Object.entries(config.triggers).flatMap(([name, wanted]): Step[] => {
     const own = built.find(({ action }) => action === wanted.action);
     const cid = own?.cid ?? parseCid(wanted.action);
     if (cid === undefined)
       throw new WrongUse(`The trigger ${name} runs ${wanted.action}, which is no action of the project and no CID.`);
-    const named = present.filter((one) => one.name === name);
+    const named = present.triggers.filter((one) => one.name === name);
     const kept = named.find((one) => isSame(one, wanted, cid));
     // Steps of their own: a hook's secret is written after the step that makes it. Also of a deployment that broke off.
     const removals = named
@@ -37,7 +49,7 @@ export function triggerSteps(
         text: `trigger ${name}: the earlier one`,
         run: async () => void (await call("deleteTrigger", { id })),
       }));
-    if (kept !== undefined) return removals;
+    if (kept !== undefined) return [...termSteps(call, kept, wanted, present), ...removals];
     const run = async (created: Created): Promise<void> => {
       // Code with the request: nobody else may have it.
       const what = own === undefined ? { action_ipfs_cid: cid } : { code: own.code };
@@ -49,13 +61,34 @@ export function triggerSteps(
   });
 }
 
+/** What changes the key of a trigger that is kept. */
+function termSteps(call: Connection["call"], { name, api_key_hash }: Known, wanted: Wanted, present: Present): Step[] {
+  const key = present.keys.find((one) => one.api_key_hash === api_key_hash);
+  if (key === undefined || hasTerms(key, groupsOf(wanted, present.groups), wanted)) return [];
+  const { description } = key;
+  const { balance = 0, expiration = 0 } = wanted;
+  const run = async ({ groups }: Created): Promise<void> => {
+    const terms = { execute_in_groups: groupsOf(wanted, groups), balance, expiration };
+    await call("updateUsageApiKey", {
+      usage_api_key: api_key_hash,
+      name: key.name,
+      description,
+      ...RUNS_ONLY,
+      ...terms,
+    });
+  };
+  return [{ mark: "~", text: `trigger ${name}: what its key may do`, run }];
+}
+
+/** Their ids; a group that is still to be made has none. Naming none means all. */
+const groupsOf = ({ execute }: Wanted, groups: ReadonlyMap<string, string>): string[] =>
+  execute.length === 0 ? ["0"] : execute.map((group) => groups.get(group) ?? "");
+
 function fieldsOf(name: string, wanted: Wanted, created: Created): object {
-  const { params, schedule, event, hook, execute, balance, expiration } = wanted;
-  const groups = execute.map((group) => created.groups.get(group) ?? "");
+  const { params, schedule, event, hook, balance, expiration } = wanted;
   return {
-    ...{ name, params },
+    ...{ name, params, execute_in_groups: groupsOf(wanted, created.groups) },
     ...defined({ schedule, event, hook, balance, expiration }),
-    ...(groups.length === 0 ? {} : { execute_in_groups: groups }),
   };
 }
 

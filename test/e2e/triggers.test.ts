@@ -145,7 +145,10 @@ describe("triggers", function () {
     const deploy = async (cron: string): Promise<number> => {
       const schedule = { cron, time_zone: "UTC", missed: "skip" as const };
       const triggers = { "of the project": { action: "report", params: {}, schedule, execute: [] } };
-      const steps = triggerSteps(call, { config: { triggers } } as never, built, await present());
+      const steps = triggerSteps(call, { config: { triggers } } as never, built, {
+        triggers: await present(),
+        ...{ keys: (await client.listApiKeys({ page_size: 1_000 })).items, groups: new Map() },
+      });
       for (const { run } of steps) await run({ pkps: new Map(), groups: new Map(), secrets: {} });
       return steps.length;
     };

@@ -1,0 +1,31 @@
+/** Usage keys as a deployment compares them, the project's own and those of triggers, and where secrets are stored. */
+import type { Item } from "../wire";
+
+export type Key = Pick<
+  Item<"listApiKeys">,
+  "name" | "description" | "api_key_hash" | "execute_in_groups" | "expiration" | "balance"
+>;
+
+/** Whether the key may already do what the project wants of it, in the groups of these ids. */
+export function hasTerms(
+  key: Key,
+  groups: readonly string[],
+  { balance = 0, expiration = 0 }: { readonly balance?: number | undefined; readonly expiration?: number | undefined },
+): boolean {
+  return (
+    [...groups].sort().join() === [...key.execute_in_groups].sort().join() &&
+    Number(key.balance) === balance &&
+    Number(key.expiration) === expiration
+  );
+}
+
+type Hook = { readonly verification: string; readonly secret?: string | undefined };
+
+/** Where the secret is stored that the service makes for the hook of this trigger; undefined where it makes none. */
+export function hookSecretName(
+  triggers: Readonly<Record<string, { readonly hook?: Hook | undefined }>>,
+  name: string,
+): string | undefined {
+  const hook = Object.hasOwn(triggers, name) ? triggers[name]?.hook : undefined;
+  return hook === undefined || hook.verification === "none" || hook.secret !== undefined ? undefined : `${name}-hook`;
+}

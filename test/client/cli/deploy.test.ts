@@ -1,0 +1,178 @@
+/** `deploy` against an account in memory: keys and triggers of one name, what changes in place, and what breaks off. */
+import { expect } from "chai";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { testCli, type TestCli } from "../../support/cli";
+import { actionHashOf, type Cid } from "../../../protocol/ids";
+import { cidOfCode } from "../../../protocol/cid";
+
+type Body = Record<string, unknown>;
+
+/** The part of the service that `deploy` uses. */
+class Account {
+  readonly lists = { groups: [] as Body[], actions: [] as Body[], keys: [] as Body[], triggers: [] as Body[] };
+  readonly members: Body[] = [];
+  /** Requests that are refused from now on. */
+  refused = "";
+  #count = 0;
+
+  async answer(path: string, body: Body): Promise<Body | Body[]> {
+    const { groups, actions, keys, triggers } = this.lists;
+    const api_key_hash = `0x${createHash("sha256")
+      .update(String((this.#count += 1)))
+      .digest("hex")}`;
+    const id = String(this.#count).padStart(32, "0");
+    const added: Readonly<Record<string, () => Body | Body[] | Promise<Body>>> = {
+      list_groups: () => groups,
+      list_wallets: () => [],
+      list_wallets_in_group: () => [],
+      list_api_keys: () => keys,
+      triggers: () => triggers,
+      add_group: () => {
+        groups.push({ id: String(groups.length + 1), name: body["group_name"], description: "" });
+        return { group_id: String(groups.length) };
+      },
+      add_action: () => {
+        const hashed_cid = actionHashOf(body["action_ipfs_cid"] as Cid);
+        actions.push({ hashed_cid, name: body["name"], description: body["description"] });
+        return {};
+      },
+      add_action_to_group: () => {
+        this.members.push({ hashed_cid: actionHashOf(body["action_ipfs_cid"] as Cid), name: "", description: "" });
+        return {};
+      },
+      add_usage_api_key: () => {
+        keys.push({ ...body, balance: String(body["balance"]), expiration: String(body["expiration"]), api_key_hash });
+        return { usage_api_key: `secret of ${String(body["name"])}` };
+      },
+      update_usage_api_key: () => {
+        const key = keys.find((one) => one["api_key_hash"] === body["usage_api_key"]);
+        return Object.assign(key ?? {}, { ...body, balance: String(body["balance"]) });
+      },
+      make_trigger: async () => {
+        const { name, code, params, hook, schedule, balance = 0, expiration = 0, execute_in_groups = ["0"] } = body;
+        const params_sha256 = createHash("sha256").update(JSON.stringify(params)).digest("hex");
+        const action_ipfs_cid = await cidOfCode(String(code));
+        triggers.push({ id, api_key_hash, name, action_ipfs_cid, params_sha256, hook, schedule });
+        const terms = { balance: String(balance), expiration: String(expiration), execute_in_groups };
+        keys.push({ name, description: "trigger", api_key_hash, ...terms });
+        return hook === undefined ? {} : { hook_secret: `secret of the hook ${id}` };
+      },
+    };
+    return (await added[path]?.()) ?? {};
+  }
+}
+
+describe("deploy", function () {
+  this.timeout(30_000);
+  let cli: TestCli;
+  let account: Account;
+  let server: Server;
+
+  beforeEach(async () => {
+    account = new Account();
+    server = createServer((request, response) => {
+      const { pathname, searchParams } = new URL(request.url ?? "", "http://service");
+      let text = "";
+      request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+      request.on("end", () => {
+        const name = pathname.replace("/core/v1/", "");
+        const inGroup =
+          name === "list_actions" && (searchParams.has("group_id") ? account.members : account.lists.actions);
+        const path = name === "triggers" && request.method === "POST" ? "make_trigger" : name;
+        if (path === account.refused)
+          return response.writeHead(402).end(JSON.stringify({ code: "insufficient_credit", detail: "No credit." }));
+        const made = inGroup || account.answer(path, text === "" ? {} : (JSON.parse(text) as Body));
+        void Promise.resolve(made).then((answer) =>
+          response
+            .writeHead(200, { "x-total-count": String((answer as Body[]).length ?? 0) })
+            .end(JSON.stringify(answer)),
+        );
+      });
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    cli = testCli({
+      KEYWRIGHT_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      KEYWRIGHT_API_KEY: `${"A".repeat(43)}=`,
+    });
+    writeFileSync(join(cli.cwd, "package.json"), "{}");
+    writeFileSync(join(cli.cwd, "report.ts"), "export default () => 1;\n");
+    symlinkSync(join(__dirname, "..", "..", "..", "node_modules"), join(cli.cwd, "node_modules"));
+  });
+  afterEach(() => {
+    cli.remove();
+    server.close();
+  });
+
+  const SCHEDULE = { cron: "0 9 * * *", time_zone: "UTC", missed: "skip" };
+  const configure = (keys: object, trigger: object, triggerName = "report"): void =>
+    writeFileSync(
+      join(cli.cwd, "keywright.config.ts"),
+      `export default ${JSON.stringify({
+        actions: { report: { file: "report.ts" } },
+        groups: { reports: { actions: ["report"] } },
+        keys,
+        triggers: { [triggerName]: { action: "report", ...trigger } },
+      })};\n`,
+    );
+  const deploy = async (): Promise<string[]> =>
+    (await cli.ok("--json deploy --yes")).json<{ steps: string[] }>().steps.map((step) => step.replace(/ Qm.*/, ""));
+
+  it("tells a key from the trigger of its name, and changes what either may do in place", async () => {
+    const key = { execute: ["reports"], balance: 10 };
+    configure({ report: key }, { schedule: SCHEDULE, balance: 20 });
+    expect(await deploy()).to.include.members(["+ key report", "+ trigger report"]);
+    expect(await deploy()).to.deep.equal([]);
+    for (const [trigger, changed] of [
+      [{ balance: 30 }, { balance: "30", execute_in_groups: ["0"] }],
+      [
+        { balance: 30, execute: ["reports"] },
+        { balance: "30", execute_in_groups: ["1"] },
+      ],
+      [{ balance: 30, execute: ["reports"], expiration: 4_000_000_000 }, { expiration: 4_000_000_000 }],
+      [{}, { balance: "0", expiration: 0, execute_in_groups: ["0"] }],
+    ] as const) {
+      configure({ report: key }, { schedule: SCHEDULE, ...trigger });
+      expect(await deploy()).to.deep.equal(["~ trigger report: what its key may do"]);
+      expect(await deploy()).to.deep.equal([]);
+      const [ofKey, ofTrigger] = account.lists.keys;
+      expect(ofKey).to.deep.include({ name: "report", balance: "10", execute_in_groups: ["1"] });
+      expect(ofTrigger).to.deep.include({ name: "report", description: "trigger", can_create_pkps: false, ...changed });
+    }
+    expect(account.lists.triggers).to.have.length(1);
+  });
+
+  it("stores a hook's secret, says where it is missing, and lets no key have its name", async () => {
+    const hook = { verification: "hmac", respond: false };
+    configure({}, { hook });
+    await deploy();
+    const file = join(cli.cwd, "keywright.secrets.json");
+    expect(JSON.parse(readFileSync(file, "utf8"))).to.have.all.keys("report-hook");
+    expect((await cli.ok("deploy")).err).to.equal("");
+    rmSync(file);
+    const id = String(account.lists.triggers[0]?.["id"]);
+    expect((await cli.ok("deploy")).err)
+      .to.include("The trigger report exists")
+      .and.include(`triggers delete ${id}`);
+    expect((await cli.ok("--json deploy")).json()).to.deep.include({ secrets_not_here: { "report-hook": id } });
+    configure({ "report-hook": {} }, { hook });
+    expect((await cli.run("deploy")).err).to.include("the key report-hook has the name");
+    configure({ "report-hook": {} }, { hook: { ...hook, secret: "a secret of the sender's own" } });
+    expect((await cli.run("deploy --dry-run")).code).to.equal(0);
+  });
+
+  it("names the step at which it breaks off, and goes on from there", async () => {
+    configure({ bot: { execute: ["reports"] } }, { schedule: SCHEDULE });
+    account.refused = "add_usage_api_key";
+    expect((await cli.run("deploy --yes")).err)
+      .to.include("error insufficient_credit")
+      .and.to.include("step: + key bot")
+      .and.to.include("steps_done: 3 of 5");
+    account.refused = "";
+    expect(await deploy()).to.deep.equal(["+ key bot", "+ trigger report"]);
+  });
+});
