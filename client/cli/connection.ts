@@ -36,9 +36,14 @@ export async function connect(settings: Settings, io: Io): Promise<Connection> {
 const FLOWS: Partial<Record<OperationName, (client: ChainSecuredClient, input: never) => Promise<unknown>>> = {
   newAccount: (client, input) => client.createAccount(input),
   createWallet: (client, input) => client.createPkp(input),
+  updateWallet: (client, input) => client.updatePkp(input),
   addUsageApiKey: (client, input) => client.createUsageKey(input),
   deleteTrigger: async (client, input) => client.deleteTrigger(await client.getTrigger(input)),
 };
+
+const ONLY_KEYS =
+  "This is done with a key, not with a wallet: set KEYWRIGHT_API_KEY to a usage key of the account, which keywright " +
+  "key create makes.";
 
 async function walletConnection({ url, insecure, wallet }: Settings, signer: Signer): Promise<Connection> {
   const owner = await createChainSecuredClient({
@@ -55,7 +60,10 @@ async function walletConnection({ url, insecure, wallet }: Settings, signer: Sig
       const method = methodOf(owner, name) ?? methodOf(open, name);
       if (method === undefined)
         throw new ClientError("invalid_argument", `There is no operation ${name} for a wallet.`);
-      return method(input);
+      return method(input).catch((error: unknown) => {
+        const isForKeys = error instanceof ClientError && error.code === "missing_credential";
+        throw isForKeys ? new ClientError(error.code, ONLY_KEYS) : error;
+      });
     },
     close: () => (signer.provider as JsonRpcProvider | null)?.destroy(),
   };

@@ -33,7 +33,7 @@ export function failureOf(error: unknown): Failure {
     return {
       exitCode,
       code,
-      message: code === "missing_credential" ? NO_LOGIN : message,
+      message: code === "missing_credential" && status !== undefined ? NO_LOGIN : message,
       ...defined({ status, request_id: requestId }),
       ...(Object.keys(facts).length === 0 ? {} : { facts }),
     };

@@ -29,6 +29,7 @@ interface SafeOptions {
 /** Operations whose write is prepared from the same fields. Minting ones return what was minted. */
 const PREPARED: Readonly<Partial<Record<OperationName, keyof ChainSecuredClient["prepare"]>>> = {
   newAccount: "createAccount",
+  updateWallet: "updatePkp",
 };
 const MINTING: readonly OperationName[] = ["createWallet", "addUsageApiKey"];
 /** Operations that are not transactions of an owner. */

@@ -140,7 +140,11 @@ describe("the command line", function () {
     }>();
     expect(key.usage_api_key).to.have.length(44);
     expect((await cli.ok("--json account show")).json()).to.include({ owner: wallet.address, managed: false });
-    expect((await cli.ok("pkp list")).out).to.include(pkp.wallet_address);
+    await cli.ok(`pkp rename ${pkp.wallet_address} renamed`);
+    expect((await cli.ok("pkp list")).out)
+      .to.include(pkp.wallet_address)
+      .and.to.include("renamed");
+    expect((await cli.run("run sign.js")).err).to.include("with a key, not with a wallet");
     expect((await cli.run("group delete 7")).err).to.include("unknown_group");
     writeFileSync(join(cli.cwd, "hook.js"), "async function main() { return 1; }");
     const trigger = (await cli.ok(`--json triggers create called --code @hook.js --hook {}`)).json<{ id: string }>();
@@ -162,6 +166,9 @@ describe("the command line", function () {
     const batch = JSON.parse(readFileSync(join(cli.cwd, "batch.json"), "utf8")) as SafeBatchFile;
     expect(batch.transactions).to.have.length(3);
     await safe.execute(batch.transactions);
+    await cli.ok(`safe --safe ${safe.address} --rpc ${stack().rpcUrl} --out rename.json pkp rename 1 cold`);
+    const { transactions } = JSON.parse(readFileSync(join(cli.cwd, "rename.json"), "utf8")) as SafeBatchFile;
+    expect(transactions.map(({ contractMethod }) => contractMethod.name)).to.deep.equal(["updatePkpMetadata"]);
     const seen = await cli.run(
       `safe --safe ${seats[0]?.address ?? ""} --rpc ${stack().rpcUrl} --out batch.json group delete 1`,
     );
