@@ -64,6 +64,10 @@ export const isInsecure = (env: Environment, { insecure }: CommonOptions): boole
   insecure ?? env["KEYWRIGHT_INSECURE"] === "1";
 
 export function settingsOf(env: Environment, asked: CommonOptions): Settings {
+  const given = (["KEYWRIGHT_API_KEY", "KEYWRIGHT_WALLET_FILE"] as const).find((name) => env[name]);
+  // Else one service would be asked with another one's key.
+  if (asked.profile !== undefined && given !== undefined)
+    throw new WrongUse(`Both --profile ${asked.profile} and ${given} name a login: leave out one.`);
   return { ...credentialOf(env, asked), insecure: isInsecure(env, asked) };
 }
 

@@ -95,6 +95,18 @@ describe("the commands of the command line", () => {
     }
   });
 
+  it("are refused where flag and environment name a login each", async () => {
+    const profiles = { prod: { url: "http://127.0.0.1:1", api_key: `${"B".repeat(43)}=` } };
+    writeFileSync(join(cli.cwd, "credentials.json"), JSON.stringify({ profiles }), { mode: 0o600 });
+    for (const name of ["KEYWRIGHT_API_KEY", "KEYWRIGHT_WALLET_FILE"]) {
+      cli.env[name] = `${"A".repeat(43)}=`;
+      const { code, err } = await cli.run("--profile prod group list");
+      expect([code, err]).to.deep.equal([2, err]);
+      expect(err).to.include("--profile prod").and.to.include(name);
+      cli.env[name] = undefined;
+    }
+  });
+
   it("report a wrong command line as JSON where --json is given", async () => {
     for (const line of [
       "--json group create",
