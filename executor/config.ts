@@ -361,7 +361,7 @@ function conflicts(config: Config): string[] {
   const problems: string[] = [];
   if (config.RPC_QUORUM > config.RPC_URLS.length)
     problems.push(`RPC_QUORUM is ${config.RPC_QUORUM}, but RPC_URLS names only ${config.RPC_URLS.length}`);
-  if (new Set(config.RPC_URLS).size < config.RPC_URLS.length)
+  if (different(config.RPC_URLS) < config.RPC_URLS.length)
     problems.push("RPC_URLS names an endpoint twice; the second would only repeat the first");
   problems.push(...eventConflicts(config), ...rootConflicts(config), ...sharedUsers(config));
   const issuers = config.IDENTITY_ISSUERS.map(({ issuer: name }) => name);
@@ -369,8 +369,11 @@ function conflicts(config: Config): string[] {
   return problems;
 }
 
+/** Also one that is written in two ways must not count twice towards a quorum. */
+const different = (urls: readonly string[]): number => new Set(urls.map((url) => new URL(url).href)).size;
+
 function eventConflicts({ EVENT_RPC_URLS, RPC_QUORUM, chainId }: Config): string[] {
-  const few = [...EVENT_RPC_URLS].filter(([, urls]) => new Set(urls).size < Math.max(RPC_QUORUM, urls.length));
+  const few = [...EVENT_RPC_URLS].filter(([, urls]) => different(urls) < Math.max(RPC_QUORUM, urls.length));
   return [
     ...few.map(([id]) => `EVENT_RPC_URLS needs RPC_QUORUM=${RPC_QUORUM} different endpoints of chain ${id}`),
     ...(EVENT_RPC_URLS.has(Number(chainId)) ? ["EVENT_RPC_URLS is for other chains than the account's"] : []),

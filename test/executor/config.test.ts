@@ -68,6 +68,17 @@ describe("the executor's configuration", () => {
     "no RPC endpoint": [{ RPC_URLS: " , " }, /RPC_URLS must be http/],
     "an RPC endpoint that is no URL": [{ RPC_URLS: "localhost:8545" }, /RPC_URLS must be http/],
     "an RPC endpoint named twice": [{ RPC_URLS: "http://a.example,http://a.example" }, /names an endpoint twice/],
+    "one written in two ways": [
+      { RPC_QUORUM: "2", RPC_URLS: "http://a.example,http://A.example:80/" },
+      /RPC_URLS names an endpoint twice/,
+    ],
+    "an endpoint of events written in two ways": [
+      {
+        ...{ RPC_QUORUM: "2", RPC_URLS: "http://127.0.0.1:1,http://127.0.0.1:2" },
+        EVENT_RPC_URLS: "10=http://a.example,http://A.example/",
+      },
+      /EVENT_RPC_URLS needs RPC_QUORUM=2 different endpoints of chain 10/,
+    ],
     "a quorum above the number of endpoints": [{ RPC_QUORUM: "2" }, /RPC_QUORUM is 2, but RPC_URLS names only 1/],
     "the fetcher among the children": [
       { FETCHER_UID: "61300" },
