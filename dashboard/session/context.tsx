@@ -42,6 +42,8 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
   const queries = useQueryClient();
   const begin = useCallback(
     (next: Session) => {
+      // A reload would sign in with that key again.
+      if (next.kind === "wallet") forgetKey();
       queries.clear();
       setFarewell(undefined);
       setSession(next);
@@ -96,6 +98,7 @@ export async function signInWithKey(text: string, remember: boolean): Promise<Ke
   const client = createClient({ ...ORIGIN, apiKey: key });
   const [account, config] = await Promise.all([client.account(), openClient.getNodeChainConfig()]);
   if (remember) rememberKey(key);
+  else forgetKey();
   return keySession(key, { account, config });
 }
 

@@ -7,7 +7,6 @@ import { wordsOf } from "../../components/failures";
 import { Check } from "../../components/Field";
 import { useWallets, walletTools } from "../../session/foundWallets";
 import { useSessions } from "../../session/context";
-import { forgetKey } from "../../session/remember";
 import { OtherChain, WalletList } from "../signIn/WalletSignIn";
 import { SignedRequest } from "../../changes/SignedRequest";
 import { Ends } from "./Transfer";
@@ -55,9 +54,7 @@ export function Convert({
     );
   }
   if (step.at === "chain")
-    return (
-      <OtherChain {...step} config={session.config} onClose={onClose} onSwitched={() => void ready(step.connection)} />
-    );
+    return <OtherChain {...step} config={session.config} onClose={onClose} onSwitched={() => ready(step.connection)} />;
   return <Confirm session={session} connection={step.connection} onClose={onClose} />;
 }
 
@@ -79,9 +76,7 @@ function Confirm({ session, connection, onClose }: ConfirmProps): ReactNode {
       danger
       ready={understood}
       onSubmit={async () => {
-        const converted = await convert(session, connection, session.config);
-        forgetKey();
-        begin(converted);
+        begin(await convert(session, connection, session.config));
       }}
     >
       <Notice>

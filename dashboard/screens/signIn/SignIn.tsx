@@ -1,11 +1,13 @@
 import { useEffect, useState, type ReactNode } from "react";
+import { ClientError } from "../../../client";
 import icon from "../../icon.svg";
 import { Button } from "../../components/Button";
 import { Check, TextField } from "../../components/Field";
 import { Form } from "../../components/Dialog";
 import { Notice, Spinner } from "../../components/elements";
+import { wordsOf } from "../../components/failures";
 import { signInWithKey, useSessions } from "../../session/context";
-import { rememberedKey } from "../../session/remember";
+import { rememberKey, rememberedKey } from "../../session/remember";
 import { UnstoredSecrets } from "../../components/UnstoredSecrets";
 import { CreateAccount, useCreateWithKey } from "./CreateAccount";
 import { WalletSignIn } from "./WalletSignIn";
@@ -89,7 +91,7 @@ function KeySignIn(): ReactNode {
   );
 }
 
-/** A remembered key signs in automatically after a reload; an invalid one is forgotten. */
+/** A remembered key signs in automatically after a reload; one that is refused is forgotten. */
 function useRememberedKey(): boolean {
   const { begin, end, farewell } = useSessions();
   const [key] = useState(rememberedKey);
@@ -99,7 +101,16 @@ function useRememberedKey(): boolean {
     let gone = false;
     signInWithKey(key, true)
       .then((session) => !gone && begin(session))
-      .catch(() => !gone && end("The remembered key could not be used. Sign in again."))
+      .catch((error: unknown) => {
+        if (gone) return;
+        const mayWork = error instanceof ClientError && error.retryable;
+        end(
+          mayWork
+            ? `${wordsOf(error)} The key is still remembered: load this page again.`
+            : "The remembered key could not be used. Sign in again.",
+        );
+        if (mayWork) rememberKey(key);
+      })
       .finally(() => !gone && setResuming(false));
     return () => void (gone = true);
   }, [key, resuming, begin, end]);

@@ -156,6 +156,17 @@ describe("the dashboard when things go wrong", function () {
     ).to.not.include(account.key);
   });
 
+  it("keeps a remembered key while the service cannot be reached", async () => {
+    await dashboard.page.getByRole("checkbox", { name: "Remember in this tab" }).check();
+    await dashboard.signIn(account.key);
+    await dashboard.page.route("**/core/v1/**", (route) => route.abort());
+    await dashboard.page.reload();
+    await dashboard.says("The key is still remembered: load this page again.");
+    await dashboard.page.unroute("**/core/v1/**");
+    await dashboard.page.reload();
+    await dashboard.signedIn();
+  });
+
   it("reads everything again with Refresh, and says when it was read", async () => {
     await dashboard.signIn(account.key);
     await dashboard.go("Groups");
