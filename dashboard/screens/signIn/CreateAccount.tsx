@@ -150,7 +150,7 @@ function CreateWithWallet({
         config={config}
         chain={step.chain}
         onClose={onClose}
-        onSwitched={() => void ready(connection)}
+        onSwitched={() => ready(connection)}
       />
     );
   return (

@@ -177,7 +177,7 @@ interface OtherChainProps {
   readonly config: ChainConfig;
   readonly chain: bigint;
   readonly onClose: () => void;
-  readonly onSwitched: () => void;
+  readonly onSwitched: () => Promise<void>;
 }
 
 export function OtherChain({ connection, config, chain, onClose, onSwitched }: OtherChainProps): ReactNode {
@@ -192,7 +192,9 @@ export function OtherChain({ connection, config, chain, onClose, onSwitched }: O
       submit="Switch network"
       onSubmit={async () => {
         await (await walletTools()).switchChain(connection, config);
-        onSwitched();
+        await onSwitched();
+        // What comes next takes this dialog's place; closing would end it.
+        return false;
       }}
     />
   );

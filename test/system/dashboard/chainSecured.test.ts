@@ -234,6 +234,28 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.says("This wallet owns no account here yet.");
   });
 
+  it("goes on where it was after the wallet has switched: an account is made, and one converted", async () => {
+    await open(1n);
+    await dashboard.press("Create account");
+    await dashboard.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
+    await dashboard.fill("Name", "Moved");
+    await dashboard.confirm("Create account");
+    await dashboard.confirm("Test Wallet");
+    await dashboard.confirm("Switch network");
+    await dashboard.dialog().getByText("newChainSecuredAccount").waitFor();
+    await dashboard.confirm("Sign and send");
+    await dashboard.signedIn();
+    await dashboard.press("Sign out");
+    await dashboard.signIn((await newApiAccount(stack().baseUrl)).key);
+    await dashboard.go("Account");
+    await dashboard.press("Convert to ChainSecured");
+    wallet.moveTo(1n);
+    await dashboard.confirm("Test Wallet");
+    await dashboard.confirm("Switch network");
+    await dashboard.says("What ends permanently");
+    dashboard.expectCalm();
+  });
+
   it("has the wallet switch back to the service's chain before anything is prepared or sent", async () => {
     await open();
     await makeAccount("Wanderer");
