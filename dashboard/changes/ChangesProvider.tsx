@@ -119,10 +119,16 @@ function useCollected(account: string) {
   return [collected, setCollected] as const;
 }
 
+/**
+ * Repeated, these would make two. All else is safe to repeat, and is done each time: a stored answer to an equal
+ * request from before later changes, such as an earlier freeze, would say that it is done.
+ */
+const MAKES: ReadonlySet<string> = new Set(["createWallet", "addGroup", "addUsageApiKey", "createTrigger"]);
+
 type Send<R> = (options: CallOptions) => Promise<R>;
 
 /**
- * Sends a change's request under its attempt's idempotency key, so that retrying after a lost answer does nothing
+ * Sends what makes something under its attempt's idempotency key, so that retrying after a lost answer makes nothing
  * twice. A secret in the answer is shown before anything else is read, and its attempt stays until it is stored.
  */
 function useAttempt(accountId: string): <R extends object>(change: Change<R>, send: Send<R>) => Promise<R> {
@@ -131,7 +137,7 @@ function useAttempt(accountId: string): <R extends object>(change: Change<R>, se
   return useCallback(
     async <R extends object>({ request, secret }: Change<R>, send: Send<R>): Promise<R> => {
       const name = attemptName(accountId, request);
-      if (secret === undefined) return attempted(name, send);
+      if (secret === undefined) return MAKES.has(request[0]) ? attempted(name, send) : send({});
       const { kind, label } = secret;
       const made = await during(attempted(name, send, { kind, label, account: accountId, body: request[1] }));
       const shown = secret.in(made);

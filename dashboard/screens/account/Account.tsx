@@ -99,7 +99,8 @@ function AccountFacts({ account }: { readonly account: AccountItem }): ReactNode
 
 /** The emergency stop and its release. */
 function Freeze({ account }: { readonly account: AccountItem }): ReactNode {
-  const [asking, setAsking] = useState(false);
+  /** What is confirmed: to end it where it was frozen when the dialog opened, whatever is read meanwhile. */
+  const [ending, setEnding] = useState<boolean>();
   const { frozen } = account;
   return (
     <Task
@@ -111,21 +112,21 @@ function Freeze({ account }: { readonly account: AccountItem }): ReactNode {
             "account, and you can end it at any time."
       }
     >
-      <Button variant={frozen ? "primary" : "danger"} onPress={() => setAsking(true)}>
+      <Button variant={frozen ? "primary" : "danger"} onPress={() => setEnding(frozen)}>
         {frozen ? "Unfreeze account" : "Freeze account"}
       </Button>
-      {asking && (
+      {ending !== undefined && (
         <ChangeDialog
-          onClose={() => setAsking(false)}
-          title={frozen ? "Unfreeze the account?" : "Freeze the account?"}
+          onClose={() => setEnding(undefined)}
+          title={ending ? "Unfreeze the account?" : "Freeze the account?"}
           about={
-            frozen
+            ending
               ? "Keys work again, with what each of them may do."
               : "Your programs are refused from their next request on. PKPs, groups and keys stay as they are."
           }
-          submit={frozen ? "Unfreeze account" : "Freeze account"}
-          danger={!frozen}
-          change={() => (frozen ? unfreezeAccount() : freezeAccount())}
+          submit={ending ? "Unfreeze account" : "Freeze account"}
+          danger={!ending}
+          change={() => (ending ? unfreezeAccount() : freezeAccount())}
         />
       )}
     </Task>

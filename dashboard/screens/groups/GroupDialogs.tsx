@@ -44,7 +44,8 @@ export function RemoveGroup({ group, onClose }: GroupProps): ReactNode {
 
 export function EditPkps({ group, members, onClose }: MembersProps): ReactNode {
   const { items } = usePkps();
-  const before = members.pkps.map(({ wallet_address }) => wallet_address);
+  // Not what is read meanwhile: a PKP that somebody else adds is not taken out again.
+  const [before] = useState(() => members.pkps.map(({ wallet_address }) => wallet_address));
   const [chosen, setChosen] = useState<readonly string[]>(before);
   const add = chosen.filter((one) => !before.includes(one));
   const remove = before.filter((one) => !chosen.includes(one));

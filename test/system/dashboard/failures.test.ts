@@ -106,6 +106,56 @@ describe("the dashboard when things go wrong", function () {
     expect(await answer.json()).to.have.length(1);
   });
 
+  it("freezes again after an unfreeze, although the answer to an earlier freeze was lost", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.go("Account");
+    await dashboard.loseAnswers("**/freeze_account");
+    await dashboard.press("Freeze account");
+    await dashboard.confirm("Freeze account");
+    await dashboard.dialog().getByText("The service could not be reached").waitFor();
+    await dashboard.confirm("Cancel");
+    await account.api.must("/unfreeze_account", {});
+    await dashboard.press("Refresh");
+    await dashboard.press("Freeze account");
+    await dashboard.confirm("Freeze account");
+    await dashboard.says("Done: Freeze the account.");
+    await dashboard.button("Unfreeze account").waitFor();
+    expect((await account.api.get("/account")).body).to.include({ frozen: true });
+  });
+
+  it("does what a dialog asked when it opened, whatever others change meanwhile", async () => {
+    const pkps = await Promise.all(
+      ["Mine", "Theirs"].map(async (name) => await account.api.must("/create_wallet", { name, description: "" })),
+    );
+    const [mine, theirs] = pkps.map((one) => String(one["wallet_address"]));
+    const { group_id } = await account.api.must("/add_group", { group_name: "Shared", group_description: "" });
+    await dashboard.page.clock.install();
+    await dashboard.signIn(account.key);
+    await dashboard.go("Groups");
+    await dashboard.page.getByRole("link", { name: "Shared" }).click();
+    await dashboard.press("Choose PKPs");
+    await dashboard.dialog().getByRole("checkbox", { name: /Mine/ }).check();
+    await account.api.must("/add_pkp_to_group", { group_id, pkp_id: theirs });
+    const readAgain = dashboard.page.waitForResponse(/list_wallets_in_group/);
+    await dashboard.page.clock.fastForward(LOOKS_AGAIN_MS);
+    await dashboard.page.evaluate('window.dispatchEvent(new Event("visibilitychange"))');
+    await (await readAgain).finished();
+    await dashboard.confirm("Save");
+    await dashboard.says("Done: Change the PKPs");
+    const { body } = await account.api.get(`/list_wallets_in_group?group_id=${String(group_id)}`);
+    expect((body as Record<string, unknown>[]).map((one) => one["wallet_address"])).to.have.members([mine, theirs]);
+
+    await dashboard.go("Account");
+    await dashboard.press("Freeze account");
+    await account.api.must("/freeze_account", {});
+    await dashboard.page.clock.fastForward(LOOKS_AGAIN_MS);
+    await dashboard.says("The account is frozen");
+    await dashboard.dialog().getByRole("heading", { name: "Freeze the account?" }).waitFor();
+    await dashboard.confirm("Freeze account");
+    await dashboard.says("Done: Freeze the account.");
+    expect((await account.api.get("/account")).body).to.include({ frozen: true });
+  });
+
   it("signs out, with the reason, when its key is revoked elsewhere", async () => {
     const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, can_create_pkps: true });
     await dashboard.signIn(String(made["usage_api_key"]));
