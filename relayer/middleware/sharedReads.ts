@@ -13,7 +13,7 @@ const ofStore = new FairShare({ total: 12, mostEach: 6, mostWaiting: MOST_WAITIN
 /** Those of the chain alone wait for its endpoint, and share this process's time. */
 const ofChain = new FairShare({ total: 48, mostEach: 16, mostWaiting: MOST_WAITING });
 /** Those of many records, which each keep this process busy for long. */
-const long = new FairShare({ total: 2, mostEach: 1, mostWaiting: 64 });
+const long = new FairShare({ total: 2, mostEach: 1, mostWaiting: MOST_WAITING });
 
 const OF_CHAIN: ReadonlySet<RouteName> = new Set([
   "account",
