@@ -180,12 +180,19 @@ export class Dashboard {
     await this.confirm("Create PKP");
   }
 
-  /** Violations of the accessibility rules on what is shown now, or on this part of it. */
-  async violations(part = "html"): Promise<string[]> {
+  /** Waits until nothing is being loaded. */
+  async loaded(): Promise<void> {
+    await this.page.locator(".spinner").first().waitFor({ state: "detached" });
+  }
+
+  /** Violations of all accessibility rules, or of these, on what is shown now, or on this part of it. */
+  async violations(part = "html", rules?: readonly string[]): Promise<string[]> {
     await this.page.evaluate(ANIMATIONS_AT_REST);
     const axe = new AxeBuilder({ page: this.page }).setLegacyMode().include(part);
     // All rules, without a description of each element that keeps them, which takes half the time.
-    const { violations } = await axe.options({ resultTypes: ["violations"] }).analyze();
+    axe.options({ resultTypes: ["violations"] });
+    if (rules !== undefined) axe.withRules([...rules]);
+    const { violations } = await axe.analyze();
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
   }
 
