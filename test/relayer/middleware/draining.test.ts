@@ -17,7 +17,7 @@ describe("a relayer that is stopped", function () {
   let account: ApiAccount;
 
   before(async () => {
-    stack = await startStack();
+    stack = await startStack({ env: { DRAIN_NOTICE_SECONDS: "2" } });
     account = await newApiAccount(stack.baseUrl);
     await account.api.must("/add_group", { group_name: "g", group_description: "" });
     await account.api.must("/add_action_to_group", {
@@ -28,7 +28,8 @@ describe("a relayer that is stopped", function () {
   after(() => stack?.stop());
 
   it("answers open requests, settles them, and restarts with its full state", async () => {
-    const under = account.api.post("/run_action", { code: SLEEP, js_params: { ms: 1_500 } });
+    // Longer than the notice.
+    const under = account.api.post("/run_action", { code: SLEEP, js_params: { ms: 3_500 } });
     await new Promise((resolve) => setTimeout(resolve, 500));
     const restarted = stack.restart("relayer");
     expect(members(await under)).to.include({ response: "slept", has_error: false });
@@ -38,8 +39,6 @@ describe("a relayer that is stopped", function () {
   });
 
   it("fails /ready first, while it still serves, and then waits as long as a write may take", async () => {
-    await stack.stop();
-    stack = await startStack({ env: { DRAIN_NOTICE_SECONDS: "2" } });
     account = await newApiAccount(stack.baseUrl);
     const rpc = (method: string, ...params: unknown[]) =>
       send(stack.rpcUrl, { method: "POST", body: { jsonrpc: "2.0", id: 1, method, params } });
