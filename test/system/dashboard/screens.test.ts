@@ -181,44 +181,40 @@ describe("the dashboard's screens", function () {
     dashboard.expectCalm();
   });
 
-  it("say in words that changes may wait, while the service has no gas, and what to do", async () => {
-    const others = await startStack();
-    try {
-      const { key } = await newApiAccount(others.baseUrl);
-      const chain = connect(others.rpcUrl);
-      const read = async (path: string) => (await fetch(`${others.baseUrl}/core/v1/${path}`)).json();
-      const admin = (await read("get_admin_api_payer")) as string;
-      const payers = (await read("get_api_payers")) as string[];
-      // The admin's first: it would fill up the others again.
-      for (const payer of [admin, ...payers]) await chain.send("anvil_setBalance", [payer, "0x0"]);
-      while ((await fetch(`${others.baseUrl}/ready`)).status === 200) await sleep(250);
-      dashboard = await Dashboard.open(browser(), others.baseUrl);
-      await dashboard.signIn(key);
-      await dashboard.says(/The service is not ready: .* gas/);
-      await dashboard.says(/Changes and runs may be refused or wait; nothing is done twice when you try again/);
-      await dashboard.looksRight("a service that is not ready");
-      chain.destroy();
-    } finally {
-      await others.stop();
-    }
-  });
-
-  describe("of an account without credit", () => {
-    let poor: Stack;
+  describe("of a service that gives no credit at sign-up", () => {
+    let other: Stack;
     before(async () => {
-      poor = await startStack({ env: { SIGNUP_CREDIT_CENTS: "0" } });
+      other = await startStack({ env: { SIGNUP_CREDIT_CENTS: "0" } });
     });
-    after(() => poor?.stop());
-
-    it("say so first, and link to where it is added", async () => {
-      const { key } = await newApiAccount(poor.baseUrl);
-      dashboard = await Dashboard.open(browser(), poor.baseUrl);
+    after(() => other?.stop());
+    const openThere = async (key: string): Promise<void> => {
+      dashboard = await Dashboard.open(browser(), other.baseUrl);
       await dashboard.signIn(key);
+    };
+
+    it("say first that there is none, and link to where it is added", async () => {
+      await openThere((await newApiAccount(other.baseUrl)).key);
       const needs = dashboard.page.getByRole("region", { name: "Needs attention" });
       await needs.getByText("There is no credit left: runs and changes are refused.").waitFor();
       await needs.getByRole("link", { name: "Add credit" }).click();
       await dashboard.button("Add funds").waitFor();
       dashboard.expectCalm();
+    });
+
+    it("say in words that changes may wait, while the service has no gas, and what to do", async () => {
+      const { key } = await newApiAccount(other.baseUrl);
+      const chain = connect(other.rpcUrl);
+      const read = async (path: string) => (await fetch(`${other.baseUrl}/core/v1/${path}`)).json();
+      const admin = (await read("get_admin_api_payer")) as string;
+      const payers = (await read("get_api_payers")) as string[];
+      // The admin's first: it would fill up the others again.
+      for (const payer of [admin, ...payers]) await chain.send("anvil_setBalance", [payer, "0x0"]);
+      while ((await fetch(`${other.baseUrl}/ready`)).status === 200) await sleep(250);
+      chain.destroy();
+      await openThere(key);
+      await dashboard.says(/The service is not ready: .* gas/);
+      await dashboard.says(/Changes and runs may be refused or wait; nothing is done twice when you try again/);
+      await dashboard.looksRight("a service that is not ready");
     });
   });
 });
