@@ -5,7 +5,7 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { moduleEntries, nodeEntries, programEntries, systemEntries } from "./contents";
 import { debianEntries, readLock, requirePrograms } from "./debian";
-import { layerOf, type Entry, type Layer, writeLayout, type ImageSettings, type WrittenImage } from "./layout";
+import { layerOf, writeLayout, type ImageSettings, type WrittenImage } from "./layout";
 import { sbomEntry } from "./sbom";
 import { buildSource, exportSource, installPackages } from "./source";
 import { NODE_OPTIONS } from "../nodeOptions";
@@ -76,12 +76,13 @@ export async function buildImages({
     await installPackages(work, installed);
     await buildSource(work);
     const lock = await readLock(join(work, "image", "packages.lock"));
-    const layers = await layersOf([
+    const contents = [
       [...systemEntries(), ...(await debianEntries(lock, cache))],
       await nodeEntries(work),
       await moduleEntries(work),
       [...(await programEntries(work)), await sbomEntry(work, lock)],
-    ]);
+    ];
+    const layers = await Promise.all(contents.map(layerOf));
     const written = IMAGE_NAMES.map(
       async (name) => [name, await writeLayout(await emptied(join(output, name)), SETTINGS[name], layers)] as const,
     );
@@ -89,12 +90,6 @@ export async function buildImages({
   } finally {
     await rm(work, { recursive: true, force: true });
   }
-}
-
-async function layersOf(contents: readonly (readonly Entry[])[]): Promise<Layer[]> {
-  const layers: Layer[] = [];
-  for (const entries of contents) layers.push(await layerOf(entries));
-  return layers;
 }
 
 async function emptied(folder: string): Promise<string> {

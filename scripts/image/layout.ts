@@ -5,7 +5,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { createHash } from "node:crypto";
-import { gzipSync } from "node:zlib";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { pack } from "tar-stream";
 
 const MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json";
@@ -102,7 +103,7 @@ export const digestOf = (bytes: Buffer): string => `sha256:${createHash("sha256"
 
 export async function layerOf(entries: readonly Entry[]): Promise<Layer> {
   const tar = await tarOf(withFolders(entries));
-  const bytes = gzipSync(tar, { level: LEVEL });
+  const bytes = await promisify(gzip)(tar, { level: LEVEL });
   return { bytes, digest: digestOf(bytes), diffId: digestOf(tar) };
 }
 
