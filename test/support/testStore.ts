@@ -3,5 +3,6 @@ import { openStore, type Store, type StoreOptions } from "../../relayer/store/in
 import { newDatabase } from "../../scripts/dev/embeddedDatabase";
 
 export async function openTestStore(options: StoreOptions = {}): Promise<Store> {
-  return openStore({ initial: await newDatabase(), ...options });
+  const initial = options.databaseUrl === undefined ? await newDatabase() : undefined;
+  return openStore({ initial, ...options });
 }
