@@ -3,21 +3,14 @@
  * for the latter.
  */
 import { expect } from "chai";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "../../client";
-import { MIB } from "../../protocol/limits";
-import { callExecutor } from "../../scripts/dev/payers";
 import { count } from "../support/counts";
-import { expectInTime, TooLate } from "../support/inTime";
+import { TooLate } from "../support/inTime";
 import { makeAccount } from "../support/journey";
 import { useStack } from "../support/stack";
 
 const ANY_ACTION = `0x${"0".repeat(64)}`;
 const TIMEOUT_MS = 400;
-/** As the longest code, with room for what a test adds. */
-const LARGE = 16 * MIB - 1_024;
-/** More accounts than large codes had room, in the relayer and in the keyholder, as long as their runs lasted. */
-const SLEEPING = 9;
 
 const HOSTILE: Record<string, { code: string; ends: string[] }> = {
   "an endless loop": { code: `console.log("before"); for (;;);`, ends: ["timed_out"] },
@@ -62,19 +55,6 @@ describe("hostile actions over HTTP", function () {
     return client;
   }
 
-  /** How long it takes in milliseconds. */
-  async function runLarge(client: Client, bytes: number): Promise<number> {
-    const startedAt = performance.now();
-    const { response } = await client.runAction({ code: `async function main() { return 7; }`.padEnd(bytes, " ") });
-    expect(response).to.equal(7);
-    return performance.now() - startedAt;
-  }
-
-  async function busyChildren(): Promise<number> {
-    const { pool } = await callExecutor(stack().executorSocket, "info", {});
-    return pool.busy;
-  }
-
   it("end with their own codes and their logs, charged to the attacker, while honest runs continue", async () => {
     const [attacker, honest] = await Promise.all([runner(), runner()]);
     const times: number[] = [];
@@ -107,20 +87,5 @@ describe("hostile actions over HTTP", function () {
     const median = times.sort((a, b) => a - b)[Math.floor(times.length / 2)];
     expect(times.length).to.be.above(5);
     expect(median, "the median honest run in milliseconds").to.be.below(1_000);
-  });
-
-  it("of many megabytes that sleep keep nobody's large code waiting", async () => {
-    const attackers = await Promise.all(Array.from({ length: SLEEPING }, runner));
-    const honest = await runner();
-    const quietMs = await runLarge(honest, LARGE);
-    const attack = attackers.map((client, i) => {
-      const code = `async function main() { await new Promise((end) => setTimeout(end, 20_000)); } // ${i}`;
-      // A busy machine takes its time until the last one sleeps.
-      return client.runAction({ code: code.padEnd(LARGE, " "), timeout_ms: 25_000 }, { timeoutMs: 240_000 });
-    });
-    while ((await busyChildren()) < SLEEPING) await sleep(50);
-    for (const bytes of [100 * 1_024, LARGE])
-      expectInTime(await runLarge(honest, bytes), 2 * quietMs + 3_000, `${bytes} bytes of code`);
-    for (const { has_error: failed } of await Promise.all(attack)) expect(failed).to.equal(false);
   });
 });
