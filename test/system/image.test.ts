@@ -40,7 +40,8 @@ const INGRESS_USER = 61_002;
 const OTHER_USER = 65_534;
 
 describe("the images", function () {
-  this.timeout(600_000);
+  // Beside other suites it gets what these leave.
+  this.timeout(1_200_000);
   const folder = mkdtempSync(join(tmpdir(), "keywright-image-test-"));
   const layouts = join(folder, "first");
   after(() => rmSync(folder, { recursive: true, force: true }));
