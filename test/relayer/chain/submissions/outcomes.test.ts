@@ -88,7 +88,7 @@ describe("outcomes", () => {
     });
   });
 
-  it("of a request that the forwarder left out are told by the nonce, also where nodes have lost the state", async () => {
+  it("of a request that the forwarder left out are told by the nonce, also where nodes lost the state", async () => {
     const request = { to: ADDRESS, from: ADDRESS, value: "0", gas: "9", deadline: "9", data: "0x", signature: "0x" };
     const pruned = {
       call: async (method: string) => {
