@@ -222,8 +222,10 @@ export class PayerMaintenance {
     const promised = open.reduce((sum, { amount_wei: amount }) => sum + BigInt(amount ?? 0), 0n);
     let leftWei = (lanes.find(({ payer }) => payer === 0)?.balanceWei ?? 0n) - promised;
     for (const { payer, balanceWei } of poor.filter((lane) => !open.some(({ to_payer: to }) => to === lane.payer))) {
-      const isWhole = leftWei > toWei - balanceWei;
-      const amountWei = smallest((isWhole ? toWei : belowWei) - balanceWei, tuning.maxTopUpWei);
+      const wholeWei = toWei - balanceWei;
+      // Less than the minimum lacks would have to be sent again and again.
+      const possibleWei = leftWei > wholeWei ? wholeWei : largest(belowWei - balanceWei, leftWei / 2n);
+      const amountWei = smallest(possibleWei, tuning.maxTopUpWei);
       if (leftWei <= amountWei) {
         const facts = { payer, balance: balanceWei.toString(), wanted: amountWei.toString() };
         log.error(facts, "a payer runs out of gas and the admin payer cannot top it up");

@@ -13,7 +13,7 @@ import type { Parts } from "./parts";
 import type { AttemptRow, Carrier, TransactionRow, WriteRow } from "./rows";
 import { sign } from "./signing";
 import { isOpen } from "./states";
-import { LostTransaction } from "./transactions";
+import { LostTransaction, TRANSFER_GAS } from "./transactions";
 
 /** Per-loop state; losing it costs only time. */
 class Monitored implements Carrier {
@@ -37,9 +37,14 @@ class Monitored implements Carrier {
     return this.transaction.purpose === "noop" || this.transaction.abandon;
   }
 
-  /** Its first attempt precedes all that needs one. */
-  get newest(): AttemptRow {
+  /** Its first attempt precedes all that needs one. No other has higher fees. */
+  get last(): AttemptRow {
     return this.attempts.at(-1) as AttemptRow;
+  }
+
+  /** Of the kind that is to be mined, if there is one: what was executed is, also where a no-op was to replace it. */
+  get newest(): AttemptRow {
+    return this.attempts.findLast(({ is_noop }) => is_noop === this.isToBeNoop) ?? this.last;
   }
 
   accepted(): void {
@@ -185,7 +190,7 @@ export class TransactionMonitor {
     const isTooMuch = failure === "insufficient_funds" && purpose === "top_up";
     // Its balance may be above the minimum, and paid for several when each was begun.
     if (failure === "insufficient_funds" && !isTooMuch)
-      await this.#parts.lanes.want(BigInt(gas) * BigInt(item.newest.max_fee));
+      await this.#parts.lanes.want((item.newest.is_noop ? TRANSFER_GAS : BigInt(gas)) * BigInt(item.newest.max_fee));
     if (failure !== "refused" && failure !== "needs_too_much_gas" && !isTooMuch) return;
     item.sentAt = undefined;
     item.refusals += 1;
@@ -267,7 +272,7 @@ export class TransactionMonitor {
    * executor's rules, pending attempts stay as they are. What it declines for good is abandoned.
    */
   async #replace(item: Monitored, isNoop: boolean): Promise<void> {
-    const { max_fee, priority_fee, is_noop } = item.newest;
+    const { max_fee, priority_fee, is_noop } = item.last;
     const before = { maxFeePerGas: BigInt(max_fee), maxPriorityFeePerGas: BigInt(priority_fee) };
     const fees = await this.#parts.fees.toReplace(before, isNoop && !is_noop);
     if (fees === undefined) return;

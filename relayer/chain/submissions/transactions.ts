@@ -35,7 +35,7 @@ const IS_READY = sql`transactions.id = writes.transaction_id and writes.state = 
 const IS_RELEASED = sql`transactions.id = writes.transaction_id and writes.state = 'carried'
   and transactions.state in ('confirmed', 'displaced')`;
 const AT_A_TIME = 200;
-const TRANSFER_GAS = 21_000n;
+export const TRANSFER_GAS = 21_000n;
 
 export class Transactions {
   readonly #db: Db;

@@ -202,10 +202,17 @@ describe("faults between relayer and chain", function () {
   it("A3: a write that was mined although it had been cancelled is made again after a reorg", async () => {
     await bed.provider.send("evm_setAutomine", [false]);
     const writing = chain.submit(addGroup(account, "cancelled too late", { reserve }));
-    await pendingHash();
+    const hash = await pendingHash();
     const isSending = ({ method }: { method: string }): boolean => method === "eth_sendRawTransaction";
     bed.proxy.inject((call, forward) => (isSending(call) ? swallow(call, forward) : undefined));
     expect(await cancelSubmission(bed.store.db, bed.begun.at(-1) ?? "")).to.equal(true);
+    const noop = bed.store.db
+      .selectFrom("attempts as a")
+      .innerJoin("attempts as b", "a.transaction_id", "b.transaction_id")
+      .select("a.hash")
+      .where("b.hash", "=", hash)
+      .where("a.is_noop", "=", true);
+    await eventually("its no-op is signed", async () => (await noop.executeTakeFirst()) !== undefined);
     await bed.mine();
     const answer = await writing;
     bed.proxy.heal();
