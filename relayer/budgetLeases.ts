@@ -35,21 +35,36 @@ const AFTER_FAILURE_MS = 1_000;
 const MAX_STOP_MS = 2_000;
 /** Leases of one account that wait or are under way. */
 const MOST_EACH = 64;
+/** As long as a write waits for its turn. What comes later would be paid for when its run has given up. */
+const MAX_WAIT_MS = 30_000;
 const QUEUE_FULL = {
   code: "queue_full",
   detail: "Too many leases of this account's budgets wait; nothing was charged.",
 };
+const TOO_LATE = {
+  code: "timed_out",
+  detail: "Earlier leases of this account's budgets took too long; nothing was charged.",
+};
+
+interface Waiting {
+  readonly lease: Lease;
+  /** In milliseconds of `performance.now()`. */
+  readonly until: number;
+}
 
 export class BudgetLeases {
   readonly #parts: BudgetLeaseParts;
   readonly #stopped = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
   /** What waits or is under way, by account and id. */
-  readonly #waiting = new Map<string, Map<string, Lease>>();
+  readonly #waiting = new Map<string, Map<string, Waiting>>();
   #loop: Promise<void> = Promise.resolve();
 
-  constructor(parts: BudgetLeaseParts) {
+  readonly #maxWaitMs: number;
+
+  constructor(parts: BudgetLeaseParts, maxWaitMs = MAX_WAIT_MS) {
     this.#parts = parts;
+    this.#maxWaitMs = maxWaitMs;
   }
 
   start(): void {
@@ -79,11 +94,12 @@ export class BudgetLeases {
     const others = this.#waiting.get(lease.accountId);
     // The keyholder hands one out again that takes long.
     if (others?.has(lease.id) === true) return;
+    const waiting = { lease, until: performance.now() + this.#maxWaitMs };
     if (others === undefined) {
-      const leases = new Map([[lease.id, lease]]);
+      const leases = new Map([[lease.id, waiting]]);
       this.#waiting.set(lease.accountId, leases);
       this.#keep(this.#sendAll(lease.accountId, leases));
-    } else if (others.size < MOST_EACH) others.set(lease.id, lease);
+    } else if (others.size < MOST_EACH) others.set(lease.id, waiting);
     else this.#keep(this.#tell(lease, QUEUE_FULL));
   }
 
@@ -93,10 +109,10 @@ export class BudgetLeases {
   }
 
   /** Those that come meanwhile included. */
-  async #sendAll(accountId: string, leases: Map<string, Lease>): Promise<void> {
-    for (const [id, lease] of leases) {
+  async #sendAll(accountId: string, leases: Map<string, Waiting>): Promise<void> {
+    for (const [id, { lease, until }] of leases) {
       if (this.#stopped.signal.aborted) break;
-      await this.#send(lease);
+      await (performance.now() < until ? this.#send(lease) : this.#tell(lease, TOO_LATE));
       leases.delete(id);
     }
     this.#waiting.delete(accountId);

@@ -93,7 +93,7 @@ describe("the relayer's leases of budgets", () => {
     let sent: string[];
     let executor: Leases;
     let leases: BudgetLeases;
-    beforeEach(() => {
+    const start = (lists: Lease[][], maxWaitMs?: number): void => {
       queue = new AccountQueue(undefined as never, TUNING);
       sent = [];
       const submit = ({ accountId, idempotencyKey }: SubmitRequest) =>
@@ -103,23 +103,26 @@ describe("the relayer's leases of budgets", () => {
           return undefined as never;
         });
       // Those without an outcome are handed out again, as the keyholder does after a while.
-      executor = new Leases([MANY, [...MANY.slice(0, 64), OTHER]]);
-      leases = new BudgetLeases({
+      executor = new Leases(lists);
+      const parts = {
         chain: { submit },
         credits: undefined as never,
         executor,
         budgets: { note: async () => undefined },
         prices: { managementWriteCents: 0, runSecondCents: 0 },
         log: pino({ level: "silent" }),
-      });
+      };
+      leases = new BudgetLeases(parts, maxWaitMs);
       leases.start();
-    });
+    };
+    const startMany = (): void => start([MANY, [...MANY.slice(0, 64), OTHER]]);
     afterEach(() => leases.stop());
     const until = async (isSo: () => boolean): Promise<void> => {
       for (let tries = 0; !isSo() && tries < 1_000; tries++) await sleep(5);
     };
 
     it("are sent one at a time: its owner's write waits for one of them, another account's for none", async () => {
+      startMany();
       await until(() => sent.length >= 3);
       const before = sent.length;
       const inTurn = await queue.inTurn(LEASE.accountId as AccountId, Date.now() + 10_000, async () => sent.length);
@@ -128,6 +131,7 @@ describe("the relayer's leases of budgets", () => {
     });
 
     it("are sent once however often they are handed out, and refused where too many wait", async () => {
+      startMany();
       await until(() => executor.outcomes.length === MANY.length + 1);
       const refused = executor.outcomes.filter(({ failed }) => failed?.code === "queue_full");
       expect(refused.map(({ id }) => id)).to.deep.equal(MANY.slice(64).map(({ id }) => id));
@@ -136,7 +140,16 @@ describe("the relayer's leases of budgets", () => {
       expect(new Set(executor.outcomes.map(({ id }) => id)).size).to.equal(MANY.length + 1);
     });
 
+    it("are not sent after those before them took too long: their runs have given up", async () => {
+      start([MANY.slice(0, 10)], 30);
+      await until(() => executor.outcomes.length === 10);
+      const late = executor.outcomes.filter(({ failed }) => failed?.code === "timed_out");
+      expect(late.length).to.be.within(7, 9);
+      expect(sent.length).to.equal(10 - late.length);
+    });
+
     it("are left to another relayer when this one stops", async () => {
+      startMany();
       await until(() => sent.length >= 3);
       await leases.stop();
       const after = sent.length;
