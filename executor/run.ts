@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { KeywrightError } from "../protocol/errors";
 import { Crowded, Preempted } from "../protocol/fairShare";
 import { parseAddress } from "../protocol/ids";
-import type { AccountId, KeyId, PkpId } from "../protocol/ids";
+import type { PkpId } from "../protocol/ids";
 import {
   runKeyOf,
   runNotBeforeSchema,
@@ -321,13 +321,13 @@ async function whoFires(
   by: Pick<Caller, "ids">,
   question: RunQuestion,
   { accountId }: Firing,
-): Promise<KeyId | AccountId> {
-  const { keyId, decision } = await authorizeRun(chain, by, { ...question, ahead: undefined }).catch(
+): Promise<Pick<Permitted, "keyId" | "key">> {
+  const { keyId, key, decision } = await authorizeRun(chain, by, { ...question, ahead: undefined }).catch(
     (error: unknown) => {
       throw error instanceof KeywrightError && !error.retryable ? mayNotFire() : error;
     },
   );
-  if (decision.accountId === accountId) return keyId;
+  if (decision.accountId === accountId) return { keyId, key };
   throw mayNotFire();
 }
 

@@ -18,8 +18,8 @@ export interface Authorization {
   readonly cid: Cid;
   readonly decision: Decision;
   readonly ahead?: DecidedAhead;
-  /** The key that has fired the trigger whose key this is: only what both may use is permitted. */
-  readonly firedBy?: KeyId | AccountId;
+  /** The key that has fired the trigger whose key this is: it pays, and only what both may use is permitted. */
+  readonly firedBy?: Pick<Permitted, "keyId" | "key">;
 }
 
 /** The decision about a PKP that the run has not asked for yet. */
@@ -150,8 +150,8 @@ export async function authorizePkp(
   const decision = decidedAhead(run, pkpId) ?? (await sharedRead(run.decision.accountId, over, ask));
   if (!decision.allowed || decision.accountId !== run.decision.accountId) throw denial(decision, run.keyId);
   const { keyId, cid, decision: ofRun, firedBy } = run;
-  if (firedBy === undefined || firedBy === keyId) return decision;
-  const { actionByName } = await authorizePkp(chain, { keyId: firedBy, cid, decision: ofRun }, pkpId, over);
+  if (firedBy === undefined || firedBy.keyId === keyId) return decision;
+  const { actionByName } = await authorizePkp(chain, { ...firedBy, cid, decision: ofRun }, pkpId, over);
   return { ...decision, actionByName: decision.actionByName && actionByName };
 }
 

@@ -234,7 +234,8 @@ class RunOps {
 
   /** Counted under the CID of the code that runs, which the keyholder has computed: no argument can name another. */
   async #spend({ budget: name, window, amount, limit }: OpArguments<"spend">, over?: AbortSignal): Promise<Exposed> {
-    const { cid, keyId, decision, key } = this.#run;
+    const { cid, decision, firedBy } = this.#run;
+    const { keyId, key } = firedBy ?? this.#run;
     const action = (this.#actionHash ??= actionHashOf(cid));
     const budget = { account: decision.accountId, action, name, window };
     const payer = { cid, keyId, isAccountKey: key?.isAccountKey ?? false, capCents: key?.capCents ?? 0n };
