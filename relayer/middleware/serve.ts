@@ -260,9 +260,13 @@ async function handle<N extends RouteName>(
     const perform = (operation?: IdempotentOperation, kept?: unknown): Promise<Answer<N>> =>
       handler(call({ operation, kept, deciding: undefined as Call<N>["deciding"] }));
     const answered = (): Promise<unknown> => performOnce(context, caller, perform);
-    const isShared = caller !== undefined && isReadOfCaller(routeOf(name));
-    const read = isShared && { name, account: caller.accountId, query: input.query, signal };
-    return { caller, answer: await (read ? sharedRead(read, answered) : answered()), headers };
+    if (caller === undefined || !isReadOfCaller(routeOf(name))) return { caller, answer: await answered(), headers };
+    // Nobody waits any more for the answer to a request that its confirmation refuses.
+    const refused = new AbortController();
+    request.confirmed.catch(() => refused.abort());
+    const isOver = AbortSignal.any([signal, refused.signal]);
+    const read = { name, account: caller.accountId, query: input.query, signal: isOver };
+    return { caller, answer: await sharedRead(read, answered), headers };
   }
   const deciding = decidingFor(context);
   const answer = await handler(call({ operation: undefined, deciding: deciding as Call<N>["deciding"] }));

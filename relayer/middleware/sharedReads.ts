@@ -7,22 +7,19 @@ import { KeywrightError } from "../../protocol/errors";
 import type { RouteName } from "../../protocol/http";
 import type { AccountId } from "../../protocol/ids";
 
-const MOST_WAITING = 512;
-/** Of the 20 connections to the store; the others are left to runs and writes. */
-const ofStore = new FairShare({ total: 12, mostEach: 6, mostWaiting: MOST_WAITING });
-/** Those of the chain alone wait for its endpoint, and share this process's time. */
-const ofChain = new FairShare({ total: 48, mostEach: 16, mostWaiting: MOST_WAITING });
-/** Those of many records, which each keep this process busy for long. */
-const long = new FairShare({ total: 2, mostEach: 1, mostWaiting: MOST_WAITING });
+const shareOf = (total: number, mostEach: number): FairShare => new FairShare({ total, mostEach, mostWaiting: 512 });
+/** Of the 20 connections to the store fourteen; the others are left to runs and writes. */
+const ofStore = shareOf(12, 6);
+/** Those that wait for the chain's endpoint share this process's time. */
+const ofChain = shareOf(48, 16);
+/** Those of many records keep this process busy for long, a search with up to ten thousand. */
+const longOfStore = shareOf(2, 1);
+const longOfChain = shareOf(8, 3);
+const searches = shareOf(2, 1);
 
 const OF_CHAIN: ReadonlySet<RouteName> = new Set([
-  "account",
-  "group",
-  "listGroups",
-  "listWallets",
-  "listWalletsInGroup",
-  "explainExecution",
-  "publicKeys",
+  ...(["account", "group", "listGroups", "listWallets", "listWalletsInGroup", "listActions", "listApiKeys"] as const),
+  ...(["explainExecution", "publicKeys", "getBudgets"] as const),
 ]);
 const LONG_PAGE = 200;
 
@@ -37,8 +34,7 @@ interface Read {
 export function sharedRead<T>({ name, account, query, signal }: Read, read: () => Promise<T>): Promise<T> {
   return inScope(account, signal, async (scope) => {
     try {
-      if (isLong(query)) await scope.take(long);
-      await scope.take(OF_CHAIN.has(name) ? ofChain : ofStore);
+      await scope.take(shareFor(name, query));
     } catch (error) {
       throw refusalOf(error);
     }
@@ -46,14 +42,12 @@ export function sharedRead<T>({ name, account, query, signal }: Read, read: () =
   });
 }
 
-function isLong(query: unknown): boolean {
-  const {
-    search = "",
-    members = "false",
-    page_size = 0,
-    limit = 0,
-  } = (query ?? {}) as Partial<Record<string, unknown>>;
-  return search !== "" || members === "true" || Number(page_size) > LONG_PAGE || Number(limit) > LONG_PAGE;
+function shareFor(name: RouteName, query: unknown): FairShare {
+  const { search = "", members, page_size, limit } = (query ?? {}) as Partial<Record<string, unknown>>;
+  if (search !== "") return searches;
+  const isLong = members === "true" || Number(page_size) > LONG_PAGE || Number(limit) > LONG_PAGE;
+  if (OF_CHAIN.has(name)) return isLong ? longOfChain : ofChain;
+  return isLong ? longOfStore : ofStore;
 }
 
 /** Its client may have left while it waited. */

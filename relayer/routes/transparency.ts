@@ -47,8 +47,9 @@ function inItsTurn<T>(client: string, signal: AbortSignal, quote: () => Promise<
     await scope.take(quotes);
     return quote();
   }).catch((error: unknown) => {
-    if (!(error instanceof Crowded)) throw error;
-    const { retryAfterSeconds } = error;
+    if (error instanceof KeywrightError) throw error;
+    // Or its client has left.
+    const retryAfterSeconds = error instanceof Crowded ? error.retryAfterSeconds : 1;
     throw new KeywrightError("attestation_unavailable", "Too many quotes are asked for.", {}, { retryAfterSeconds });
   });
 }

@@ -165,7 +165,8 @@ async function runTrigger({ triggers }: RouteDeps, call: Call<"runTrigger">): Pr
   const made = await triggers.book.firing(id);
   if (made?.state !== "ended") throw new KeywrightError("timed_out", "The firing did not end in time.");
   operation?.happened();
-  if (fired?.isRefused === true) await triggers.book.dropFiring(id);
+  // Where that fails the row stays as long as others.
+  if (fired?.isRefused === true) await triggers.book.dropFiring(id).catch(() => undefined);
   if (fired?.outcome === "not_authorized")
     throw new KeywrightError("not_authorized", fired.detail ?? "This key may not run the trigger's action.");
   return { ...firingItem(made, true), ...returnedOf(made, fired) };
