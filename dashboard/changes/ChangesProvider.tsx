@@ -120,16 +120,20 @@ function useCollected(account: string) {
 }
 
 /**
- * Repeated, these would make two. All else is safe to repeat, and is done each time: a stored answer to an equal
- * request from before later changes, such as an earlier freeze, would say that it is done.
+ * Repeated, these would make two, or be refused because they are done; nothing later makes their stored answer untrue.
+ * All else is done each time: a stored answer from before later changes, such as an earlier freeze, would say that it
+ * is done.
  */
-const MAKES: ReadonlySet<string> = new Set(["createWallet", "addGroup", "addUsageApiKey", "createTrigger"]);
+const ONCE: ReadonlySet<string> = new Set([
+  ...["createWallet", "addGroup", "addUsageApiKey", "createTrigger"],
+  ...["removeGroup", "removeUsageApiKey", "deleteTrigger", "transferOwnership"],
+]);
 
 type Send<R> = (options: CallOptions) => Promise<R>;
 
 /**
- * Sends what makes something under its attempt's idempotency key, so that retrying after a lost answer makes nothing
- * twice. A secret in the answer is shown before anything else is read, and its attempt stays until it is stored.
+ * Sends what is done once under its attempt's idempotency key, so that retrying after a lost answer does nothing twice.
+ * A secret in the answer is shown before anything else is read, and its attempt stays until it is stored.
  */
 function useAttempt(accountId: string): <R extends object>(change: Change<R>, send: Send<R>) => Promise<R> {
   const { during } = useSecrets();
@@ -137,7 +141,7 @@ function useAttempt(accountId: string): <R extends object>(change: Change<R>, se
   return useCallback(
     async <R extends object>({ request, secret }: Change<R>, send: Send<R>): Promise<R> => {
       const name = attemptName(accountId, request);
-      if (secret === undefined) return MAKES.has(request[0]) ? attempted(name, send) : send({});
+      if (secret === undefined) return ONCE.has(request[0]) ? attempted(name, send) : send({});
       const { kind, label } = secret;
       const made = await during(attempted(name, send, { kind, label, account: accountId, body: request[1] }));
       const shown = secret.in(made);
@@ -165,6 +169,8 @@ function useApi(session: Session): <R extends object>(change: Change<R>) => Prom
         if (change.secret === undefined) await read;
         return { state: "done", result };
       } catch (error) {
+        // It may have been done: the answer alone may be lost.
+        void refresh(change.touches);
         // Refetch the account: its query ends the session if the key is no longer valid.
         if (error instanceof ClientError && [401, 403].includes(error.status ?? 0))
           void queries.invalidateQueries({ queryKey: ["account"] });

@@ -2,8 +2,8 @@ import { ClientError } from "../../client";
 
 /** Sentences for the most common errors; all others show the service's own message. */
 const SENTENCES: Readonly<Record<string, string>> = {
-  network_failed: "The service could not be reached. Nothing is done twice: try again when the connection is back.",
-  client_timed_out: "There was no answer in time. Trying again does nothing twice.",
+  network_failed: "The service could not be reached. Nothing is made twice: try again when the connection is back.",
+  client_timed_out: "There was no answer in time. Trying again makes nothing twice.",
   wallet_declined: "You declined in your wallet. Nothing was sent.",
   idempotency_in_progress: "This was asked for already and is still being done. Nothing is done twice: try again soon.",
   insufficient_credit: "There is not enough credit. Nothing was charged: add funds on the Credit page, then try again.",

@@ -48,7 +48,8 @@ export function EditPkps({ group, members, onClose }: MembersProps): ReactNode {
   const [before] = useState(() => members.pkps.map(({ wallet_address }) => wallet_address));
   const [chosen, setChosen] = useState<readonly string[]>(before);
   const add = chosen.filter((one) => !before.includes(one));
-  const remove = before.filter((one) => !chosen.includes(one));
+  const isListed = (one: string): boolean => members.pkps.some(({ wallet_address }) => wallet_address === one);
+  const remove = before.filter((one) => !chosen.includes(one) && isListed(one));
   return (
     <ChangeDialog
       onClose={onClose}
