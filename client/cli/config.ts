@@ -63,6 +63,12 @@ export const profileName = (env: Environment, asked?: string): string => asked ?
 export const isInsecure = (env: Environment, { insecure }: CommonOptions): boolean =>
   insecure ?? env["KEYWRIGHT_INSECURE"] === "1";
 
+/** For what needs no login. */
+export const serviceOf = (env: Environment, asked: CommonOptions): Pick<Settings, "url" | "insecure"> => ({
+  url: credentialOf(env, asked).url,
+  insecure: isInsecure(env, asked),
+});
+
 export function settingsOf(env: Environment, asked: CommonOptions): Settings {
   const given = (["KEYWRIGHT_API_KEY", "KEYWRIGHT_WALLET_FILE"] as const).find((name) => env[name]);
   // Else one service would be asked with another one's key.

@@ -43,7 +43,7 @@ const FLOWS: Partial<Record<OperationName, (client: ChainSecuredClient, input: n
 
 const ONLY_KEYS =
   "This is done with a key, not with a wallet: set KEYWRIGHT_API_KEY to a usage key of the account, which keywright " +
-  "key create makes.";
+  "key create makes, and KEYWRIGHT_URL in place of --profile.";
 
 async function walletConnection({ url, insecure, wallet }: Settings, signer: Signer): Promise<Connection> {
   const owner = await createChainSecuredClient({

@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from "commander";
 import { everyItem } from "../api";
+import { ClientError } from "../errors";
 import type { Connection, Page } from "../operations";
 import { addCompletion } from "./completion";
 import { settingsOf } from "./config";
@@ -106,7 +107,7 @@ function addOperations(program: Command, context: Context): void {
       const input = inputOf(spec, typed);
       const request = (): Promise<unknown> =>
         context.asking(spec.words.join(" "), (connection) =>
-          all === true ? wholeList(connection, spec, input) : connection.call(spec.name, input),
+          all === true ? wholeList(context, connection, spec, input) : connection.call(spec.name, input),
         );
       const answer = await keeping(context, spec, command.opts(), request);
       printAnswer(context, spec, answer);
@@ -130,12 +131,19 @@ const hasMember = (answer: unknown, name: string): boolean =>
   typeof answer === "object" && answer !== null && name in answer;
 
 async function wholeList(
+  { io }: Context,
   connection: Connection,
   spec: CommandSpec,
   input: Record<string, unknown>,
 ): Promise<Page<unknown>> {
   const items: unknown[] = [];
   const list = (query: object): Promise<Page<unknown>> => connection.call(spec.name, query) as Promise<Page<unknown>>;
-  for await (const item of everyItem(list, input)) items.push(item);
+  try {
+    for await (const item of everyItem(list, input)) items.push(item);
+  } catch (error) {
+    // Lists that grow for ever reach so far back, and say how older items are listed.
+    if (items.length === 0 || !(error instanceof ClientError) || error.code !== "invalid_value") throw error;
+    io.err(`${error.message}\n`);
+  }
   return { items, total: items.length };
 }

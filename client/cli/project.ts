@@ -10,7 +10,7 @@ import { planDeployment, type Plan } from "../project/deploy";
 import { openProject, type Project } from "../project/project";
 import { startSandbox, type LocalOutcome, type LocalSandbox } from "../project/sandbox";
 import { newProject } from "../project/templates";
-import { originOf, settingsOf, writePrivate } from "./config";
+import { originOf, serviceOf, writePrivate } from "./config";
 import type { Context } from "./context";
 import { EXIT, Ended } from "./failure";
 import { ClientError, WrongUse, withFacts } from "../errors";
@@ -71,7 +71,7 @@ const projectHere = (context: Context): Promise<Project> => openProject(context.
 
 function init({ io, options, print }: Context, where: string): void {
   const folder = resolve(io.cwd, where);
-  const { url, insecure } = settingsOf(io.env, options());
+  const { url, insecure } = serviceOf(io.env, options());
   // Refuses http to other machines: whoever is on the way could change the program that the project installs.
   createClient({ baseUrl: url, insecure });
   const files = newProject(

@@ -5,7 +5,7 @@
 import type { Command } from "commander";
 import type * as Verify from "../verify";
 import type { Report } from "../verify/types";
-import { settingsOf } from "./config";
+import { serviceOf } from "./config";
 import type { Context } from "./context";
 import { Ended } from "./failure";
 import { withProgress } from "./io";
@@ -34,7 +34,7 @@ async function check(context: Context, file: string, options: Options): Promise<
   const held = heldIn(readText(context, file));
   const params = options.params === undefined ? undefined : parse(options.params, readText(context, options.params));
   const settings = verifierSettings(context, options);
-  const { url } = settingsOf(context.io.env, context.options());
+  const { url } = serviceOf(context.io.env, context.options());
   const evidence =
     options.quote === undefined
       ? (await withProgress(context.io, `asking ${url}`, recordService(url, settings))).evidence

@@ -10,7 +10,7 @@ import { createChainSecuredClient, type ChainSecuredClient } from "../chainSecur
 import type { OperationName } from "../operations";
 import type { SafeBatchFile } from "../safe";
 import type { OwnerWrite } from "../writes";
-import { settingsOf } from "./config";
+import { serviceOf } from "./config";
 import { WrongUse } from "../errors";
 import { withProgress } from "./io";
 import { commandOf, typedOf } from "./commands";
@@ -69,7 +69,7 @@ async function writeFile(
   const { io, print } = context;
   const rpc = options.rpc ?? io.env["KEYWRIGHT_RPC_URL"];
   if (rpc === undefined) throw new WrongUse("--rpc is needed: an RPC endpoint of the service's chain.");
-  const { url, insecure } = settingsOf(io.env, context.options());
+  const { url, insecure } = serviceOf(io.env, context.options());
   const provider = new JsonRpcProvider(rpc, undefined, { staticNetwork: true });
   try {
     // Signs the mints' typed data; owns nothing.

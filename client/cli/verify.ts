@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import type * as Verify from "../verify";
 import { EXIT_CODES, type Outcome, type Report, type StepStatus } from "../verify/types";
-import { settingsOf } from "./config";
+import { serviceOf } from "./config";
 import { Ended } from "./failure";
 import { WrongUse } from "../errors";
 import { withProgress } from "./io";
@@ -70,7 +70,7 @@ export function withVerifierOptions(command: Command): Command {
 }
 
 async function verify(context: Context, given: string | undefined, options: Options): Promise<void> {
-  const url = given ?? settingsOf(context.io.env, context.options()).url;
+  const url = given ?? serviceOf(context.io.env, context.options()).url;
   const { recordService } = require("../verify") as typeof Verify;
   const settings = verifierSettings(context, options);
   const { report, evidence } = await withProgress(context.io, `verifying ${url}`, recordService(url, settings));

@@ -17,7 +17,7 @@ import type { Created, Step } from "./step";
 
 export type Known = Pick<
   Answer<"listTriggers">[number],
-  "id" | "api_key_hash" | "name" | "action_ipfs_cid" | "params_sha256" | "schedule" | "event" | "hook"
+  "id" | "api_key_hash" | "name" | "state" | "action_ipfs_cid" | "params_sha256" | "schedule" | "event" | "hook"
 >;
 type Wanted = Project["config"]["triggers"][string];
 
@@ -40,7 +40,8 @@ export function triggerSteps(
     if (cid === undefined)
       throw new WrongUse(`The trigger ${name} runs ${wanted.action}, which is no action of the project and no CID.`);
     const named = present.triggers.filter((one) => one.name === name);
-    const kept = named.find((one) => isSame(one, wanted, cid));
+    // One that is unattached was never given its key: a deployment broke off.
+    const kept = named.find((one) => one.state !== "unattached" && isSame(one, wanted, cid));
     // Steps of their own: a hook's secret is written after the step that makes it. Also of a deployment that broke off.
     const removals = named
       .filter(({ id }) => id !== kept?.id)
