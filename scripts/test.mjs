@@ -24,24 +24,21 @@ const mocha = [
 
 /** They replace the clocks of their process, which other tests would not survive. */
 const SIMULATED = "test/{relayer/chain/simulator,protocol/{crowds,fairShare}}.test.ts";
-const E2E = "test/e2e/[a-m]*.test.ts";
-const OTHERS = "test/!(contracts|e2e|executor|ingress|relayer|system)/**/*.test.ts";
-// Longest first, to shorten the total time, and the end-to-end tests in two parts: no core ends long before the other.
+// Longest first, to shorten the total time.
 const plain = {
-  relayer: ["mocha", [...mocha, "--ignore", SIMULATED, "test/{ingress,relayer}/**/*.test.ts"]],
+  relayer: ["mocha", [...mocha, "--ignore", SIMULATED, "test/relayer/**/*.test.ts"]],
   executor: ["mocha", [...mocha, "test/executor/**/*.test.ts"]],
-  e2e: ["mocha", [...mocha, E2E]],
-  e2eToo: ["mocha", [...mocha, "--ignore", E2E, "test/e2e/**/*.test.ts"]],
+  e2e: ["mocha", [...mocha, "test/e2e/**/*.test.ts"]],
+  clients: ["mocha", [...mocha, "--ignore", SIMULATED, "test/!(contracts|e2e|executor|relayer|system)/**/*.test.ts"]],
   contracts: ["hardhat", ["test"]],
-  clients: ["mocha", [...mocha, "--ignore", SIMULATED, OTHERS]],
   simulated: ["mocha", [...mocha, SIMULATED]],
 };
 const MUTANTS = "120"; // about half an hour; `npm run mutation` takes all of them, for hours
 const mutation = ["node", ["-r", "./scripts/typescript.cjs", "scripts/mutation.ts", "--sample", MUTANTS]];
 const proofs = ["node", ["-r", "./scripts/typescript.cjs", "scripts/proofs.ts"]];
 const PACKAGES = "examples|project|sdkInBrowser|sdkPackage|viewer";
-/** They have no narrow bounds of time: beside others they take the time of the processor that those leave. */
-const PATIENT = ["contracts", "clients", "simulated", "images", "packages", "installed"];
+/** They only compute: beside others they take the time of the processor that those leave. */
+const PATIENT = ["contracts", "simulated"];
 /** Tests that may be left out where something is missing. */
 const needing = readdirSync(join(root, "test"), { recursive: true })
   .filter((file) => file.endsWith(".test.ts") && !file.startsWith("system"))

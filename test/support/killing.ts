@@ -11,6 +11,7 @@ import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import { Payments } from "../../relayer/credits/payments/index";
+import type { Db } from "../../relayer/store/database";
 import { openStore, type Store, type StoreOptions } from "../../relayer/store/index";
 import { expectBalancedBooks } from "./books";
 import { DEPLOYMENT, freshAccount, fund, paymentKeys, reservationsOf, startDouble } from "./credits";
@@ -116,6 +117,7 @@ async function kill9(child: ChildProcess): Promise<void> {
  * for payments.
  */
 async function endWhatWasUnderWay({ db }: Store, double: Awaited<ReturnType<typeof startDouble>>): Promise<void> {
+  await untilNothingRuns(db);
   await db
     .updateTable("instances")
     .set({ renewed_at: sql`now() - interval '16 seconds'` })
@@ -131,6 +133,13 @@ async function endWhatWasUnderWay({ db }: Store, double: Awaited<ReturnType<type
   await db.transaction().execute((trx) => reservations.endWrites(ends, trx));
   await reservations.sweep();
   await new Payments(db, paymentKeys(double), DEPLOYMENT).reconcile();
+}
+
+/** The server carries out a killed client's last statement, which takes a while on a busy machine. */
+async function untilNothingRuns(db: Db): Promise<void> {
+  const running = sql<{ count: number }>`select count(*)::int4 as count from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and state like any (array['active', 'idle in %'])`;
+  while (((await running.execute(db)).rows[0]?.count ?? 0) > 0) await sleep(50);
 }
 
 async function expectToldActs({ db }: Store, told: readonly Told[]): Promise<void> {

@@ -147,7 +147,9 @@ describe("statements that move credit", function () {
     },
     "hold and settle a run": {
       of: [
-        ...["tryHold", "withLimits", "close", "posted"].map((name) => `credits/holds.ts ${name}`),
+        ...["tryHold", "keyPart", "withLimits", "close", "posted", "POSTED_TO_KEY"].map(
+          (name) => `credits/holds.ts ${name}`,
+        ),
         "credits/runRecords.ts recordedBy",
       ],
       run: async (db) => {
