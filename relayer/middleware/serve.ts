@@ -276,7 +276,7 @@ async function handle<N extends RouteName>(
 /** A hook's id is what its caller has to know. For one that is wrong nothing is stored, and it counts as any other. */
 async function requireHook(ctx: RelayerContext, { params }: GuardedRequest, deps: ServeDeps): Promise<void> {
   if (await deps.isHook((params as { readonly id: string }).id)) return;
-  await deps.limits.unknownCredential(clientGroup(ctx.ip));
+  await deps.limits.unknownCredential(ctx.state.client);
   throw new KeywrightError("trigger_not_found", "There is no such hook.");
 }
 
