@@ -29,7 +29,15 @@ export function scopeSentences(scopes: Scopes, groups: GroupNames): string[] {
   const flags = SCOPE_FLAGS.filter(([flag]) => scopes[flag]).map(([, what]) => what);
   const all = [...perGroup, ...(flags.length === 0 ? [] : [`${capital(listed(flags))}.`])];
   const able = all.length === 0 ? ["Nothing but look at the account and its credit."] : all;
-  return [...able, ...termsSentence(scopes)];
+  return [...able, ...reachSentence(scopes), ...termsSentence(scopes)];
+}
+
+/** Whoever brings a PKP into a group whose actions it runs has the use of every PKP. */
+function reachSentence({ add_pkp_to_groups: adds, execute_in_groups: runs }: Scopes): string[] {
+  const [added, run] = [adds.map(String), runs.map(String)];
+  const isInAll = added.includes("0") || run.includes("0");
+  const isBoth = isInAll ? added.length > 0 && run.length > 0 : added.some((id) => run.includes(id));
+  return isBoth ? ["So it can use every PKP of the account with the actions of those groups."] : [];
 }
 
 function termsSentence({ expiration = 0, balance = 0 }: Pick<Scopes, "expiration" | "balance">): string[] {

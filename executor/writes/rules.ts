@@ -13,6 +13,8 @@ import { addressIn, flagIn, wordOf, type EncodedWrite } from "./calldata";
  */
 export interface RuleFacts {
   accountOf(id: Hash32): AccountId;
+  /** Whether an id is, or was, that of a usage key. */
+  isUsageKey(id: Hash32): boolean;
   addressAt(account: AccountId, path: DerivationPath): Address;
   /** @throws KeywrightError when the consent is missing or its signature is invalid. */
   consentingOwner(): Address;
@@ -32,12 +34,16 @@ const ownIdOnly: Rule = (write, { ids }) => {
   }
 };
 
-/** A new account is managed, with the id and owner of the presented key (or verified identity). */
-const ownNewAccount: Rule = (write, caller) => {
+/**
+ * A new account is managed, with the id and owner of the presented key (or verified identity). Under the id of a usage
+ * key it would come before that key, and so take it from its account for ever.
+ */
+const ownNewAccount: Rule = (write, caller, facts) => {
   const [id, isManaged, owner] = [wordOf(write, 0), flagIn(write, 1), addressIn(write, 4)];
   if (id !== caller.ids[0] || owner !== caller.wallet() || !isManaged) {
     throw refuse("A new account must be managed and have the id and owner of the credential that came with it.");
   }
+  if (facts.isUsageKey(id)) throw new KeywrightError("key_id_taken", "A usage key has the id of this new account.");
 };
 
 /**

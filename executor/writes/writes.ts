@@ -20,7 +20,7 @@ import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
 import { bytesOfHex } from "../../protocol/hex";
 import { targetOf } from "../../protocol/budgets";
-import { encodeBatch, encodeTryMulticall, encodeWrite, type EncodedWrite } from "./calldata";
+import { encodeBatch, encodeTryMulticall, encodeWrite, wordOf, type EncodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { registrationIn, requireAllowed, ruleOf, type RuleFacts } from "./rules";
 import { signTransaction } from "./transaction";
@@ -90,12 +90,13 @@ export class Writes {
     if (credential.type === "lease") return this.#options.leaseCalldata(credential.id);
     const calls = innerCalls(write);
     const caller = await this.#callers.resolve(credential);
-    const accounts = await this.#accountsOfRegistrations(calls);
+    const accounts = await this.#accountsOf(calls);
     const identity =
       convert !== undefined && "token" in convert ? await this.#callers.callerOfToken(convert.token) : undefined;
     const facts: RuleFacts = {
       isHandover: identity !== undefined,
       accountOf: (id) => accounts.get(id) ?? (id as AccountId),
+      isUsageKey: (id) => accounts.has(id) && accounts.get(id) !== (id as AccountId),
       addressAt: (account, path) => this.#keyring.addressAt(account, path),
       consentingOwner: () => identity?.wallet() ?? this.#convertSigner(convert),
     };
@@ -104,16 +105,19 @@ export class Writes {
   }
 
   /**
-   * The accounts of usage keys that register a wallet, from the contract: a path has only half of the account's id. An
-   * account's own id needs no look-up, since the address shows that the path is one of it.
+   * From the contract, the accounts of the ids of new accounts, and of usage keys that register a wallet: a path has
+   * only half of the account's id. An account's own id needs no look-up there, since the address shows that the path is
+   * one of it.
    */
-  async #accountsOfRegistrations(calls: readonly EncodedWrite[]): Promise<ReadonlyMap<Hash32, AccountId>> {
-    const registrations = calls.filter(({ functionName }) => functionName === "registerWalletDerivation");
-    const ids = registrations.map(registrationIn).filter(({ id, path, address }) => {
+  async #accountsOf(calls: readonly EncodedWrite[]): Promise<ReadonlyMap<Hash32, AccountId>> {
+    const called = (name: string): EncodedWrite[] => calls.filter(({ functionName }) => functionName === name);
+    const registrations = called("registerWalletDerivation").map(registrationIn);
+    const registering = registrations.filter(({ id, path, address }) => {
       const isOfAccount = pathKindFor(path, id as AccountId) !== undefined;
       return !isOfAccount || this.#keyring.addressAt(id as AccountId, path) !== address;
     });
-    const accounts = await Promise.all(ids.map(async ({ id }) => [id, await this.#options.accountOf(id)] as const));
+    const ids = [...registering.map(({ id }) => id), ...called("newAccount").map((call) => wordOf(call, 0))];
+    const accounts = await Promise.all(ids.map(async (id) => [id, await this.#options.accountOf(id)] as const));
     return new Map(accounts.flatMap(([id, account]) => (account === undefined ? [] : [[id, account] as const])));
   }
 

@@ -41,7 +41,7 @@ const permissions = z.strictObject({
   can_delete_groups: z.boolean(),
   can_create_pkps: z.boolean(),
   manage_ipfs_ids_in_groups: scopeList("add or remove actions"),
-  add_pkp_to_groups: scopeList("add PKPs"),
+  add_pkp_to_groups: scopeList("add PKPs (where it also runs actions, it can so use every PKP of the account)"),
   remove_pkp_from_groups: scopeList("remove PKPs"),
   execute_in_groups: scopeList("run actions"),
   expiration: wholeNumber(MAX_U64, "Unix seconds from which the key is dead; 0 = never.", ["0"]).optional(),

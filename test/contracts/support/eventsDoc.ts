@@ -114,7 +114,9 @@ nothing emits nothing.
 
 - \`id\` is the account id and always the first indexed field; the second is the object that changed.
 - \`actor\`, the last field, is the id the contract accepted for the call: the account id (the owner, or an API payer
-  acting for it) or a usage key id. The sender is in the transaction.
+  acting for it) or a usage key id. Who called is the transaction's sender, or, through \`trustedForwarder()\`, the
+  \`signer\` of the \`ExecutedForwardRequest\` that the forwarder logs right after: the transaction's sender then only
+  paid for it.
 - An id of an account and of a usage key at once means the account, from its \`AccountCreated\` on: a managed account
   under the id of somebody's usage key (a payer can create one) takes that key over. It no longer acts in the account
   of its \`UsageApiKeySet\`, and acts with every right in the new account.

@@ -164,6 +164,21 @@ describe("authorizeWrites", () => {
     expect(await attempt(packedAccountId(owner), true, wallet, identity)).to.equal("not_authorized");
   });
 
+  it("creates no account under the id of a usage key, whichever secret is presented: it would take the key's place", async () => {
+    const account = keyIdOf(THEIRS) as Hash32;
+    const newAccount = { functionName: "newAccount", args: [keyIdOf(MINE), true, "", "", walletAddressOf(MINE)] };
+    const attempt = (accountOf: AccountId | undefined): Promise<string> =>
+      codeOf(
+        { credential: credential(MINE), write: newAccount },
+        makeWrites({ accountOf: () => Promise.resolve(accountOf) }),
+      );
+    expect(await attempt(account as AccountId)).to.equal("key_id_taken");
+    expect(await attempt(undefined), "an id that the contract never knew").to.equal("allowed");
+    expect(await attempt(keyIdOf(MINE) as Hash32 as AccountId), "the account exists: the contract says so").to.equal(
+      "allowed",
+    );
+  });
+
   it("converts only with the new owner's fresh ConvertAccount signature, and never for an identity", async () => {
     const newOwner = Wallet.createRandom();
     const write = { functionName: "convertToChainSecuredAccount", args: [keyIdOf(MINE), newOwner.address] };
