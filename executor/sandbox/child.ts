@@ -12,9 +12,9 @@ import { analyse, Unparsable, type Analysis } from "./analyse";
 import { Guest, type GuestEnd } from "./isolate";
 import { LogSender } from "./logSender";
 import { ImportRefused, loadModules, type ImportAnswer } from "./modules";
-import { MAX_ERROR_CHARS, type FromChild, type ToChild } from "./messages";
+import type { FromChild, ToChild } from "./messages";
 import { selfTest } from "./selfTest";
-import type { RunLimits } from "./types";
+import { MAX_ERROR_CHARS, type RunLimits } from "./types";
 
 const CHANNEL = 3;
 const CODE_CACHE_ENTRIES = 16;

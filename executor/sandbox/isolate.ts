@@ -12,7 +12,7 @@ import type { RunErrorCode } from "../../protocol/errors";
 import type { Analysis, EthersVersion } from "./analyse";
 import { convert } from "./convert";
 import type { Setting } from "./guest/prelude";
-import { MAX_ERROR_CHARS } from "./messages";
+import { MAX_ERROR_CHARS } from "./types";
 
 export interface GuestEnd {
   response: string;

@@ -1,7 +1,7 @@
 /** Messages between keyholder and child. Messages of the child are validated: it may be compromised. */
 import { z } from "zod";
 import { RUN_ERROR_CODES } from "../../protocol/errors";
-import type { RpcUrls, RunLimits } from "./types";
+import { MAX_ERROR_CHARS, type RpcUrls, type RunLimits } from "./types";
 
 /** Messages to the child. */
 export type ToChild =
@@ -11,9 +11,6 @@ export type ToChild =
   /** The payload is the answer as JSON text, or with `value`, which is that text, a fetched body or module. */
   | { type: "answer"; run: number; call: number; ok: true; value?: string }
   | { type: "answer"; run: number; call: number; ok: false; code: string; message: string };
-
-/** Of an error's message, and of its stack: what the guest says is cut to it, whatever it has patched. */
-export const MAX_ERROR_CHARS = 8_192;
 
 const run = z.number().int().nonnegative();
 /** Positive for the guest's calls, negative for the child's own. */

@@ -11,6 +11,9 @@ import type { RunCode } from "../code/memory";
 export type RpcUrls = Readonly<Record<string, string>>;
 export type { RunErrorCode, RunLimits };
 
+/** Of an error's message, and of its stack: what the guest says is cut to it, whatever it has patched. */
+export const MAX_ERROR_CHARS = 8_192;
+
 export interface RunError {
   code: RunErrorCode;
   message: string;

@@ -24,7 +24,7 @@ export const plainEnvironment = (nodeFolder: string): NodeJS.ProcessEnv => ({
   LC_ALL: "C",
   ...Object.fromEntries(
     Object.entries(process.env).filter(([name]) =>
-      /^(npm_config_(registry|cache|cafile)|https?_proxy|NODE_EXTRA_CA_CERTS)$/i.test(name),
+      /^(npm_config_(registry|cache|cafile|prefer_offline)|https?_proxy|NODE_EXTRA_CA_CERTS)$/i.test(name),
     ),
   ),
 });

@@ -16,7 +16,7 @@ import { makeAccount, makeGroup } from "../support/journey";
 import { signedForward } from "../support/forwards";
 
 const HELLO = `async function main() { return "hello"; }`;
-const WAITS = `async function main() { await new Promise((resolve) => setTimeout(resolve, 5000)); }`;
+const WAITS = `async function main() { await new Promise((resolve) => setTimeout(resolve, 500)); }`;
 const GENEROUS = {
   RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
   RATE_LIMIT_STRANGERS_PER_MINUTE: "1000000",

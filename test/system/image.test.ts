@@ -311,6 +311,8 @@ describe("the images", function () {
         TZ: "Asia/Kathmandu",
         LC_ALL: "C.UTF-8",
         TMPDIR: home,
+        // What the repository's own installation has fetched.
+        npm_config_prefer_offline: "true",
       };
       const command = [process.execPath, join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", source, "--json"];
       const { stdout, stderr } = await run("bash", ["-c", 'umask 077; exec "$0" "$@"', ...command], {

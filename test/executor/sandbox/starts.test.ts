@@ -1,5 +1,10 @@
-/** No more runs start at once than there are cores, and one that computes on keeps nobody from starting. */
+/**
+ * No more runs start at once than there are cores, and one that computes on keeps nobody from starting. A child starts
+ * with little code.
+ */
 import { expect } from "chai";
+import { readFileSync } from "node:fs";
+import { built } from "../../../executor/built";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
@@ -27,5 +32,13 @@ describe("a pool whose cores all compute", function () {
     } finally {
       await pool.close(0);
     }
+  });
+});
+
+describe("the program of a child", () => {
+  it("contains no library but the parser, since each is read and compiled at every start", () => {
+    const program = readFileSync(built("sandbox/child.js"), "utf8");
+    const libraries = [...program.matchAll(/^\/\/ node_modules\/([^/]+)/gm)].map(([, name]) => name);
+    expect(new Set(libraries)).to.deep.equal(new Set(["acorn"]));
   });
 });
