@@ -4,7 +4,7 @@ import type { Side } from "../statementFaults";
 import type { Nature } from "./chain";
 import type { EndpointFault } from "./endpoint";
 import type { ExecutorFault, History, Step } from "./steps";
-import { FINALITY_DEPTH } from "./relayer";
+import { FINALITY_DEPTH, PAYERS } from "./relayer";
 
 const side = fc.constantFrom<Side>("before", "after");
 const relayer = fc.nat({ max: 2 });
@@ -74,6 +74,16 @@ const ofChain: fc.Arbitrary<Step> = fc.oneof(
   fc.constant<Step>({ do: "drop pool" }),
   fc.constant<Step>({ do: "revive" }),
   fc.record({ do: fc.constant("use nonce" as const), payer: fc.integer({ min: 1, max: 2 }) }),
+  fc.record({
+    do: fc.constant("spend" as const),
+    payer: fc.integer({ min: 0, max: PAYERS }),
+    leftGwei: fc.constantFrom(0, 1e6, 1e8),
+  }),
+  fc.record({ do: fc.constant("prune" as const), ms }),
+);
+const ofOperator: fc.Arbitrary<Step> = fc.oneof(
+  fc.constant<Step>({ do: "cancel" }),
+  fc.record({ do: fc.constant("resize" as const), payers: fc.integer({ min: 1, max: PAYERS }) }),
 );
 const ofRelayer: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
@@ -101,6 +111,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
       { weight: 3, arbitrary: reorg },
       { weight: 3, arbitrary: ofChain },
       { weight: 3, arbitrary: ofRelayer },
+      { weight: 2, arbitrary: ofOperator },
     ),
     { minLength: 2, maxLength: 16, size: "max" },
   ),

@@ -50,6 +50,10 @@ export interface SimulatedTransaction {
   readonly nonce: number;
   readonly calls: readonly string[];
   readonly maxFee: bigint;
+  readonly gas: bigint;
+  /** Of a top-up. */
+  readonly toPayer: number | undefined;
+  readonly value: bigint;
 }
 
 interface EncodedLog {
@@ -84,9 +88,19 @@ export interface SimulatedBlock {
   readonly transactions: readonly SimulatedTransaction[];
   readonly receipts: readonly SimulatedReceipt[];
   readonly logsBloom: string;
-  /** After the block: the next nonce of each payer, and the number of groups of each account. */
+  /** After the block: the next nonce and the gas of each payer, and the number of groups of each account. */
   readonly nonces: ReadonlyMap<number, number>;
+  readonly balances: ReadonlyMap<number, bigint>;
   readonly groups: ReadonlyMap<string, number>;
+}
+
+/** What each payer begins with. */
+export const RICH = 10n ** 20n;
+
+interface After {
+  readonly nonces: Map<number, number>;
+  readonly balances: Map<number, bigint>;
+  readonly groups: Map<string, number>;
 }
 
 export type Refusal = { readonly code: number; readonly message: string; readonly data?: string };
@@ -94,25 +108,38 @@ export type Refusal = { readonly code: number; readonly message: string; readonl
 const EMPTY_BLOOM = `0x${"00".repeat(256)}`;
 export const REFUSAL = CONTRACT.encodeErrorResult("UnknownAccount", [1n]);
 
-export const encodeTransaction = (transaction: {
+interface Encoded {
   payer: number;
   nonce: number;
   calls: readonly string[];
   maxFee: string;
-}): { rawTransaction: string; hash: string } => {
+  gas?: string;
+  toPayer?: number;
+  value?: string;
+}
+
+export const encodeTransaction = (transaction: Encoded): { rawTransaction: string; hash: string } => {
   const rawTransaction = `0x${Buffer.from(JSON.stringify(transaction)).toString("hex")}`;
   return { rawTransaction, hash: hashOf(rawTransaction) };
 };
 
 function decodeTransaction(raw: string): SimulatedTransaction {
-  const fields = JSON.parse(Buffer.from(raw.slice(2), "hex").toString()) as {
-    payer: number;
-    nonce: number;
-    calls: readonly string[];
-    maxFee: string;
+  const fields = JSON.parse(Buffer.from(raw.slice(2), "hex").toString()) as Encoded;
+  const { payer, nonce, calls, maxFee, gas = "0", toPayer, value = "0" } = fields;
+  return {
+    payer,
+    nonce,
+    calls,
+    maxFee: BigInt(maxFee),
+    gas: BigInt(gas),
+    toPayer,
+    value: BigInt(value),
+    raw,
+    hash: hashOf(raw),
   };
-  return { ...fields, maxFee: BigInt(fields.maxFee), raw, hash: hashOf(raw) };
 }
+
+const costOf = ({ gas, maxFee, value }: SimulatedTransaction): bigint => gas * maxFee + value;
 
 export class SimulatedChain {
   baseFee = 10n ** 9n;
@@ -123,6 +150,8 @@ export class SimulatedChain {
   readonly #blocks: SimulatedBlock[];
   readonly #first: number;
   #pool: SimulatedTransaction[] = [];
+  /** What payers have left from the next block on. */
+  readonly #spent = new Map<number, bigint>();
   #forks = 0;
   readonly #name: string;
   readonly #firstHashes: string[];
@@ -136,7 +165,7 @@ export class SimulatedChain {
     const named = `${this.#name} ${first}`;
     this.#firstHashes = firstHashes.get(named) ?? [];
     firstHashes.set(named, this.#firstHashes);
-    this.#blocks = [this.#made(first, ZeroHash, [], { nonces: new Map(), groups: new Map() })];
+    this.#blocks = [this.#made(first, ZeroHash, [], { nonces: new Map(), balances: new Map(), groups: new Map() })];
   }
 
   get head(): SimulatedBlock {
@@ -176,6 +205,8 @@ export class SimulatedChain {
     const { payer, nonce, hash, maxFee } = transaction;
     if (this.isPending(hash)) return { code: -32_000, message: "already known" };
     if (nonce < (this.head.nonces.get(payer) ?? 0)) return { code: -32_000, message: "nonce too low" };
+    if (costOf(transaction) > (this.head.balances.get(payer) ?? RICH))
+      return { code: -32_000, message: "insufficient funds for gas * price + value" };
     const other = this.#pool.find((each) => each.payer === payer && each.nonce === nonce);
     if (other !== undefined && maxFee * 10n <= other.maxFee * 11n)
       return { code: -32_000, message: "replacement transaction underpriced" };
@@ -190,6 +221,10 @@ export class SimulatedChain {
     this.send(encodeTransaction({ payer, nonce, calls: [], maxFee: String(10n ** 15n) }).rawTransaction);
   }
 
+  spend(payer: number, left: bigint): void {
+    this.#spent.set(payer, left);
+  }
+
   dropPool(): void {
     this.#pool = [];
   }
@@ -202,15 +237,21 @@ export class SimulatedChain {
   mine(isEmpty = false): void {
     const nonces = new Map(this.head.nonces);
     const groups = new Map(this.head.groups);
+    const balances = new Map([...this.head.balances, ...this.#spent]);
+    this.#spent.clear();
+    const balanceOf = (payer: number): bigint => balances.get(payer) ?? RICH;
     const included: SimulatedTransaction[] = [];
-    const next = (): SimulatedTransaction | undefined =>
-      this.#pool.find(({ payer, nonce, maxFee }) => nonce === (nonces.get(payer) ?? 0) && maxFee >= this.baseFee);
+    const isNext = (one: SimulatedTransaction): boolean =>
+      one.nonce === (nonces.get(one.payer) ?? 0) && one.maxFee >= this.baseFee && costOf(one) <= balanceOf(one.payer);
+    const next = (): SimulatedTransaction | undefined => this.#pool.find(isNext);
     for (let found = isEmpty ? undefined : next(); found !== undefined; found = next()) {
       included.push(found);
       nonces.set(found.payer, found.nonce + 1);
+      balances.set(found.payer, balanceOf(found.payer) - found.value);
+      if (found.toPayer !== undefined) balances.set(found.toPayer, balanceOf(found.toPayer) + found.value);
       this.#pool = this.#pool.filter((each) => each !== found);
     }
-    this.#blocks.push(this.#made(this.head.number + 1, this.head.hash, included, { nonces, groups }));
+    this.#blocks.push(this.#made(this.head.number + 1, this.head.hash, included, { nonces, balances, groups }));
   }
 
   /** Replaces the newest blocks by as many and one more. `keep`: their transactions are mined again by and by. */
@@ -228,7 +269,7 @@ export class SimulatedChain {
     number: number,
     parentHash: string,
     transactions: readonly SimulatedTransaction[],
-    { nonces, groups }: { nonces: Map<number, number>; groups: Map<string, number> },
+    { nonces, balances, groups }: After,
   ): SimulatedBlock {
     const hash = this.#hashOf(number, parentHash);
     const receipts: SimulatedReceipt[] = [];
@@ -256,7 +297,7 @@ export class SimulatedChain {
       });
     }
     const logsBloom = receipts.length === 0 ? EMPTY_BLOOM : unionOf(receipts.map((receipt) => receipt.logsBloom));
-    return { number, hash, parentHash, transactions, receipts, logsBloom, nonces, groups };
+    return { number, hash, parentHash, transactions, receipts, logsBloom, nonces, balances, groups };
   }
 
   #hashOf(number: number, parentHash: string): string {

@@ -4,7 +4,7 @@ import { CONTRACT } from "../../../relayer/chain/abi/contract";
 import { quantityOf } from "../../../relayer/chain/rpc/quantities";
 import { classifyRpcError, RpcError } from "../../../protocol/rpc/errors";
 import type { RpcCall, RpcResult } from "../../../protocol/rpc/endpoint";
-import { payerAddress, REFUSAL, type Refusal, type SimulatedBlock, type SimulatedChain } from "./chain";
+import { payerAddress, REFUSAL, RICH, type Refusal, type SimulatedBlock, type SimulatedChain } from "./chain";
 
 export type EndpointFault =
   | "none"
@@ -106,7 +106,7 @@ export class Node {
     eth_maxPriorityFeePerGas: () => quantityOf(10n ** 8n * this.#feesTimes),
     eth_getBlockByNumber: ([tag]) => this.#rpcBlock(this.#block(tag)),
     eth_getTransactionCount: ([address, tag]) => quantityOf(this.#count(address, tag)),
-    eth_getBalance: () => quantityOf(this.fault === "balances none" ? 0n : 10n ** 20n),
+    eth_getBalance: ([address, tag]) => quantityOf(this.#balance(address, tag)),
     eth_estimateGas: ([call, tag]) => this.#estimate(call, tag),
     eth_call: ([call, tag, override]) => this.#call(call, tag, override),
     eth_getLogs: ([filter]) => this.#logs(filter),
@@ -140,6 +140,11 @@ export class Node {
     if (tag !== "latest" && Number(tag) <= this.#head - this.countsKept)
       refuse({ code: -32_000, message: "missing trie node" });
     return (this.#counted(tag) ?? notFound()).nonces.get(this.#payerOf(address)) ?? 0;
+  }
+
+  #balance(address: string, tag: string): bigint {
+    if (this.fault === "balances none") return 0n;
+    return (this.#block(tag) ?? notFound()).balances.get(this.#payerOf(address)) ?? RICH;
   }
 
   #counted(tag: string): SimulatedBlock | undefined {

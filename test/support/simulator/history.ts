@@ -7,9 +7,10 @@ import { KeywrightError } from "../../../protocol/errors";
 import { rewind } from "../../../relayer/chain/events/reorg";
 import { wantPayers } from "../../../relayer/chain/payers/wanted";
 import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN } from "../../../relayer/chain/submissions/states";
+import { cancelSubmission } from "../../../relayer/chain/submissions/transactions";
 import { dropOld } from "../../../relayer/store/retention";
 import { seeded } from "../counts";
-import { accountId, SimulatedChain } from "./chain";
+import { accountId, RICH, SimulatedChain } from "./chain";
 import { withIdsOf } from "./chance";
 import { Node } from "./endpoint";
 import { violations } from "./invariants";
@@ -25,6 +26,7 @@ const OTHER_HEAD = 300;
 /** Deeper than finality, and as short as histories are. */
 const DETAIL_DAYS = 40 / 86_400;
 /** After the faults have ended, everything has to be settled within this time. */
+const COUNTS_KEPT = 3;
 const QUIET_MS = 180_000;
 const LOOKS_BETWEEN_REPEATS = 6;
 /** One history in so many waits until the leases of killed relayers expire. */
@@ -164,6 +166,12 @@ class Run {
       case "base fee":
         this.chain.baseFee = BigInt(step.times) * 10n ** 9n;
         return this.#later(step.ms, () => (this.chain.baseFee = 10n ** 9n));
+      case "prune":
+        return this.#prune(step.ms);
+      case "cancel":
+        return this.#cancel();
+      case "resize":
+        return void (await wantPayers(this.store.db, step.payers));
       case "retention":
         return this.#dropOld();
       case "clock":
@@ -177,7 +185,7 @@ class Run {
     }
   }
 
-  #change(step: Extract<Step, { do: "reorg" | "drop pool" | "revive" | "use nonce" }>): void {
+  #change(step: Extract<Step, { do: "reorg" | "drop pool" | "revive" | "use nonce" | "spend" }>): void {
     switch (step.do) {
       case "reorg":
         return this.#reorg(step);
@@ -187,6 +195,8 @@ class Run {
         return this.chain.revive();
       case "use nonce":
         return this.chain.useNonce(step.payer);
+      case "spend":
+        return this.chain.spend(step.payer, BigInt(step.leftGwei) * 10n ** 9n);
     }
   }
 
@@ -208,6 +218,19 @@ class Run {
     if (block === undefined || !problems.some((problem) => problem.includes("an operator rewinds"))) return;
     await rewind(this.store.db, { number: block.number, hash: block.hash });
     this.#fork = undefined;
+  }
+
+  #prune(ms: number): void {
+    for (const node of this.#world.nodes) node.countsKept = COUNTS_KEPT;
+    this.#later(ms, () => {
+      for (const node of this.#world.nodes) node.countsKept = Infinity;
+    });
+  }
+
+  async #cancel(): Promise<void> {
+    const { rows } = await sql<{ id: string }>`select id from transactions where ${TRANSACTION_IS_OPEN}
+      order by created_at desc, id limit 1`.execute(this.store.db);
+    for (const { id } of rows) await cancelSubmission(this.store.db, id);
   }
 
   #dropOld(): void {
@@ -282,7 +305,9 @@ class Run {
     this.#blockMs = REST_BLOCK_MS;
     this.#world.executorFault = "none";
     this.chain.baseFee = 10n ** 9n;
-    for (const node of this.#world.nodes) node.fault = "none";
+    for (const node of this.#world.nodes) Object.assign(node, { fault: "none", countsKept: Infinity });
+    for (let payer = 0; payer <= PAYERS; payer++) this.chain.spend(payer, RICH);
+    await wantPayers(this.store.db, PAYERS);
     this.relayers = this.relayers.map((relayer) => {
       relayer.killAt(Infinity, "before");
       relayer.failStatement(Infinity, "before");

@@ -205,14 +205,23 @@ export class SimulatedRelayer {
           return { calldata, tag: calldata };
         }),
       }),
-      signAsPayer: ({ payer, nonce, calls: carried, maxFeePerGas }) => {
+      signAsPayer: ({ payer, nonce, calls: carried, maxFeePerGas, gasLimit }) => {
         if (this.#world.executorFault === "declines") throw declined();
         const calls = carried.map(({ calldata }) => calldata);
-        return encodeTransaction({ payer, nonce, calls, maxFee: maxFeePerGas });
+        return encodeTransaction({ payer, nonce, calls, maxFee: maxFeePerGas, gas: String(gasLimit) });
       },
       signNoop: ({ payer, nonce, maxFeePerGas }) =>
-        encodeTransaction({ payer, nonce, calls: [], maxFee: maxFeePerGas }),
-      signTopUp: ({ nonce, maxFeePerGas }) => encodeTransaction({ payer: 0, nonce, calls: [], maxFee: maxFeePerGas }),
+        encodeTransaction({ payer, nonce, calls: [], maxFee: maxFeePerGas, gas: "21000" }),
+      signTopUp: ({ nonce, maxFeePerGas, toPayer, amountWei }) =>
+        encodeTransaction({
+          payer: 0,
+          nonce,
+          calls: [],
+          maxFee: maxFeePerGas,
+          gas: "21000",
+          toPayer,
+          value: amountWei,
+        }),
       payers: ({ count }) => ({
         adminPayer: payerAddress(0),
         payers: Array.from({ length: count }, (_, index) => payerAddress(index + 1)),

@@ -26,6 +26,14 @@ export type Step =
   | { readonly do: "drop pool" }
   | { readonly do: "revive" }
   | { readonly do: "use nonce"; readonly payer: number }
+  /** The payer has this much left for gas. */
+  | { readonly do: "spend"; readonly payer: number; readonly leftGwei: number }
+  /** Nodes keep the states of few blocks. */
+  | { readonly do: "prune"; readonly ms: number }
+  /** The operator cancels the newest transaction that is open. */
+  | { readonly do: "cancel" }
+  /** The operator wants so many payers. */
+  | { readonly do: "resize"; readonly payers: number }
   | { readonly do: "fail statement"; readonly relayer: number; readonly nth: number; readonly side: Side }
   | {
       readonly do: "kill";
