@@ -2,10 +2,15 @@
  * Each verification step fails alone: one thing is tampered with, and exactly the step that checks it fails. Here the
  * quote and what it covers; evidence.test.ts has the rest.
  */
+import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { verifyService, STEP_IDS, type StepId } from "../../../client/verify";
+import { runtimeEventDigest } from "../../../protocol/attestation";
+import { runtimeEvent, type LoggedEvent } from "../../../scripts/dev/tee/eventLog";
 import { PACKAGE, imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
 import { EVIDENCE_STEPS, editJson, flipHexByte, measurementsOf, verification } from "../../support/verification";
+
+const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
 
 /** Allow-list and root key have tests of their own with the contracts, which are not asked here. */
 const ASK_CONTRACTS: readonly StepId[] = ["allowlist", "rootKey"];
@@ -221,6 +226,79 @@ describe("verification, step by step", () => {
         editLog((log) => log.slice(-1).forEach((event) => (event.digest = "ab".repeat(48)))),
       );
       await expectFailure(["eventLog"], /digest beside the event/);
+    });
+  });
+
+  describe("event log of a machine with another application, which forges the events of this one", () => {
+    /** The genuine machine image booted it; afterwards it added the events of the application it claims to be. */
+    const claimed = {
+      appId: Buffer.alloc(20, 0xa1),
+      appCompose: JSON.stringify({ docker_compose_file: "services: {}" }),
+    };
+    /** One whose hash, and so the application id, begins with a colon. */
+    const ownCompose = (): string => {
+      for (let tries = 0; ; tries++) {
+        const compose = JSON.stringify({ docker_compose_file: "services: {}", tries });
+        if (sha256(compose)[0] === ":".charCodeAt(0)) return compose;
+      }
+    };
+    let forger: AttestedService;
+    before(async () => {
+      const { appId, appCompose } = claimed;
+      forger = await startAttestedService({
+        agent: {
+          appCompose: ownCompose(),
+          addedEvents: [runtimeEvent("app-id", appId), runtimeEvent("compose-hash", sha256(appCompose))],
+        },
+      });
+    });
+    afterEach(() => forger.honest());
+    after(() => forger.stop());
+
+    /** Shows the log with the boot's own events of these names changed. */
+    const stepsWith = async (hide: (event: LoggedEvent) => void): Promise<Partial<Record<StepId, string>>> => {
+      forger.tamper(
+        "/attestation",
+        editJson((answer: { event_log: string }) => {
+          const log = JSON.parse(answer.event_log) as LoggedEvent[];
+          for (const name of ["app-id", "compose-hash"])
+            log
+              .filter((one) => one.event === name)
+              .slice(0, 1)
+              .forEach(hide);
+          answer.event_log = JSON.stringify(log);
+        }),
+      );
+      forger.tamper(
+        "/info",
+        editJson((info: Record<string, unknown>) => {
+          info["app_id"] = claimed.appId.toString("hex");
+          info["compose_hash"] = sha256(claimed.appCompose).toString("hex");
+          (info["tcb_info"] as Record<string, unknown>)["app_compose"] = claimed.appCompose;
+        }),
+      );
+      const { steps } = await verifyService(forger.baseUrl, { ca: forger.evidences.certificatePem });
+      return Object.fromEntries(steps.map(({ id, status }) => [id, status]));
+    };
+
+    it("fails when it shows both", async () => {
+      expect(await stepsWith(() => undefined)).to.include({ eventLog: "passed", composeHash: "failed" });
+    });
+
+    it("fails when it shows the boot's own as events of another type", async () => {
+      const steps = await stepsWith((own) => {
+        own.digest = runtimeEventDigest(own.event, Buffer.from(own.event_payload, "hex")).toString("hex");
+        Object.assign(own, { event_type: 1, event: "", event_payload: "" });
+      });
+      expect(steps).to.include({ eventLog: "failed", composeHash: "not_checked" });
+    });
+
+    it("fails when it shows the boot's own under longer names", async () => {
+      const steps = await stepsWith((own) => {
+        own.event += ":";
+        own.event_payload = own.event_payload.slice(2);
+      });
+      expect(steps).to.include({ eventLog: "failed", composeHash: "not_checked" });
     });
   });
 
