@@ -15,6 +15,7 @@ const USAGE = `npm run verify -- <base url> [options]
                            default: public ones of the chain, of which two must agree
   --allowlist <address>    the allow-list contract; default: the measured application id
   --measurements <file>    JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect
+  --key-provider <id>      hex id of the key management that you expect to give the service its keys
   --source <folder>        this repository at the release you expect: its images are built and compared (takes
                            minutes; Linux on x64)
   --collateral <file>      Intel's collateral as JSON, instead of fetching it
@@ -44,6 +45,7 @@ function readArguments(): Request {
       allowlist: text,
       source: text,
       measurements: text,
+      "key-provider": text,
       collateral: text,
       pccs: text,
       "accept-tcb": { type: "string", multiple: true },
@@ -57,6 +59,7 @@ function readArguments(): Request {
     rpcUrl: values.rpc,
     allowlist: values.allowlist,
     measurements: jsonFile(values.measurements),
+    keyProvider: values["key-provider"],
     collateral: jsonFile(values.collateral),
     pccsUrl: values.pccs,
     acceptTcb: values["accept-tcb"],

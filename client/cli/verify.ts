@@ -31,6 +31,7 @@ export interface VerifierOptions {
   readonly rpc?: string[];
   readonly allowlist?: string;
   readonly measurements?: string;
+  readonly keyProvider?: string;
   readonly collateral?: string;
   readonly pccs?: string;
   readonly acceptTcb?: string[];
@@ -63,6 +64,7 @@ export function withVerifierOptions(command: Command): Command {
     )
     .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
     .option("--measurements <file>", "JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect")
+    .option("--key-provider <id>", "hex id of the key management that you expect to give the service its keys")
     .option("--collateral <file>", "Intel's collateral as JSON, instead of fetching it")
     .option("--pccs <url>", "where to fetch collateral")
     .option("--accept-tcb <status...>", "TCB states to accept besides UpToDate")
@@ -88,6 +90,7 @@ export function verifierSettings(context: Context, options: VerifierOptions): Ve
     rpcUrl: options.rpc,
     allowlist: options.allowlist,
     measurements: json(options.measurements),
+    keyProvider: options.keyProvider,
     collateral: json(options.collateral),
     pccsUrl: options.pccs,
     acceptTcb: options.acceptTcb,

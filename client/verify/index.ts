@@ -10,6 +10,7 @@ import { payerDelayOf, type PayerDelay } from "./payerDelay";
 import { recording, recordingOf, replaying, type Recording } from "./recording";
 import { collateralSchema, type Collateral } from "./signature";
 import { endpointsFor, type Endpoints } from "./rpc";
+import { KEY_PROVIDER_ID } from "./keyProvider";
 import { runSteps, type Measurements } from "./steps";
 import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
 import { defined } from "../../protocol/defined";
@@ -41,6 +42,8 @@ export interface VerifyOptions {
   readonly allowlist?: string;
   /** Expected measurements of the machine image. Without it the image is not checked. */
   readonly measurements?: Measurements;
+  /** Expected id of dstack's key management: hex of its root's public key. Without it the id is shown, not checked. */
+  readonly keyProvider?: string;
   /**
    * Service of the compose file → digest (`sha256:…`) just built from the source. Without it the images' contents are
    * not checked.
@@ -71,8 +74,8 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
  * Fetches the service's evidence and checks it. Every answer of the service yields a report.
- * @throws ClientError `invalid_argument` for a base URL that is not http(s), or an invalid nonce length, collateral or
- * measurements.
+ * @throws ClientError `invalid_argument` for a base URL that is not http(s), or an invalid nonce length, collateral,
+ * measurements or id of the key management.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
   return (await verified(baseOf(baseUrl), options.nonce ?? randomBytes(32), options, get)).report;
@@ -121,7 +124,7 @@ async function verified(
 ): Promise<{ readonly report: Report; readonly material: Material }> {
   if (nonce.length < 16 || nonce.length > 32) throw new ClientError("invalid_argument", "the nonce has 16 to 32 bytes");
   const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
-  if (options.measurements !== undefined) requireMeasurements(options.measurements);
+  requireForm(options);
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const material = await collect(url, { nonce, timeoutMs, fetch, ...defined({ ca: options.ca }) });
   const { collateral: _, ...rest } = options;
@@ -172,11 +175,13 @@ function collateralOf(value: unknown): Collateral {
   return parsed.data;
 }
 
-function requireMeasurements(measurements: Measurements): void {
-  for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
-    if (!/^[0-9a-fA-F]{96}$/.test(measurements[name]))
+function requireForm({ measurements, keyProvider }: VerifyOptions): void {
+  for (const name of measurements === undefined ? [] : (["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const)) {
+    if (!/^[0-9a-fA-F]{96}$/.test(measurements?.[name] ?? ""))
       throw new ClientError("invalid_argument", `the measurement ${name} must be 48 bytes of hex`);
   }
+  if (keyProvider !== undefined && !KEY_PROVIDER_ID.test(keyProvider))
+    throw new ClientError("invalid_argument", "the id of the key management must be hex");
 }
 
 function teeOf(material: Material): Report["tee"] {

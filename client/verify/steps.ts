@@ -13,6 +13,7 @@ import { parseEventLog, replayAgainst, singleEvent, type ReplayedLog } from "./e
 import { acmeAccountOf, leafOf, parseChecksums, quoteFileOf } from "./files";
 import { certificatesOf, lazily, packagesSchema, Unavailable, type Lazy, type Material } from "./material";
 import { readQuote, type QuoteFacts } from "./quote";
+import { checkProvider } from "./keyProvider";
 import { checkRoot } from "./rootKey";
 import type { Endpoints } from "./rpc";
 import { NoCollateral, verifySignature, type SignatureOptions } from "./signature";
@@ -36,6 +37,8 @@ export interface StepOptions extends SignatureOptions {
   /** The allow-list contract; by default the application id, which in dstack is its address. */
   readonly allowlist?: string;
   readonly measurements?: Measurements;
+  /** Id of the key management that may give the keys. */
+  readonly keyProvider?: string;
   /** Service of the compose file → digest (`sha256:…`) of the image that the source builds. */
   readonly builtImages?: Readonly<Record<string, string>>;
 }
@@ -70,6 +73,7 @@ const CHECKS: Readonly<Record<StepId, Check>> = {
   config: checkConfig,
   eventLog: checkEventLog,
   composeHash: checkComposeHash,
+  keyProvider: checkKeyProvider,
   allowlist: checkAllowlist,
   images: checkImages,
   imageContents: checkImageContents,
@@ -202,6 +206,11 @@ function checkComposeHash({ material, log, appCompose }: Subjects): string {
   if (app_id?.toLowerCase() !== singleEvent(runtimeEvents, "app-id").toString("hex"))
     throw new Malformed("app_id of /info is not the measured one");
   return measured;
+}
+
+function checkKeyProvider({ material, log, options }: Subjects): string {
+  const { runtimeEvents } = needed(log, "the event log does not replay");
+  return checkProvider(singleEvent(runtimeEvents, "key-provider"), material.info().tee, options.keyProvider);
 }
 
 async function checkAllowlist({ material, options, log }: Subjects): Promise<string> {

@@ -9,6 +9,7 @@ export const STEPS = {
   config: "Config document",
   eventLog: "Event log replays to the quote's registers",
   composeHash: "Compose hash",
+  keyProvider: "Key management",
   allowlist: "Allow-list contract",
   images: "Images pinned by digest",
   imageContents: "What is inside the image",

@@ -6,9 +6,9 @@ import { verifyService, type Report, type StepId } from "../../client/verify";
 import { useStack } from "../support/stack";
 
 /**
- * What only a real deployment can show: Intel's signature, an expected image, a TLS endpoint, images of this source.
+ * What only a real deployment can show: Intel's signature, an expected image, a key management, a TLS endpoint, images of this source.
  */
-const NEEDS_A_REAL_ONE: StepId[] = ["signature", "machineImage", "imageContents", "tlsLeaf"];
+const NEEDS_A_REAL_ONE: StepId[] = ["signature", "machineImage", "keyProvider", "imageContents", "tlsLeaf"];
 /** What the contracts say. */
 const NEEDS_THE_CHAIN: StepId[] = ["allowlist", "rootKey"];
 

@@ -29,6 +29,8 @@ import { startGuestAgentDouble, type GuestAgentDouble, type GuestAgentOptions } 
 import { defined } from "../../protocol/defined";
 
 export const CHAIN_ID = 31337;
+/** The key management of a service that says dstack. */
+export const KEY_PROVIDER = { name: "kms", id: "3059ab" };
 export const CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3" as Address;
 
 export interface ServiceOptions {
@@ -66,7 +68,11 @@ export async function startAttestedService({
   agent: agentOptions,
 }: ServiceOptions = {}): Promise<AttestedService> {
   const directory = await mkdtemp(join(tmpdir(), "attested-"));
-  const agent = await startGuestAgentDouble({ socketPath: join(directory, "agent.sock"), ...agentOptions });
+  const agent = await startGuestAgentDouble({
+    socketPath: join(directory, "agent.sock"),
+    ...(says === "dstack" ? { keyProvider: KEY_PROVIDER } : {}),
+    ...agentOptions,
+  });
   const tee = openTee({ kind: "simulated", endpoint: agent.socketPath });
   const evidenceDir = join(directory, "evidences");
   const evidences = await generateEvidences({

@@ -8,7 +8,13 @@ import { verifyService, type Report, type Step } from "../../../client/verify";
 import { defaultAppCompose } from "../../../scripts/dev/tee/appCompose";
 import { composeHash } from "../../../protocol/attestation";
 import { ApplicationAllowlist__factory, type ApplicationAllowlist } from "../../../typechain-types";
-import { giveContract, imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
+import {
+  giveContract,
+  imagesOf,
+  KEY_PROVIDER,
+  startAttestedService,
+  type AttestedService,
+} from "../../support/attestedService";
 import { startTestChain, type TestChain } from "../../support/chain";
 
 const DELAY_SECONDS = 3 * 24 * 3600;
@@ -32,6 +38,7 @@ describe("the allow-list step", () => {
         rtmr1: service.agent.measurements.rtmrs[1].toString("hex"),
         rtmr2: service.agent.measurements.rtmrs[2].toString("hex"),
       },
+      keyProvider: KEY_PROVIDER.id,
       builtImages: imagesOf(service),
       ...options,
     });

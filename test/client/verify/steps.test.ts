@@ -4,10 +4,16 @@
  */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { verifyService, STEP_IDS, type StepId } from "../../../client/verify";
+import { verifyService, STEP_IDS, type Step, type StepId, type VerifyOptions } from "../../../client/verify";
 import { runtimeEventDigest } from "../../../protocol/attestation";
 import { runtimeEvent, type LoggedEvent } from "../../../scripts/dev/tee/eventLog";
-import { PACKAGE, imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
+import {
+  KEY_PROVIDER,
+  PACKAGE,
+  imagesOf,
+  startAttestedService,
+  type AttestedService,
+} from "../../support/attestedService";
 import { EVIDENCE_STEPS, editJson, flipHexByte, measurementsOf, verification } from "../../support/verification";
 
 const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
@@ -327,6 +333,48 @@ describe("verification, step by step", () => {
       );
       await expectFailure(["composeHash"], /app_id of \/info/);
     });
+  });
+
+  describe("key management", () => {
+    it("fails when another one gives the keys, and shows the id when none is expected", async () => {
+      await expectFailure(["keyProvider"], /from another key management, 3059ab/, { keyProvider: "3059ac" });
+      expect(await keyProvider(service, {})).to.include({
+        status: "not_checked",
+        detail: "no id given to compare with (--key-provider); the keys come from 3059ab",
+      });
+      expect(await keyProvider(service, { keyProvider: "0x3059AB" })).to.include({ status: "passed" });
+    });
+
+    it("fails for keys from anywhere but a key management, whatever id is expected", async () => {
+      for (const name of ["none", "local-sgx", "tpm", "simulated"]) {
+        const own = await startAttestedService({
+          says: "dstack",
+          secure: false,
+          agent: { keyProvider: { ...KEY_PROVIDER, name } },
+        });
+        expect(await keyProvider(own, { keyProvider: KEY_PROVIDER.id }), name).to.include({ status: "failed" });
+        await own.stop();
+      }
+    });
+
+    it("fails when the application added a second one to the log", async () => {
+      const added = runtimeEvent("key-provider", Buffer.from(JSON.stringify(KEY_PROVIDER)));
+      const forged = await startAttestedService({
+        says: "dstack",
+        secure: false,
+        agent: { keyProvider: { name: "kms", id: "0bad" }, addedEvents: [added] },
+      });
+      expect(await keyProvider(forged, { keyProvider: KEY_PROVIDER.id })).to.include({
+        status: "failed",
+        detail: 'the event log has 2 events "key-provider", not one',
+      });
+      await forged.stop();
+    });
+
+    const keyProvider = async (of: AttestedService, options: VerifyOptions): Promise<Step | undefined> =>
+      (await verifyService(of.baseUrl, { ca: of.evidences.certificatePem, ...options })).steps.find(
+        ({ id }) => id === "keyProvider",
+      );
   });
 
   it(
