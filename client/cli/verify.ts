@@ -32,6 +32,8 @@ export interface VerifierOptions {
   readonly allowlist?: string;
   readonly measurements?: string;
   readonly keyProvider?: string;
+  readonly images?: string;
+  readonly compose?: string;
   readonly collateral?: string;
   readonly pccs?: string;
   readonly acceptTcb?: string[];
@@ -65,6 +67,8 @@ export function withVerifierOptions(command: Command): Command {
     .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
     .option("--measurements <file>", "JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect")
     .option("--key-provider <id>", "hex id of the key management that you expect to give the service its keys")
+    .option("--images <file>", "image/digests.json of the release that you expect: the images of its services")
+    .option("--compose <file>", "compose.yaml of that release: how they run")
     .option("--collateral <file>", "Intel's collateral as JSON, instead of fetching it")
     .option("--pccs <url>", "where to fetch collateral")
     .option("--accept-tcb <status...>", "TCB states to accept besides UpToDate")
@@ -91,12 +95,25 @@ export function verifierSettings(context: Context, options: VerifierOptions): Ve
     allowlist: options.allowlist,
     measurements: json(options.measurements),
     keyProvider: options.keyProvider,
+    builtImages: digestsOf(options.images, json(options.images)),
+    composeFile: options.compose === undefined ? undefined : readText(context, options.compose),
     collateral: json(options.collateral),
     pccsUrl: options.pccs,
     acceptTcb: options.acceptTcb,
     ca: options.ca === undefined ? undefined : readText(context, options.ca),
   };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Verify.VerifyOptions;
+}
+
+/** Of the form of image/digests.json. @throws WrongUse naming the file. */
+function digestsOf(file: string | undefined, value: unknown): Record<string, string> | undefined {
+  if (file === undefined) return undefined;
+  const images = Object.entries((value ?? {}) as Record<string, { readonly digest?: unknown } | null>).map(
+    ([name, image]) => [name, String(image?.digest)] as const,
+  );
+  if (images.length === 0 || images.some(([, digest]) => !/^sha256:[0-9a-f]{64}$/.test(digest)))
+    throw new WrongUse(`${file} does not name the digest of each image.`);
+  return Object.fromEntries(images);
 }
 
 /** @throws WrongUse naming the file. */

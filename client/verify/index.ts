@@ -49,6 +49,8 @@ export interface VerifyOptions {
    * not checked.
    */
   readonly builtImages?: Readonly<Record<string, string>>;
+  /** Text of the same source's compose.yaml: how its images must run. Needed with `builtImages`. */
+  readonly composeFile?: string;
   /** Intel's collateral instead of fetching it: an object as returned by `getCollateral` of @phala/dcap-qvl. */
   readonly collateral?: unknown;
   /** Where to fetch collateral; default: the library's public service. */

@@ -8,7 +8,8 @@ import { composeHash, configDigest, NO_LEAF, reportDataOf } from "../../protocol
 import { parseAddress } from "../../protocol/ids";
 import { keyNamespaceOf } from "../../protocol/namespace";
 import { askAllowlist } from "./allowlist";
-import { pinnedImages } from "./compose";
+import { applicationOf, imagesOf, pinnedImages } from "./compose";
+import { checkServices } from "./composeServices";
 import { parseEventLog, replayAgainst, singleEvent, type ReplayedLog } from "./eventLog";
 import { acmeAccountOf, leafOf, parseChecksums, quoteFileOf } from "./files";
 import { certificatesOf, lazily, packagesSchema, Unavailable, type Lazy, type Material } from "./material";
@@ -41,6 +42,8 @@ export interface StepOptions extends SignatureOptions {
   readonly keyProvider?: string;
   /** Service of the compose file → digest (`sha256:…`) of the image that the source builds. */
   readonly builtImages?: Readonly<Record<string, string>>;
+  /** Text of the source's own compose file. */
+  readonly composeFile?: string;
 }
 
 /** Measurements of a machine image's firmware, kernel and root file system: hex of 48 bytes each. */
@@ -234,16 +237,23 @@ function checkImages({ appCompose }: Subjects): string {
   return `${pinnedImages(appCompose()).size} images, each named by digest`;
 }
 
-/** Source → digest → compose hash → quote: the measured compose file names the images just built from the source. */
+/**
+ * Source → digest → compose hash → quote: the measured compose file names the images just built from the source, and
+ * runs them as the source's does.
+ */
 function checkImageContents({ appCompose, log, options }: Subjects): string {
-  const { builtImages } = options;
+  const { builtImages, composeFile } = options;
   if (builtImages === undefined) throw new Unavailable("nothing was built to compare with (--source <folder>)");
   const measured = singleEvent(needed(log, "the event log does not replay").runtimeEvents, "compose-hash").toString(
     "hex",
   );
   if (composeHash(appCompose()) !== measured) throw new Unavailable("app_compose is not what was measured");
+  const application = needed(
+    lazily(() => applicationOf(appCompose())),
+    "digests alone do not fix the application's code",
+  );
   const images = needed(
-    lazily(() => pinnedImages(appCompose())),
+    lazily(() => imagesOf(application.compose)),
     "not every image is named by digest",
   );
   for (const [name, digest] of Object.entries(builtImages)) {
@@ -252,9 +262,11 @@ function checkImageContents({ appCompose, log, options }: Subjects): string {
     if (!image.endsWith(`@${digest}`))
       throw new Malformed(`the service "${name}" runs ${image.slice(-71)}, but the source builds ${digest}`);
   }
-  const others = [...images.keys()].filter((name) => !(name in builtImages));
+  if (composeFile === undefined)
+    throw new Unavailable("no compose file of the source given to compare how its images run (--compose)");
+  const others = checkServices(application, composeFile, Object.keys(builtImages));
   const rest = others.length === 0 ? "" : `; not of this source: ${others.join(", ")}`;
-  return `${Object.keys(builtImages).join(" and ")} are what the source builds${rest}`;
+  return `${Object.keys(builtImages).join(" and ")} are what the source builds, run as it says${rest}`;
 }
 
 /** What users install is what the quote covers. */

@@ -237,8 +237,16 @@ async function listen(certificate: Evidences | undefined, listener: RequestListe
 export const readEvidence = (service: AttestedService, name: string): Promise<string> =>
   readFile(join(service.evidenceDir, name), "utf8");
 
-/** The digests that the simulated compose file names for this source's two services. */
+/** How the simulated compose file runs the images: with the variables of their names, as a source's compose file. */
+export const SOURCE_COMPOSE = ["relayer", "executor", "ingress"].reduce(
+  (text, name) => `${text}  ${name}:\n    image: \${${name.toUpperCase()}_IMAGE}\n`,
+  "services:\n",
+);
+
+/** The digests that the simulated compose file names for this source's services. */
 export function imagesOf({ agent }: AttestedService): Record<string, string> {
   const images = pinnedImages(agent.appCompose);
-  return Object.fromEntries(["relayer", "executor"].map((name) => [name, images.get(name)?.split("@")[1] ?? ""]));
+  return Object.fromEntries(
+    ["relayer", "executor", "ingress"].map((name) => [name, images.get(name)?.split("@")[1] ?? ""]),
+  );
 }

@@ -12,6 +12,7 @@ import {
   giveContract,
   imagesOf,
   KEY_PROVIDER,
+  SOURCE_COMPOSE,
   startAttestedService,
   type AttestedService,
 } from "../../support/attestedService";
@@ -40,6 +41,7 @@ describe("the allow-list step", () => {
       },
       keyProvider: KEY_PROVIDER.id,
       builtImages: imagesOf(service),
+      composeFile: SOURCE_COMPOSE,
       ...options,
     });
   const step = async (options: { rpcUrl?: string; allowlist?: string } = {}): Promise<Step | undefined> =>

@@ -10,6 +10,7 @@ import { runtimeEvent, type LoggedEvent } from "../../../scripts/dev/tee/eventLo
 import {
   KEY_PROVIDER,
   PACKAGE,
+  SOURCE_COMPOSE,
   imagesOf,
   startAttestedService,
   type AttestedService,
@@ -382,7 +383,7 @@ describe("verification, step by step", () => {
       "or the compose file lacks one",
     async () => {
       const built = imagesOf(service);
-      for (const name of ["relayer", "executor"]) {
+      for (const name of ["relayer", "executor", "ingress"]) {
         const options = { builtImages: { ...built, [name]: `sha256:${"0".repeat(64)}` } };
         await expectFailure(
           ["imageContents"],
@@ -392,6 +393,17 @@ describe("verification, step by step", () => {
       }
       await expectFailure(["imageContents"], /has no service "signer"/, {
         builtImages: { ...built, signer: `sha256:${"0".repeat(64)}` },
+      });
+      await expectFailure(["imageContents"], /the service "relayer" has another read_only/, {
+        composeFile: SOURCE_COMPOSE.replace("  relayer:\n", "  relayer:\n    read_only: true\n"),
+      });
+      const uncompared = await verifyService(service.baseUrl, {
+        ca: service.evidences.certificatePem,
+        builtImages: built,
+      });
+      expect(uncompared.steps.find(({ id }) => id === "imageContents")).to.include({
+        status: "not_checked",
+        detail: "no compose file of the source given to compare how its images run (--compose)",
       });
       const { builtImages: _, ...without } = { builtImages: built };
       const report = await verifyService(service.baseUrl, { ca: service.evidences.certificatePem, ...without });
