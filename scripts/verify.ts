@@ -14,6 +14,7 @@ const USAGE = `npm run verify -- <base url> [options]
   --rpc <url>              your own RPC endpoint, to ask the contracts (may be repeated: the next when one fails);
                            default: public ones of the chain, of which two must agree
   --allowlist <address>    the allow-list contract; default: the measured application id
+  --contract <address>     the account contract that you expect the service to act for
   --measurements <file>    JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect
   --key-provider <id>      hex id of the key management that you expect to give the service its keys
   --source <folder>        this repository at the release you expect: its images are built and compared, and how
@@ -43,6 +44,7 @@ function readArguments(): Request {
     options: {
       rpc: { type: "string", multiple: true },
       allowlist: text,
+      contract: text,
       source: text,
       measurements: text,
       "key-provider": text,
@@ -58,6 +60,7 @@ function readArguments(): Request {
   const given = {
     rpcUrl: values.rpc,
     allowlist: values.allowlist,
+    contract: values.contract,
     measurements: jsonFile(values.measurements),
     keyProvider: values["key-provider"],
     collateral: jsonFile(values.collateral),

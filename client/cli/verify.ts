@@ -30,6 +30,7 @@ const VERDICTS: Readonly<Record<Outcome, string>> = {
 export interface VerifierOptions {
   readonly rpc?: string[];
   readonly allowlist?: string;
+  readonly contract?: string;
   readonly measurements?: string;
   readonly keyProvider?: string;
   readonly images?: string;
@@ -65,6 +66,7 @@ export function withVerifierOptions(command: Command): Command {
       (url: string, before: string[] = []) => [...before, url],
     )
     .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
+    .option("--contract <address>", "the account contract that you expect the service to act for")
     .option("--measurements <file>", "JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect")
     .option("--key-provider <id>", "hex id of the key management that you expect to give the service its keys")
     .option("--images <file>", "image/digests.json of the release that you expect: the images of its services")
@@ -93,6 +95,7 @@ export function verifierSettings(context: Context, options: VerifierOptions): Ve
   const all = {
     rpcUrl: options.rpc,
     allowlist: options.allowlist,
+    contract: options.contract,
     measurements: json(options.measurements),
     keyProvider: options.keyProvider,
     builtImages: digestsOf(options.images, json(options.images)),
@@ -123,14 +126,20 @@ export function parse(file: string, text: string): unknown {
   return value;
 }
 
+/** Whoever keeps evidence can write another address into it. */
+function subjectOf({ baseUrl, isRecorded, contract }: Pick<Report, "baseUrl" | "isRecorded" | "contract">): string {
+  if (!isRecorded) return baseUrl;
+  return `recorded evidence, said to be of ${baseUrl}; contract ${contract ?? "not attested"}`;
+}
+
 /** The report as a table. */
-export function textOf({ baseUrl, tee, steps, notes, warnings, outcome }: Report): string {
+export function textOf({ tee, steps, notes, warnings, outcome, ...subject }: Report): string {
   const width = Math.max(...steps.map(({ title }) => title.length));
   const rows = steps.map(
     ({ status, title, detail }) => `${WORDS[status].padEnd(13)}  ${title.padEnd(width)}  ${detail}`,
   );
   const judged = notes.length === 0 ? [] : ["", "Attested, for you to judge:", ...notes.map((note) => `  ${note}`)];
   const warned = warnings.flatMap((warning) => ["", `WARNING: ${warning}`]);
-  const lines = [`${baseUrl} (tee: ${tee})`, "", ...rows, ...judged, ...warned, "", VERDICTS[outcome]];
+  const lines = [`${subjectOf(subject)} (tee: ${tee})`, "", ...rows, ...judged, ...warned, "", VERDICTS[outcome]];
   return `${lines.join("\n")}\n`;
 }

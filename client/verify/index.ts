@@ -12,7 +12,8 @@ import { collateralSchema, type Collateral } from "./signature";
 import { endpointsFor, type Endpoints } from "./rpc";
 import { KEY_PROVIDER_ID } from "./keyProvider";
 import { runSteps, type Measurements } from "./steps";
-import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
+import { clean, EXIT_CODES, type Outcome, type Report, type Step, type StepId } from "./types";
+import { parseAddress } from "../../protocol/ids";
 import { defined } from "../../protocol/defined";
 
 export {
@@ -40,6 +41,8 @@ export interface VerifyOptions {
   readonly rpcUrl?: string | readonly string[];
   /** Address of the allow-list contract; default: the measured application id. */
   readonly allowlist?: string;
+  /** Address of the account contract that you expect the service to act for: its keys belong to it. */
+  readonly contract?: string;
   /** Expected measurements of the machine image. Without it the image is not checked. */
   readonly measurements?: Measurements;
   /** Expected id of dstack's key management: hex of its root's public key. Without it the id is shown, not checked. */
@@ -77,53 +80,61 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 /**
  * Fetches the service's evidence and checks it. Every answer of the service yields a report.
  * @throws ClientError `invalid_argument` for a base URL that is not http(s), or an invalid nonce length, collateral,
- * measurements or id of the key management.
+ * contract, measurements or id of the key management.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
   return (await verified(baseOf(baseUrl), options.nonce ?? randomBytes(32), options, get)).report;
+}
+
+export interface Verified {
+  readonly report: Report;
+  /**
+   * The config document, for `verifyReceipt` and the like: only where the steps "Quote signature and TCB", "Freshness"
+   * and "Config document" have passed, or the outcome is `simulated`. Without a genuine quote anyone could have written
+   * it.
+   */
+  readonly config: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** As `verifyService`, with the evidence for a file: `verifyEvidence` checks it again without the service. */
 export async function recordService(
   baseUrl: string,
   options: VerifyOptions = {},
-): Promise<{ readonly report: Report; readonly evidence: Recording }> {
+): Promise<Verified & { readonly evidence: Recording }> {
   const url = baseOf(baseUrl);
   const nonce = options.nonce ?? randomBytes(32);
   const { fetch, recorded } = recording(url, nonce);
-  return { report: (await verified(url, nonce, options, fetch)).report, evidence: recorded };
+  return { ...attested(await verified(url, nonce, options, fetch)), evidence: recorded };
 }
 
 /**
- * Checks recorded evidence as `verifyService` checks a service. `config` is the config document when its step passed:
- * what `verifyReceipt` needs. Offline if collateral is given.
+ * Checks recorded evidence as `verifyService` checks a service. Whoever kept it may have changed the service's address
+ * in it: what it is evidence of is the attested contract (`contract`). Offline if collateral is given.
  * @throws ClientError `invalid_argument` also for anything that is no recorded evidence.
  */
-export async function verifyEvidence(
-  evidence: unknown,
-  options: Omit<VerifyOptions, "nonce"> = {},
-): Promise<{ readonly report: Report; readonly config: Readonly<Record<string, unknown>> | undefined }> {
-  const recorded = recordingOf(evidence);
-  const nonce = Buffer.from(recorded.nonce, "hex");
-  const { report, material } = await verified(
-    baseOf(recorded.base_url),
-    nonce,
-    { ...options, offline: true },
-    replaying(recorded),
-  );
-  const isAttested = report.steps.some(({ id, status }) => id === "config" && status === "passed");
-  return { report, config: isAttested ? material.info().config : undefined };
+export async function verifyEvidence(evidence: unknown, options: Omit<VerifyOptions, "nonce"> = {}): Promise<Verified> {
+  const kept = recordingOf(evidence);
+  const nonce = Buffer.from(kept.nonce, "hex");
+  return attested(await verified(baseOf(kept.base_url), nonce, { ...options, isRecorded: true }, replaying(kept)));
 }
 
-/** `offline`: public endpoints are not asked. */
-type Settings = VerifyOptions & { readonly offline?: boolean };
+/** `isRecorded`: there is no connection, and public endpoints are not asked. */
+type Settings = VerifyOptions & { readonly isRecorded?: boolean };
+interface Judged {
+  readonly report: Report;
+  readonly material: Material;
+}
 
-async function verified(
-  url: URL,
-  nonce: Buffer,
-  options: Settings,
-  fetch: Fetch,
-): Promise<{ readonly report: Report; readonly material: Material }> {
+function attested({ report, material }: Judged): Verified {
+  const { steps, outcome } = report;
+  const isGenuine = outcome === "simulated" || (hasPassed(steps, "signature") && hasPassed(steps, "freshness"));
+  return { report, config: isGenuine && hasPassed(steps, "config") ? material.info().config : undefined };
+}
+
+const hasPassed = (steps: readonly Step[], step: StepId): boolean =>
+  steps.some(({ id, status }) => id === step && status === "passed");
+
+async function verified(url: URL, nonce: Buffer, options: Settings, fetch: Fetch): Promise<Judged> {
   if (nonce.length < 16 || nonce.length > 32) throw new ClientError("invalid_argument", "the nonce has 16 to 32 bytes");
   const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
   requireForm(options);
@@ -142,14 +153,16 @@ async function verified(
   const tee = teeOf(material);
   const outcome = outcomeOf(tee, steps);
   const judged = await judgedOf(material, steps, () => payerDelayOf(material, endpoints));
-  return { material, report: { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], ...judged } };
+  const isRecorded = options.isRecorded === true;
+  const verdict = { tee, steps, outcome, exitCode: EXIT_CODES[outcome] };
+  return { material, report: { baseUrl: url.origin, isRecorded, ...verdict, ...judged } };
 }
 
-function endpointsOf({ rpcUrl, offline }: Settings, material: Material, timeoutMs: number): Endpoints | undefined {
+function endpointsOf({ rpcUrl, isRecorded }: Settings, material: Material, timeoutMs: number): Endpoints | undefined {
   const own = rpcUrl === undefined ? [] : [rpcUrl].flat();
   const wrong = own.find((url) => !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol));
   if (wrong !== undefined) throw new RangeError(`"${clean(wrong)}" is not an http(s) URL`);
-  return endpointsFor(own, offline === true ? undefined : chainIdOf(material), timeoutMs);
+  return endpointsFor(own, isRecorded === true ? undefined : chainIdOf(material), timeoutMs);
 }
 
 /** Untrusted: it only chooses which public endpoints are asked, and each must be of the contract's chain. */
@@ -177,7 +190,9 @@ function collateralOf(value: unknown): Collateral {
   return parsed.data;
 }
 
-function requireForm({ measurements, keyProvider }: VerifyOptions): void {
+function requireForm({ measurements, keyProvider, contract }: VerifyOptions): void {
+  if (contract !== undefined && parseAddress(contract) === undefined)
+    throw new ClientError("invalid_argument", "the contract must be an address");
   for (const name of measurements === undefined ? [] : (["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const)) {
     if (!/^[0-9a-fA-F]{96}$/.test(measurements?.[name] ?? ""))
       throw new ClientError("invalid_argument", `the measurement ${name} must be 48 bytes of hex`);
@@ -207,10 +222,14 @@ async function judgedOf(
   material: Material,
   steps: readonly Step[],
   delayOf: () => Promise<PayerDelay>,
-): Promise<Pick<Report, "notes" | "warnings">> {
-  if (steps.find(({ id }) => id === "config")?.status !== "passed") return { notes: [], warnings: [] };
+): Promise<Pick<Report, "contract" | "notes" | "warnings">> {
+  if (!hasPassed(steps, "config")) return { notes: [], warnings: [] };
   const delay = await delayOf();
-  return { notes: notesOf(material, delay), warnings: delay.warning === undefined ? [] : [delay.warning] };
+  return {
+    contract: material.chainConfig().contract_address,
+    notes: notesOf(material, delay),
+    warnings: delay.warning === undefined ? [] : [delay.warning],
+  };
 }
 
 /** Notes from the attested config document and the contract it names. */

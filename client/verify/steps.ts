@@ -35,6 +35,10 @@ export interface StepOptions extends SignatureOptions {
   readonly nonce: Buffer;
   /** RPC endpoints of the contracts' chain. */
   readonly endpoints?: Endpoints;
+  /** The account contract that the user expects. */
+  readonly contract?: string;
+  /** From a file: there is no connection. */
+  readonly isRecorded?: boolean;
   /** The allow-list contract; by default the application id, which in dstack is its address. */
   readonly allowlist?: string;
   readonly measurements?: Measurements;
@@ -180,7 +184,7 @@ function checkFreshness({ quote, fresh }: Subjects): string {
   return "the quote covers the nonce sent";
 }
 
-function checkConfig({ material, bound, fresh }: Subjects): string {
+function checkConfig({ material, options, bound, fresh }: Subjects): string {
   needed(fresh, "the quote covers no config document for this nonce");
   const { config } = material.info();
   if (!configDigest(config).equals(bound().config))
@@ -189,6 +193,8 @@ function checkConfig({ material, bound, fresh }: Subjects): string {
   if (config.contract_address !== chain.contract_address || config.chain_id !== chain.chain_id) {
     throw new Malformed("the contract or chain of get_node_chain_config is not the attested one");
   }
+  if (options.contract !== undefined && parseAddress(options.contract) !== chain.contract_address)
+    throw new Malformed(`the attested contract is ${chain.contract_address}, not the one expected`);
   const { prices, run } = material.limits();
   if (!sameJson(config.prices, prices) || !sameJson(config.limits, run))
     throw new Malformed("the limits or prices the service states are not the attested ones");
@@ -337,7 +343,8 @@ function checkEvidenceFiles({ material }: Subjects): string {
   return `${sums.size} files as listed; certificate authority's account ${acmeAccountOf(account())}`;
 }
 
-function checkTlsLeaf({ material, bound, fresh }: Subjects): string {
+function checkTlsLeaf({ material, options, bound, fresh }: Subjects): string {
+  if (options.isRecorded === true) throw new Unavailable("recorded: there is no connection");
   if (!material.secure)
     throw new Unavailable("plain HTTP has no certificate: any machine on the path could have answered");
   needed(fresh, "the quote covers no certificate for this nonce");

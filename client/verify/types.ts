@@ -48,7 +48,12 @@ export type Outcome = "verified" | "failed" | "simulated" | "incomplete";
 export const EXIT_CODES: Readonly<Record<Outcome, number>> = { verified: 0, failed: 1, simulated: 2, incomplete: 3 };
 
 export interface Report {
+  /** Of recorded evidence: what its keeper says. */
   readonly baseUrl: string;
+  /** From a file instead of a connection. */
+  readonly isRecorded: boolean;
+  /** Of the account contract, where the config document that names it is attested. */
+  readonly contract?: string;
   /** The service's own claim; only `dstack` can be verified. */
   readonly tee: "dstack" | "simulated" | "none" | "unknown";
   readonly steps: readonly Step[];
