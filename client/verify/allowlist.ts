@@ -18,10 +18,18 @@ export interface BootFacts {
   readonly deviceId?: string;
 }
 
+/** The contract, which is on the account contract's chain. */
+export interface Allowlist {
+  readonly endpoints: Endpoints;
+  readonly chainId: number;
+  readonly contract: string;
+}
+
 /** Throws Malformed when the contract denies, Unavailable when it cannot be queried. */
-export async function askAllowlist(endpoints: Endpoints, contract: string, facts: BootFacts): Promise<void> {
+export async function askAllowlist(allowlist: Allowlist, facts: BootFacts): Promise<void> {
+  const { endpoints, chainId, contract } = allowlist;
   const data = AUTHORITY.encodeFunctionData("isAppAllowed", [bootInfoOf(facts)]);
-  const answer = await ethCall(endpoints, { chain: "the allow-list's chain", to: contract, data });
+  const answer = await ethCall(endpoints, { chain: "the allow-list's chain", chainId, to: contract, data });
   if (answer === "0x") throw new Malformed(`there is no allow-list contract at ${contract} on this chain`);
   let allowed: unknown, reason: unknown;
   try {

@@ -235,7 +235,8 @@ async function checkAllowlist({ material, options, log }: Subjects): Promise<str
   if (contract === undefined) throw new Malformed("the allow-list's address is no address");
   const { device_id } = material.info();
   const facts = { appId, composeHash: hash, instanceId, ...defined({ deviceId: device_id }) };
-  await askAllowlist(options.endpoints, contract, facts);
+  const { chain_id: chainId } = material.chainConfig();
+  await askAllowlist({ endpoints: options.endpoints, chainId, contract }, facts);
   return `allowed by ${contract}${options.endpoints.agreeing > 1 ? ", as public RPC endpoints say" : ""}`;
 }
 

@@ -9,6 +9,7 @@ import { defaultAppCompose } from "../../../scripts/dev/tee/appCompose";
 import { composeHash } from "../../../protocol/attestation";
 import { ApplicationAllowlist__factory, type ApplicationAllowlist } from "../../../typechain-types";
 import {
+  CHAIN_ID,
   giveContract,
   imagesOf,
   KEY_PROVIDER,
@@ -111,6 +112,19 @@ describe("the allow-list step", () => {
   it("is not checked without an RPC endpoint of the user, or when that endpoint does not answer", async () => {
     expect((await verify({})).steps.find(({ id }) => id === "allowlist")).to.include({ status: "not_checked" });
     expect(await step({ rpcUrl: "http://127.0.0.1:1" })).to.include({ status: "not_checked" });
+  });
+
+  it("is not checked by an endpoint of another chain, where there may be no contract or another one", async () => {
+    await chain.provider.send("anvil_setChainId", [1]);
+    try {
+      expect(await step()).to.include({
+        status: "not_checked",
+        detail:
+          "the allow-list's chain could not be queried: the RPC endpoint is of chain 1, the contract is on chain 31337",
+      });
+    } finally {
+      await chain.provider.send("anvil_setChainId", [CHAIN_ID]);
+    }
   });
 
   it("uses the measured application id: the service cannot choose another one", async () => {

@@ -189,6 +189,18 @@ describe("parsers of a service's documents", () => {
       expect(await judged(platform, {}, { root_ca_crl: "00ff" })).to.match(/^refused: .*cannot be read/);
     });
 
+    it("rejects a genuine revocation list of another authority, in which nothing of this platform is revoked", async () => {
+      const other = await platform.otherCrl();
+      expect(await library(platform, {}, other)).to.equal("UpToDate");
+      expect(await judged(platform, {}, other)).to.match(/^refused: the PCK revocation list is not of the authority/);
+    });
+
+    it("rejects TCB info that a platform's own certificate signed", async () => {
+      const own = await platform.ownTcbInfo();
+      expect(await library(platform, {}, own)).to.equal("UpToDate");
+      expect(await judged(platform, {}, own)).to.match(/^refused: the TCB info is not signed by the certificate for/);
+    });
+
     it("the library itself rejects a machine in debug mode", async () => {
       expect(await judged(platform, { tdAttributes: Buffer.from("0100001000000000", "hex") })).to.match(
         /^refused: .*[Dd]ebug/,
