@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { ClientError } from "../errors";
+import { listFactsOf, type ListFacts } from "./allowlist";
 import { get } from "./http";
 import { collect, type Fetch, type Material } from "./material";
 import { payerDelayOf, type PayerDelay } from "./payerDelay";
@@ -152,7 +153,10 @@ async function verified(url: URL, nonce: Buffer, options: Settings, fetch: Fetch
   });
   const tee = teeOf(material);
   const outcome = outcomeOf(tee, steps);
-  const judged = await judgedOf(material, steps, () => payerDelayOf(material, endpoints));
+  const judged = await judgedOf(material, steps, {
+    delay: () => payerDelayOf(material, endpoints),
+    list: async () => (endpoints === undefined ? {} : listFacts(material, endpoints, { ...options, nowSeconds })),
+  });
   const isRecorded = options.isRecorded === true;
   const verdict = { tee, steps, outcome, exitCode: EXIT_CODES[outcome] };
   return { material, report: { baseUrl: url.origin, isRecorded, ...verdict, ...judged } };
@@ -221,19 +225,32 @@ function outcomeOf(tee: Report["tee"], steps: readonly Step[]): Outcome {
 async function judgedOf(
   material: Material,
   steps: readonly Step[],
-  delayOf: () => Promise<PayerDelay>,
+  ask: { readonly delay: () => Promise<PayerDelay>; readonly list: () => Promise<ListFacts> },
 ): Promise<Pick<Report, "contract" | "notes" | "warnings">> {
   if (!hasPassed(steps, "config")) return { notes: [], warnings: [] };
-  const delay = await delayOf();
+  const asked = [await ask.delay()];
+  // Only then is the application id, which names the list, the measured one.
+  if (hasPassed(steps, "composeHash") && hasPassed(steps, "allowlist")) asked.push(await ask.list());
   return {
     contract: material.chainConfig().contract_address,
-    notes: notesOf(material, delay),
-    warnings: delay.warning === undefined ? [] : [delay.warning],
+    notes: [...notesOf(material), ...asked.flatMap(({ note }) => note ?? [])],
+    warnings: asked.flatMap(({ warning }) => warning ?? []),
   };
 }
 
-/** Notes from the attested config document and the contract it names. */
-function notesOf(material: Material, { note }: PayerDelay): string[] {
+function listFacts(
+  material: Material,
+  endpoints: Endpoints,
+  { allowlist, nowSeconds }: { readonly allowlist?: string; readonly nowSeconds: number },
+): Promise<ListFacts> {
+  const { app_id: appId = "", compose_hash: hash = "" } = material.info();
+  const contract = allowlist ?? `0x${appId}`;
+  const { chain_id: chainId } = material.chainConfig();
+  return listFactsOf({ endpoints, chainId, contract }, `0x${hash.toLowerCase()}`, nowSeconds);
+}
+
+/** Notes from the attested config document. */
+function notesOf(material: Material): string[] {
   const { sandbox, rpc, features } = material.info().config as Record<string, Record<string, unknown> | undefined>;
   const shown = (value: unknown): string => clean(JSON.stringify(value) ?? "not stated");
   return [
@@ -241,6 +258,5 @@ function notesOf(material: Material, { note }: PayerDelay): string[] {
     `chain read from ${shown(rpc?.hosts)}, of which ${shown(rpc?.quorum)} must agree; oldest head accepted: ` +
       `${shown(rpc?.max_head_age_seconds)} s (0 = not checked)`,
     `feature switches: ${shown(features)}`,
-    ...(note === undefined ? [] : [note]),
   ];
 }

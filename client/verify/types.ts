@@ -61,7 +61,7 @@ export interface Report {
   readonly exitCode: number;
   /** Attested facts for the user to judge: sandbox level, RPC hosts, ACME account, … */
   readonly notes: readonly string[];
-  /** Important although nothing failed: new payers that take effect immediately. */
+  /** Important although nothing failed: new payers or images that take effect immediately. */
   readonly warnings: readonly string[];
 }
 

@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import { toBeHex } from "ethers";
-import { verifyService, type Report, type Step } from "../../../client/verify";
+import { verifyService, type Report, type Step, type VerifyOptions } from "../../../client/verify";
 import { defaultAppCompose } from "../../../scripts/dev/tee/appCompose";
 import { composeHash } from "../../../protocol/attestation";
 import { ApplicationAllowlist__factory, type ApplicationAllowlist } from "../../../typechain-types";
@@ -29,7 +29,7 @@ describe("the allow-list step", () => {
   let address: string;
   let service: AttestedService;
 
-  const verify = (options: { rpcUrl?: string; allowlist?: string }): Promise<Report> =>
+  const verify = (options: VerifyOptions): Promise<Report> =>
     verifyService(service.baseUrl, {
       ca: service.evidences.certificatePem,
       collateral: service.agent.platform.collateral,
@@ -94,6 +94,36 @@ describe("the allow-list step", () => {
     ).to.deep.equal([]);
     expect(report).to.include({ outcome: "verified", exitCode: 0 });
     expect(report.steps.find(({ id }) => id === "allowlist")?.detail).to.equal(`allowed by ${address}`);
+  });
+
+  it("tells how long an added image waits, and which others may have the keys now", async () => {
+    const HASHES = [`0x${"0a".repeat(32)}`, `0x${"0b".repeat(32)}`] as const;
+    const facts = async (list = address): Promise<Report> => {
+      const { timestamp: nowSeconds = 0 } = (await chain.provider.getBlock("latest")) ?? {};
+      return verify({ rpcUrl: chain.rpcUrl, allowlist: list, nowSeconds });
+    };
+    await (await allowlist.addComposeHash(HASHES[0])).wait();
+    expect((await facts()).notes.at(-1)).to.equal(
+      `an image added to the allow-list waits ${DELAY_SECONDS} s; besides this image it allows no other`,
+    );
+    await chain.provider.send("evm_increaseTime", [DELAY_SECONDS]);
+    await (await allowlist.addComposeHash(HASHES[1])).wait();
+    const { notes, warnings } = await facts();
+    expect(notes.at(-1)).to.contain(`it allows ${HASHES[0]}`);
+    expect(warnings.filter((warning) => warning.includes("allow-list"))).to.deep.equal([]);
+    const admin = await chain.deployer.getAddress();
+    const hasty = await new ApplicationAllowlist__factory(chain.deployer).deploy(
+      admin,
+      0,
+      [COMPOSE_HASH],
+      [ANY_DEVICE],
+    );
+    await hasty.waitForDeployment();
+    expect((await facts(await hasty.getAddress())).warnings.join()).to.contain("allow-list delay 0: an image that");
+    // Answers any call with true and an empty reason.
+    const silent = "0x00000000000000000000000000000000000000aa";
+    await chain.provider.send("anvil_setCode", [silent, "0x6001600052604060205260606000f3"]);
+    expect((await facts(silent)).warnings.join()).to.contain("allow-list delay unknown");
   });
 
   it("fails as soon as the image is removed from the list", async () => {
