@@ -62,11 +62,14 @@ const FORMS: Readonly<Record<string, (service: Members) => unknown>> = {
   profiles: ({ profiles }) => stringsOf(profiles, "profiles").sort(),
 };
 
+const CHECK_TIMES = new Set(["interval", "timeout", "retries", "start_period", "start_interval"]);
+
 /** Without the times, which have many forms and start no program. */
 function checkOf(healthcheck: unknown): unknown {
   if (isEmpty(healthcheck)) return null;
-  const { interval, timeout, retries, start_period, start_interval, ...rest } = membersOf(healthcheck, "healthcheck");
-  return rest;
+  return Object.fromEntries(
+    Object.entries(membersOf(healthcheck, "healthcheck")).filter(([name]) => !CHECK_TIMES.has(name)),
+  );
 }
 
 function mountsOf({ volumes }: Members): Mount[] {

@@ -4,8 +4,8 @@ import { statementBytes, type PublicKeysAnswer } from "../../protocol/publicKeys
 
 /**
  * Checks an answer of `GET /public_keys` against the attested config document (`config` of `recordService` or
- * `verifyEvidence`, which return it only where a genuine quote covers it): true when the document's statement key signed
- * exactly these keys, and the document names their key namespace.
+ * `verifyEvidence`, which return it only where a genuine quote covers it): true when the document's statement key
+ * signed exactly these keys, and the document names their key namespace.
  */
 export function arePublicKeysAttested(answer: PublicKeysAnswer, config: Readonly<Record<string, unknown>>): boolean {
   const { statement_key: key, key_namespace: namespace } = config;

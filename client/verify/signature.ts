@@ -1,8 +1,9 @@
 /**
  * The signature chain of a quote: Intel's root, the platform's certificate, the quoting enclave, the quote; and how up
- * to date the platform is. The library (@phala/dcap-qvl 0.3.9) does not authenticate revocation lists, takes one of any
- * authority, ignores one it cannot read, does not check that an issuing certificate may issue, and takes TCB info signed
- * by any certificate under the root; so this is done here first. The signer of the TDX module is checked here, too.
+ * to date the platform is. The library (@phala/dcap-qvl 0.3.9) does not authenticate revocation lists, takes one of
+ * any authority, ignores one it cannot read, does not check that an issuing certificate may issue, and takes TCB info
+ * signed by any certificate under the root; so this is done here first. The signer of the TDX module is checked here,
+ * too.
  */
 import "reflect-metadata"; // needed by a dependency of @peculiar/x509
 import { X509Certificate } from "node:crypto";

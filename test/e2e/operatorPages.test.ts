@@ -152,7 +152,7 @@ describe("the commands for operators and auditors", function () {
       .replace("https://keys.example", stack().baseUrl)
       .replace(" --source .", "")
       .replace("https://your-own-rpc", stack().rpcUrl)
-      .replace("<its key management>", "3059")
+      .replaceAll("<its key management>", "3059")
       .replace("image.json", join(folder, "image.json"));
     expect(script).to.include("git clone").and.include("npm run verify").and.not.include("<");
     const { code, text } = await shell(script);

@@ -189,7 +189,7 @@ describe("parsers of a service's documents", () => {
       expect(await judged(platform, {}, { root_ca_crl: "00ff" })).to.match(/^refused: .*cannot be read/);
     });
 
-    it("rejects a genuine revocation list of another authority, in which nothing of this platform is revoked", async () => {
+    it("rejects a genuine revocation list of another authority, which names nothing of this platform", async () => {
       const other = await platform.otherCrl();
       expect(await library(platform, {}, other)).to.equal("UpToDate");
       expect(await judged(platform, {}, other)).to.match(/^refused: the PCK revocation list is not of the authority/);
