@@ -2,7 +2,7 @@
  * The application configuration: which programs its machine runs. Each is fixed by an image's digest only if nothing
  * beside the image brings in or starts other code, so whatever this check does not know is refused.
  */
-import { parseDocument, visit, type Document } from "yaml";
+import { isMap, isNode, isScalar, parseDocument, visit, type Document, type Node } from "yaml";
 import { jsonOf, Malformed } from "./types";
 
 export const MAX_COMPOSE_CHARS = 1024 * 1024;
@@ -158,13 +158,19 @@ function yamlOf(text: string): unknown {
   throw new Malformed("docker_compose_file is not plain YAML");
 }
 
-/** Compose has tags of its own, which take values away, and two merge keys in one mapping have no defined order. */
+/**
+ * Without what compose's parser, of an older YAML, could read otherwise. Compose has tags of its own, which take values
+ * away, and two merge keys in one mapping have no defined order.
+ */
 function isPlain(document: Document.Parsed): boolean {
-  let plain = true;
-  visit(document, {
-    Node: (_, { tag }) => void (plain &&= tag === undefined),
-    Map: (_, { items }) =>
-      void (plain &&= items.filter(({ key }) => String((key as { value?: unknown }).value) === "<<").length < 2),
-  });
+  let plain = document.directives.yaml.explicit !== true;
+  visit(document, (_, node) => void (plain &&= !isNode(node) || isPlainNode(node)));
   return plain;
+}
+
+function isPlainNode(node: Node): boolean {
+  const { tag, anchor = "a" } = node as { tag?: string; anchor?: string };
+  if (tag !== undefined || !/^[A-Za-z0-9_-]+$/.test(anchor)) return false;
+  if (isScalar(node)) return !node.type?.startsWith("BLOCK_");
+  return !isMap(node) || node.items.filter(({ key }) => isScalar(key) && key.value === "<<").length < 2;
 }

@@ -360,8 +360,13 @@ describe("parsers of a service's documents", () => {
         // What Docker's parser reads otherwise.
         service("read_only: !reset true"),
         service("entrypoint: !!null x"),
+        service("environment: !!map {A: b}"),
+        service("tmpfs: !!seq [/tmp]"),
         `x: &x {}\ny: &y {}\nservices: {a: {<<: *x, <<: *y, ${image}}}`,
         ...["\r", "\u0085", "\u2028", "\ufeff"].map((end) => file(`# comment${end}x-any: thing`)),
+        `%YAML 1.1\n---\n${file("x-any: thing")}`,
+        file("x-any: |\n  thing"),
+        file("x-any: &a.b thing"),
         `${file("x-any: thing")}\n---\n${file("x-any: thing")}`,
       ];
       for (const compose of running) expect(() => pinnedImages(app(compose)), compose).to.throw(Malformed);
