@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { buildImages } from "./image/build";
+import { buildImages, COMPOSE_FILE } from "./image/build";
 import { textOf } from "../client/cli/verify";
 import { EXIT_CODES, verifyService, type VerifyOptions } from "../client/verify";
 
@@ -14,9 +14,11 @@ const USAGE = `npm run verify -- <base url> [options]
   --rpc <url>              your own RPC endpoint, to ask the contracts (may be repeated: the next when one fails);
                            default: public ones of the chain, of which two must agree
   --allowlist <address>    the allow-list contract; default: the measured application id
+  --contract <address>     the account contract that you expect the service to act for
   --measurements <file>    JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect
-  --source <folder>        this repository at the release you expect: its images are built and compared (takes
-                           minutes; Linux on x64)
+  --key-provider <id>      hex id of the key management that you expect to give the service its keys
+  --source <folder>        this repository at the release you expect: its images are built and compared, and how
+                           they run (takes minutes; Linux on x64)
   --collateral <file>      Intel's collateral as JSON, instead of fetching it
   --pccs <url>             where to fetch collateral
   --accept-tcb <status>    a TCB status to accept besides UpToDate (may be repeated)
@@ -42,8 +44,10 @@ function readArguments(): Request {
     options: {
       rpc: { type: "string", multiple: true },
       allowlist: text,
+      contract: text,
       source: text,
       measurements: text,
+      "key-provider": text,
       collateral: text,
       pccs: text,
       "accept-tcb": { type: "string", multiple: true },
@@ -56,7 +60,9 @@ function readArguments(): Request {
   const given = {
     rpcUrl: values.rpc,
     allowlist: values.allowlist,
+    contract: values.contract,
     measurements: jsonFile(values.measurements),
+    keyProvider: values["key-provider"],
     collateral: jsonFile(values.collateral),
     pccsUrl: values.pccs,
     acceptTcb: values["accept-tcb"],
@@ -73,12 +79,15 @@ function jsonFile(path: string | undefined): unknown {
 /** Not a fault of the command line: a program is missing, or the build failed. */
 class NotBuilt extends Error {}
 
-/** The image digests built from this source, by service name. */
-async function builtFrom(source: string): Promise<Record<string, string>> {
+/** The image digests built from this source, by service name, and how its compose file runs them. */
+async function builtFrom(source: string): Promise<Pick<VerifyOptions, "builtImages" | "composeFile">> {
   const output = mkdtempSync(join(tmpdir(), "keywright-verify-"));
   try {
     const images = await buildImages({ source: resolve(source), output });
-    return Object.fromEntries(Object.entries(images).map(([name, { digest }]) => [name, digest]));
+    return {
+      builtImages: Object.fromEntries(Object.entries(images).map(([name, { digest }]) => [name, digest])),
+      composeFile: readFileSync(join(output, COMPOSE_FILE), "utf8"),
+    };
   } catch (error) {
     throw new NotBuilt(messageOf(error));
   } finally {
@@ -93,7 +102,7 @@ async function main(): Promise<void> {
     const { baseUrl, json, options, source } = readArguments();
     const report = await verifyService(
       baseUrl,
-      source === undefined ? options : { ...options, builtImages: await builtFrom(source) },
+      source === undefined ? options : { ...options, ...(await builtFrom(source)) },
     );
     if (json) console.log(JSON.stringify(report, null, 2));
     else process.stdout.write(textOf(report));

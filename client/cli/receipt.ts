@@ -35,13 +35,12 @@ async function check(context: Context, file: string, options: Options): Promise<
   const params = options.params === undefined ? undefined : parse(options.params, readText(context, options.params));
   const settings = verifierSettings(context, options);
   const { url } = serviceOf(context.io.env, context.options());
-  const evidence =
+  const { report, config } =
     options.quote === undefined
-      ? (await withProgress(context.io, `asking ${url}`, recordService(url, settings))).evidence
-      : parse(options.quote, readText(context, options.quote));
-  const { report, config } = await verifyEvidence(evidence, settings);
+      ? await withProgress(context.io, `asking ${url}`, recordService(url, settings))
+      : await verifyEvidence(parse(options.quote, readText(context, options.quote)), settings);
   const result = await claimsOf(async () => {
-    if (config === undefined) throw new Error("the quote covers no config document to check the receipt with");
+    if (config === undefined) throw new Error(withoutConfig(report));
     const claims = await verifyReceipt(held.receipt, config, {
       params,
       ...defined({ response: held.answer?.response }),
@@ -53,6 +52,13 @@ async function check(context: Context, file: string, options: Options): Promise<
   else context.io.out(`${textOf(report)}\n${receiptLines(result, report)}`);
   const exitCode = result.claims === undefined ? 1 : report.exitCode;
   if (exitCode !== 0) throw new Ended(exitCode);
+}
+
+function withoutConfig({ steps }: Report): string {
+  const isCovered = steps.some(({ id, status }) => id === "config" && status === "passed");
+  return isCovered
+    ? "no genuine quote vouches for the config document to check the receipt with"
+    : "the quote covers no config document to check the receipt with";
 }
 
 /** What an answer of `run_action` says beside its receipt; only a refusal has a code of its own. */

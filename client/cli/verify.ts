@@ -30,7 +30,11 @@ const VERDICTS: Readonly<Record<Outcome, string>> = {
 export interface VerifierOptions {
   readonly rpc?: string[];
   readonly allowlist?: string;
+  readonly contract?: string;
   readonly measurements?: string;
+  readonly keyProvider?: string;
+  readonly images?: string;
+  readonly compose?: string;
   readonly collateral?: string;
   readonly pccs?: string;
   readonly acceptTcb?: string[];
@@ -62,7 +66,11 @@ export function withVerifierOptions(command: Command): Command {
       (url: string, before: string[] = []) => [...before, url],
     )
     .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
+    .option("--contract <address>", "the account contract that you expect the service to act for")
     .option("--measurements <file>", "JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect")
+    .option("--key-provider <id>", "hex id of the key management that you expect to give the service its keys")
+    .option("--images <file>", "image/digests.json of the release that you expect: the images of its services")
+    .option("--compose <file>", "compose.yaml of that release: how they run")
     .option("--collateral <file>", "Intel's collateral as JSON, instead of fetching it")
     .option("--pccs <url>", "where to fetch collateral")
     .option("--accept-tcb <status...>", "TCB states to accept besides UpToDate")
@@ -87,13 +95,28 @@ export function verifierSettings(context: Context, options: VerifierOptions): Ve
   const all = {
     rpcUrl: options.rpc,
     allowlist: options.allowlist,
+    contract: options.contract,
     measurements: json(options.measurements),
+    keyProvider: options.keyProvider,
+    builtImages: digestsOf(options.images, json(options.images)),
+    composeFile: options.compose === undefined ? undefined : readText(context, options.compose),
     collateral: json(options.collateral),
     pccsUrl: options.pccs,
     acceptTcb: options.acceptTcb,
     ca: options.ca === undefined ? undefined : readText(context, options.ca),
   };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Verify.VerifyOptions;
+}
+
+/** Of the form of image/digests.json. @throws WrongUse naming the file. */
+function digestsOf(file: string | undefined, value: unknown): Record<string, string> | undefined {
+  if (file === undefined) return undefined;
+  const images = Object.entries((value ?? {}) as Record<string, { readonly digest?: unknown } | null>).map(
+    ([name, image]) => [name, String(image?.digest)] as const,
+  );
+  if (images.length === 0 || images.some(([, digest]) => !/^sha256:[0-9a-f]{64}$/.test(digest)))
+    throw new WrongUse(`${file} does not name the digest of each image.`);
+  return Object.fromEntries(images);
 }
 
 /** @throws WrongUse naming the file. */
@@ -103,14 +126,20 @@ export function parse(file: string, text: string): unknown {
   return value;
 }
 
+/** Whoever keeps evidence can write another address into it. */
+function subjectOf({ baseUrl, isRecorded, contract }: Pick<Report, "baseUrl" | "isRecorded" | "contract">): string {
+  if (!isRecorded) return baseUrl;
+  return `recorded evidence, said to be of ${baseUrl}; contract ${contract ?? "not attested"}`;
+}
+
 /** The report as a table. */
-export function textOf({ baseUrl, tee, steps, notes, warnings, outcome }: Report): string {
+export function textOf({ tee, steps, notes, warnings, outcome, ...subject }: Report): string {
   const width = Math.max(...steps.map(({ title }) => title.length));
   const rows = steps.map(
     ({ status, title, detail }) => `${WORDS[status].padEnd(13)}  ${title.padEnd(width)}  ${detail}`,
   );
   const judged = notes.length === 0 ? [] : ["", "Attested, for you to judge:", ...notes.map((note) => `  ${note}`)];
   const warned = warnings.flatMap((warning) => ["", `WARNING: ${warning}`]);
-  const lines = [`${baseUrl} (tee: ${tee})`, "", ...rows, ...judged, ...warned, "", VERDICTS[outcome]];
+  const lines = [`${subjectOf(subject)} (tee: ${tee})`, "", ...rows, ...judged, ...warned, "", VERDICTS[outcome]];
   return `${lines.join("\n")}\n`;
 }

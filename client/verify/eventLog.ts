@@ -36,11 +36,31 @@ export function parseEventLog(log: unknown): LogEvent[] {
   if (typeof log !== "string") throw new Malformed("the event log is not a string");
   if (log.length > MAX_LOG_CHARS) throw new Malformed(`the event log is longer than ${MAX_LOG_CHARS} characters`);
   const parsed = logSchema.safeParse(jsonOf(log, "the event log"));
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return unambiguous(parsed.data);
   const issue = parsed.error.issues[0];
   throw new Malformed(
     `the event log has the wrong form at ${issue?.path.join(".") || "its top"}: ${issue?.message ?? "unknown reason"}`,
   );
+}
+
+/**
+ * dstack extends register 3 with run-time events only, so each of its digests covers a name and a payload. A log that
+ * shows one as an event of another type hides the name. The digest's text form ends the name at its first colon: with a
+ * colon in a name, an event could be shown under another name with a part of its payload.
+ */
+function unambiguous(log: LogEvent[]): LogEvent[] {
+  for (const { imr, event_type: type, event } of log) {
+    if (imr !== RUNTIME_REGISTER) continue;
+    if (type !== RUNTIME_EVENT_TYPE)
+      throw new Malformed(
+        `the event log has an event of type ${type} in register 3, where only run-time events belong`,
+      );
+    if (event.includes(":"))
+      throw new Malformed(
+        `the event log has an event "${event}" in register 3: no run-time event has a colon in its name`,
+      );
+  }
+  return log;
 }
 
 /** A run-time event of register 3 whose digest covers its name and payload. */
@@ -52,7 +72,7 @@ export interface RuntimeEvent {
 export interface ReplayedLog {
   /** Registers 0 to 3 as replayed from the log; undefined where the log has no event for one. */
   readonly registers: readonly (Buffer | undefined)[];
-  /** In order; their payloads match their digests. */
+  /** All of register 3, in order; names and payloads match the digests. */
   readonly runtimeEvents: readonly RuntimeEvent[];
 }
 
@@ -81,7 +101,7 @@ export function replayAgainst(log: readonly LogEvent[], quoted: readonly Buffer[
   return {
     registers: found.registers,
     runtimeEvents: found.events
-      .filter(isRuntime)
+      .filter(({ event }) => isRuntimeEvent(event))
       .map(({ event }) => ({ name: event.event, payload: payloadOf(event) })),
   };
 }
@@ -105,9 +125,7 @@ function digestOf(event: LogEvent, form: DigestForm): Buffer {
   return isRuntimeEvent(event) ? form(event.event, payloadOf(event)) : Buffer.from(event.digest, "hex");
 }
 
-const isRuntimeEvent = (event: LogEvent): boolean =>
-  event.imr === RUNTIME_REGISTER && event.event_type === RUNTIME_EVENT_TYPE;
-const isRuntime = ({ event }: Digested): boolean => isRuntimeEvent(event);
+const isRuntimeEvent = (event: LogEvent): boolean => event.imr === RUNTIME_REGISTER;
 const payloadOf = (event: LogEvent): Buffer => Buffer.from(event.event_payload, "hex");
 const same = (one: Buffer | undefined, other: Buffer | undefined): boolean =>
   one !== undefined && other !== undefined && one.equals(other);

@@ -4,14 +4,17 @@
  */
 import { randomBytes } from "node:crypto";
 import { ClientError } from "../errors";
+import { listFactsOf, type ListFacts } from "./allowlist";
 import { get } from "./http";
 import { collect, type Fetch, type Material } from "./material";
 import { payerDelayOf, type PayerDelay } from "./payerDelay";
 import { recording, recordingOf, replaying, type Recording } from "./recording";
 import { collateralSchema, type Collateral } from "./signature";
 import { endpointsFor, type Endpoints } from "./rpc";
+import { KEY_PROVIDER_ID } from "./keyProvider";
 import { runSteps, type Measurements } from "./steps";
-import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
+import { clean, EXIT_CODES, type Outcome, type Report, type Step, type StepId } from "./types";
+import { parseAddress } from "../../protocol/ids";
 import { defined } from "../../protocol/defined";
 
 export {
@@ -39,13 +42,19 @@ export interface VerifyOptions {
   readonly rpcUrl?: string | readonly string[];
   /** Address of the allow-list contract; default: the measured application id. */
   readonly allowlist?: string;
+  /** Address of the account contract that you expect the service to act for: its keys belong to it. */
+  readonly contract?: string;
   /** Expected measurements of the machine image. Without it the image is not checked. */
   readonly measurements?: Measurements;
+  /** Expected id of dstack's key management: hex of its root's public key. Without it the id is shown, not checked. */
+  readonly keyProvider?: string;
   /**
    * Service of the compose file → digest (`sha256:…`) just built from the source. Without it the images' contents are
    * not checked.
    */
   readonly builtImages?: Readonly<Record<string, string>>;
+  /** Text of the same source's compose.yaml: how its images must run. Needed with `builtImages`. */
+  readonly composeFile?: string;
   /** Intel's collateral instead of fetching it: an object as returned by `getCollateral` of @phala/dcap-qvl. */
   readonly collateral?: unknown;
   /** Where to fetch collateral; default: the library's public service. */
@@ -71,57 +80,65 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
  * Fetches the service's evidence and checks it. Every answer of the service yields a report.
- * @throws ClientError `invalid_argument` for a base URL that is not http(s), or an invalid nonce length, collateral or
- * measurements.
+ * @throws ClientError `invalid_argument` for a base URL that is not http(s), or an invalid nonce length, collateral,
+ * contract, measurements or id of the key management.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
   return (await verified(baseOf(baseUrl), options.nonce ?? randomBytes(32), options, get)).report;
+}
+
+export interface Verified {
+  readonly report: Report;
+  /**
+   * The config document, for `verifyReceipt` and the like: only where the steps "Quote signature and TCB", "Freshness"
+   * and "Config document" have passed, or the outcome is `simulated`. Without a genuine quote anyone could have written
+   * it.
+   */
+  readonly config: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** As `verifyService`, with the evidence for a file: `verifyEvidence` checks it again without the service. */
 export async function recordService(
   baseUrl: string,
   options: VerifyOptions = {},
-): Promise<{ readonly report: Report; readonly evidence: Recording }> {
+): Promise<Verified & { readonly evidence: Recording }> {
   const url = baseOf(baseUrl);
   const nonce = options.nonce ?? randomBytes(32);
   const { fetch, recorded } = recording(url, nonce);
-  return { report: (await verified(url, nonce, options, fetch)).report, evidence: recorded };
+  return { ...attested(await verified(url, nonce, options, fetch)), evidence: recorded };
 }
 
 /**
- * Checks recorded evidence as `verifyService` checks a service. `config` is the config document when its step passed:
- * what `verifyReceipt` needs. Offline if collateral is given.
+ * Checks recorded evidence as `verifyService` checks a service. Whoever kept it may have changed the service's address
+ * in it: what it is evidence of is the attested contract (`contract`). Offline if collateral is given.
  * @throws ClientError `invalid_argument` also for anything that is no recorded evidence.
  */
-export async function verifyEvidence(
-  evidence: unknown,
-  options: Omit<VerifyOptions, "nonce"> = {},
-): Promise<{ readonly report: Report; readonly config: Readonly<Record<string, unknown>> | undefined }> {
-  const recorded = recordingOf(evidence);
-  const nonce = Buffer.from(recorded.nonce, "hex");
-  const { report, material } = await verified(
-    baseOf(recorded.base_url),
-    nonce,
-    { ...options, offline: true },
-    replaying(recorded),
-  );
-  const isAttested = report.steps.some(({ id, status }) => id === "config" && status === "passed");
-  return { report, config: isAttested ? material.info().config : undefined };
+export async function verifyEvidence(evidence: unknown, options: Omit<VerifyOptions, "nonce"> = {}): Promise<Verified> {
+  const kept = recordingOf(evidence);
+  const nonce = Buffer.from(kept.nonce, "hex");
+  return attested(await verified(baseOf(kept.base_url), nonce, { ...options, isRecorded: true }, replaying(kept)));
 }
 
-/** `offline`: public endpoints are not asked. */
-type Settings = VerifyOptions & { readonly offline?: boolean };
+/** `isRecorded`: there is no connection, and public endpoints are not asked. */
+type Settings = VerifyOptions & { readonly isRecorded?: boolean };
+interface Judged {
+  readonly report: Report;
+  readonly material: Material;
+}
 
-async function verified(
-  url: URL,
-  nonce: Buffer,
-  options: Settings,
-  fetch: Fetch,
-): Promise<{ readonly report: Report; readonly material: Material }> {
+function attested({ report, material }: Judged): Verified {
+  const { steps, outcome } = report;
+  const isGenuine = outcome === "simulated" || (hasPassed(steps, "signature") && hasPassed(steps, "freshness"));
+  return { report, config: isGenuine && hasPassed(steps, "config") ? material.info().config : undefined };
+}
+
+const hasPassed = (steps: readonly Step[], step: StepId): boolean =>
+  steps.some(({ id, status }) => id === step && status === "passed");
+
+async function verified(url: URL, nonce: Buffer, options: Settings, fetch: Fetch): Promise<Judged> {
   if (nonce.length < 16 || nonce.length > 32) throw new ClientError("invalid_argument", "the nonce has 16 to 32 bytes");
   const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
-  if (options.measurements !== undefined) requireMeasurements(options.measurements);
+  requireForm(options);
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const material = await collect(url, { nonce, timeoutMs, fetch, ...defined({ ca: options.ca }) });
   const { collateral: _, ...rest } = options;
@@ -136,15 +153,20 @@ async function verified(
   });
   const tee = teeOf(material);
   const outcome = outcomeOf(tee, steps);
-  const judged = await judgedOf(material, steps, () => payerDelayOf(material, endpoints));
-  return { material, report: { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], ...judged } };
+  const judged = await judgedOf(material, steps, {
+    delay: () => payerDelayOf(material, endpoints),
+    list: async () => (endpoints === undefined ? {} : listFacts(material, endpoints, { ...options, nowSeconds })),
+  });
+  const isRecorded = options.isRecorded === true;
+  const verdict = { tee, steps, outcome, exitCode: EXIT_CODES[outcome] };
+  return { material, report: { baseUrl: url.origin, isRecorded, ...verdict, ...judged } };
 }
 
-function endpointsOf({ rpcUrl, offline }: Settings, material: Material, timeoutMs: number): Endpoints | undefined {
+function endpointsOf({ rpcUrl, isRecorded }: Settings, material: Material, timeoutMs: number): Endpoints | undefined {
   const own = rpcUrl === undefined ? [] : [rpcUrl].flat();
   const wrong = own.find((url) => !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol));
   if (wrong !== undefined) throw new RangeError(`"${clean(wrong)}" is not an http(s) URL`);
-  return endpointsFor(own, offline === true ? undefined : chainIdOf(material), timeoutMs);
+  return endpointsFor(own, isRecorded === true ? undefined : chainIdOf(material), timeoutMs);
 }
 
 /** Untrusted: it only chooses which public endpoints are asked, and each must be of the contract's chain. */
@@ -172,11 +194,15 @@ function collateralOf(value: unknown): Collateral {
   return parsed.data;
 }
 
-function requireMeasurements(measurements: Measurements): void {
-  for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
-    if (!/^[0-9a-fA-F]{96}$/.test(measurements[name]))
+function requireForm({ measurements, keyProvider, contract }: VerifyOptions): void {
+  if (contract !== undefined && parseAddress(contract) === undefined)
+    throw new ClientError("invalid_argument", "the contract must be an address");
+  for (const name of measurements === undefined ? [] : (["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const)) {
+    if (!/^[0-9a-fA-F]{96}$/.test(measurements?.[name] ?? ""))
       throw new ClientError("invalid_argument", `the measurement ${name} must be 48 bytes of hex`);
   }
+  if (keyProvider !== undefined && !KEY_PROVIDER_ID.test(keyProvider))
+    throw new ClientError("invalid_argument", "the id of the key management must be hex");
 }
 
 function teeOf(material: Material): Report["tee"] {
@@ -199,15 +225,32 @@ function outcomeOf(tee: Report["tee"], steps: readonly Step[]): Outcome {
 async function judgedOf(
   material: Material,
   steps: readonly Step[],
-  delayOf: () => Promise<PayerDelay>,
-): Promise<Pick<Report, "notes" | "warnings">> {
-  if (steps.find(({ id }) => id === "config")?.status !== "passed") return { notes: [], warnings: [] };
-  const delay = await delayOf();
-  return { notes: notesOf(material, delay), warnings: delay.warning === undefined ? [] : [delay.warning] };
+  ask: { readonly delay: () => Promise<PayerDelay>; readonly list: () => Promise<ListFacts> },
+): Promise<Pick<Report, "contract" | "notes" | "warnings">> {
+  if (!hasPassed(steps, "config")) return { notes: [], warnings: [] };
+  const asked = [await ask.delay()];
+  // Only then is the application id, which names the list, the measured one.
+  if (hasPassed(steps, "composeHash") && hasPassed(steps, "allowlist")) asked.push(await ask.list());
+  return {
+    contract: material.chainConfig().contract_address,
+    notes: [...notesOf(material), ...asked.flatMap(({ note }) => note ?? [])],
+    warnings: asked.flatMap(({ warning }) => warning ?? []),
+  };
 }
 
-/** Notes from the attested config document and the contract it names. */
-function notesOf(material: Material, { note }: PayerDelay): string[] {
+function listFacts(
+  material: Material,
+  endpoints: Endpoints,
+  { allowlist, nowSeconds }: { readonly allowlist?: string; readonly nowSeconds: number },
+): Promise<ListFacts> {
+  const { app_id: appId = "", compose_hash: hash = "" } = material.info();
+  const contract = allowlist ?? `0x${appId}`;
+  const { chain_id: chainId } = material.chainConfig();
+  return listFactsOf({ endpoints, chainId, contract }, `0x${hash.toLowerCase()}`, nowSeconds);
+}
+
+/** Notes from the attested config document. */
+function notesOf(material: Material): string[] {
   const { sandbox, rpc, features } = material.info().config as Record<string, Record<string, unknown> | undefined>;
   const shown = (value: unknown): string => clean(JSON.stringify(value) ?? "not stated");
   return [
@@ -215,6 +258,5 @@ function notesOf(material: Material, { note }: PayerDelay): string[] {
     `chain read from ${shown(rpc?.hosts)}, of which ${shown(rpc?.quorum)} must agree; oldest head accepted: ` +
       `${shown(rpc?.max_head_age_seconds)} s (0 = not checked)`,
     `feature switches: ${shown(features)}`,
-    ...(note === undefined ? [] : [note]),
   ];
 }

@@ -3,9 +3,9 @@ import { createPublicKey, verify } from "node:crypto";
 import { statementBytes, type PublicKeysAnswer } from "../../protocol/publicKeys";
 
 /**
- * Checks an answer of `GET /public_keys` against the attested config document (`config` of `/info`, after
- * `verifyService` has passed its step "Config document"): true when the document's statement key signed exactly these
- * keys, and the document names their key namespace.
+ * Checks an answer of `GET /public_keys` against the attested config document (`config` of `recordService` or
+ * `verifyEvidence`, which return it only where a genuine quote covers it): true when the document's statement key
+ * signed exactly these keys, and the document names their key namespace.
  */
 export function arePublicKeysAttested(answer: PublicKeysAnswer, config: Readonly<Record<string, unknown>>): boolean {
   const { statement_key: key, key_namespace: namespace } = config;

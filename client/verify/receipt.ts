@@ -18,7 +18,8 @@ export interface ReceiptSubjects {
 
 /**
  * The claims of a receipt that the config document's statement key signed under exactly this document. As trustworthy
- * as the document: take it from `config` of `/info` after `verifyService` has passed its step "Config document".
+ * as the document: take it from `recordService` or `verifyEvidence`, which return it only where a genuine quote covers
+ * it, and mind their outcome.
  * @throws Malformed with the reason for any other text: also one that differs in a single character.
  */
 export async function verifyReceipt(

@@ -1,8 +1,9 @@
 /**
  * The signature chain of a quote: Intel's root, the platform's certificate, the quoting enclave, the quote; and how up
- * to date the platform is. The library (@phala/dcap-qvl 0.3.9) does not authenticate revocation lists, ignores one it
- * cannot read, and does not check that an issuing certificate may issue; so this is done here first. The signer of the
- * TDX module is checked here, too.
+ * to date the platform is. The library (@phala/dcap-qvl 0.3.9) does not authenticate revocation lists, takes one of
+ * any authority, ignores one it cannot read, does not check that an issuing certificate may issue, and takes TCB info
+ * signed by any certificate under the root; so this is done here first. The signer of the TDX module is checked here,
+ * too.
  */
 import "reflect-metadata"; // needed by a dependency of @peculiar/x509
 import { X509Certificate } from "node:crypto";
@@ -97,8 +98,8 @@ async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureO
 }
 
 /**
- * Checks that revocation lists are correctly signed and in force, and that every issuing certificate up to the root may
- * issue.
+ * Checks that revocation lists are correctly signed, in force and of the authorities that issued the certificates, that
+ * every issuing certificate up to the root may issue, and that TCB info and QE identity are signed by who signs these.
  */
 async function authenticate(
   collateral: Collateral & { pck_certificate_chain: string },
@@ -108,10 +109,16 @@ async function authenticate(
   const crlIssuer = authorityOf(collateral.pck_crl_issuer_chain, root, "the PCK revocation list");
   await checkCrl(collateral.root_ca_crl, new X509Certificate(root), nowSeconds, "the root's revocation list");
   await checkCrl(collateral.pck_crl, crlIssuer, nowSeconds, "the PCK revocation list");
-  issuersOf(collateral.tcb_info_issuer_chain, root, "the TCB info");
-  issuersOf(collateral.qe_identity_issuer_chain, root, "the QE identity");
-  issuersOf(collateral.pck_certificate_chain, root, "the platform's certificate");
+  signerOf(collateral.tcb_info_issuer_chain, root, "the TCB info");
+  signerOf(collateral.qe_identity_issuer_chain, root, "the QE identity");
+  const [, pckIssuer] = issuedChain(collateral.pck_certificate_chain, root, "the platform's certificate");
+  // A genuine list of Intel's other authority would never name this certificate.
+  if (pckIssuer === undefined || !isSameAuthority(pckIssuer, crlIssuer))
+    throw new Malformed("the PCK revocation list is not of the authority that issued the platform's certificate");
 }
+
+const isSameAuthority = (one: X509Certificate, other: X509Certificate): boolean =>
+  one.subject === other.subject && one.publicKey.equals(other.publicKey);
 
 /** The first certificate of a chain, which must itself be an authority. */
 function authorityOf(chain: string, root: Buffer, what: string): X509Certificate {
@@ -120,10 +127,18 @@ function authorityOf(chain: string, root: Buffer, what: string): X509Certificate
   return first;
 }
 
-function issuersOf(chain: string, root: Buffer, what: string): void {
-  const [, ...issuers] = chainUnder(chain, root, what);
-  if (issuers.some((issuer) => !issuer.ca))
+function issuedChain(chain: string, root: Buffer, what: string): X509Certificate[] {
+  const certificates = chainUnder(chain, root, what);
+  if (certificates.slice(1).some((issuer) => !issuer.ca))
     throw new Malformed(`the chain of ${what} contains an issuer that may not issue`);
+  return certificates;
+}
+
+/** Every platform has a certificate under the same root, whose key could sign anything. */
+function signerOf(chain: string, root: Buffer, what: string): void {
+  const [signer] = issuedChain(chain, root, what);
+  if (signer === undefined || !/^CN=(.* )?SGX TCB Signing$/m.test(signer.subject))
+    throw new Malformed(`${what} is not signed by the certificate for TCB signing`);
 }
 
 /** A PEM chain, each certificate issued by the next and the last by the root. */

@@ -8,11 +8,13 @@ import { composeHash, configDigest, NO_LEAF, reportDataOf } from "../../protocol
 import { parseAddress } from "../../protocol/ids";
 import { keyNamespaceOf } from "../../protocol/namespace";
 import { askAllowlist } from "./allowlist";
-import { pinnedImages } from "./compose";
+import { applicationOf, imagesOf, pinnedImages } from "./compose";
+import { checkServices } from "./composeServices";
 import { parseEventLog, replayAgainst, singleEvent, type ReplayedLog } from "./eventLog";
 import { acmeAccountOf, leafOf, parseChecksums, quoteFileOf } from "./files";
 import { certificatesOf, lazily, packagesSchema, Unavailable, type Lazy, type Material } from "./material";
 import { readQuote, type QuoteFacts } from "./quote";
+import { checkProvider } from "./keyProvider";
 import { checkRoot } from "./rootKey";
 import type { Endpoints } from "./rpc";
 import { NoCollateral, verifySignature, type SignatureOptions } from "./signature";
@@ -33,11 +35,19 @@ export interface StepOptions extends SignatureOptions {
   readonly nonce: Buffer;
   /** RPC endpoints of the contracts' chain. */
   readonly endpoints?: Endpoints;
+  /** The account contract that the user expects. */
+  readonly contract?: string;
+  /** From a file: there is no connection. */
+  readonly isRecorded?: boolean;
   /** The allow-list contract; by default the application id, which in dstack is its address. */
   readonly allowlist?: string;
   readonly measurements?: Measurements;
+  /** Id of the key management that may give the keys. */
+  readonly keyProvider?: string;
   /** Service of the compose file → digest (`sha256:…`) of the image that the source builds. */
   readonly builtImages?: Readonly<Record<string, string>>;
+  /** Text of the source's own compose file. */
+  readonly composeFile?: string;
 }
 
 /** Measurements of a machine image's firmware, kernel and root file system: hex of 48 bytes each. */
@@ -70,6 +80,7 @@ const CHECKS: Readonly<Record<StepId, Check>> = {
   config: checkConfig,
   eventLog: checkEventLog,
   composeHash: checkComposeHash,
+  keyProvider: checkKeyProvider,
   allowlist: checkAllowlist,
   images: checkImages,
   imageContents: checkImageContents,
@@ -173,7 +184,7 @@ function checkFreshness({ quote, fresh }: Subjects): string {
   return "the quote covers the nonce sent";
 }
 
-function checkConfig({ material, bound, fresh }: Subjects): string {
+function checkConfig({ material, options, bound, fresh }: Subjects): string {
   needed(fresh, "the quote covers no config document for this nonce");
   const { config } = material.info();
   if (!configDigest(config).equals(bound().config))
@@ -182,6 +193,8 @@ function checkConfig({ material, bound, fresh }: Subjects): string {
   if (config.contract_address !== chain.contract_address || config.chain_id !== chain.chain_id) {
     throw new Malformed("the contract or chain of get_node_chain_config is not the attested one");
   }
+  if (options.contract !== undefined && parseAddress(options.contract) !== chain.contract_address)
+    throw new Malformed(`the attested contract is ${chain.contract_address}, not the one expected`);
   const { prices, run } = material.limits();
   if (!sameJson(config.prices, prices) || !sameJson(config.limits, run))
     throw new Malformed("the limits or prices the service states are not the attested ones");
@@ -204,6 +217,11 @@ function checkComposeHash({ material, log, appCompose }: Subjects): string {
   return measured;
 }
 
+function checkKeyProvider({ material, log, options }: Subjects): string {
+  const { runtimeEvents } = needed(log, "the event log does not replay");
+  return checkProvider(singleEvent(runtimeEvents, "key-provider"), material.info().tee, options.keyProvider);
+}
+
 async function checkAllowlist({ material, options, log }: Subjects): Promise<string> {
   const { runtimeEvents } = needed(log, "the event log does not replay");
   if (options.endpoints === undefined)
@@ -217,7 +235,8 @@ async function checkAllowlist({ material, options, log }: Subjects): Promise<str
   if (contract === undefined) throw new Malformed("the allow-list's address is no address");
   const { device_id } = material.info();
   const facts = { appId, composeHash: hash, instanceId, ...defined({ deviceId: device_id }) };
-  await askAllowlist(options.endpoints, contract, facts);
+  const { chain_id: chainId } = material.chainConfig();
+  await askAllowlist({ endpoints: options.endpoints, chainId, contract }, facts);
   return `allowed by ${contract}${options.endpoints.agreeing > 1 ? ", as public RPC endpoints say" : ""}`;
 }
 
@@ -225,16 +244,23 @@ function checkImages({ appCompose }: Subjects): string {
   return `${pinnedImages(appCompose()).size} images, each named by digest`;
 }
 
-/** Source → digest → compose hash → quote: the measured compose file names the images just built from the source. */
+/**
+ * Source → digest → compose hash → quote: the measured compose file names the images just built from the source, and
+ * runs them as the source's does.
+ */
 function checkImageContents({ appCompose, log, options }: Subjects): string {
-  const { builtImages } = options;
+  const { builtImages, composeFile } = options;
   if (builtImages === undefined) throw new Unavailable("nothing was built to compare with (--source <folder>)");
   const measured = singleEvent(needed(log, "the event log does not replay").runtimeEvents, "compose-hash").toString(
     "hex",
   );
   if (composeHash(appCompose()) !== measured) throw new Unavailable("app_compose is not what was measured");
+  const application = needed(
+    lazily(() => applicationOf(appCompose())),
+    "digests alone do not fix the application's code",
+  );
   const images = needed(
-    lazily(() => pinnedImages(appCompose())),
+    lazily(() => imagesOf(application.compose)),
     "not every image is named by digest",
   );
   for (const [name, digest] of Object.entries(builtImages)) {
@@ -243,9 +269,11 @@ function checkImageContents({ appCompose, log, options }: Subjects): string {
     if (!image.endsWith(`@${digest}`))
       throw new Malformed(`the service "${name}" runs ${image.slice(-71)}, but the source builds ${digest}`);
   }
-  const others = [...images.keys()].filter((name) => !(name in builtImages));
+  if (composeFile === undefined)
+    throw new Unavailable("no compose file of the source given to compare how its images run (--compose)");
+  const others = checkServices(application, composeFile, Object.keys(builtImages));
   const rest = others.length === 0 ? "" : `; not of this source: ${others.join(", ")}`;
-  return `${Object.keys(builtImages).join(" and ")} are what the source builds${rest}`;
+  return `${Object.keys(builtImages).join(" and ")} are what the source builds, run as it says${rest}`;
 }
 
 /** What users install is what the quote covers. */
@@ -316,7 +344,8 @@ function checkEvidenceFiles({ material }: Subjects): string {
   return `${sums.size} files as listed; certificate authority's account ${acmeAccountOf(account())}`;
 }
 
-function checkTlsLeaf({ material, bound, fresh }: Subjects): string {
+function checkTlsLeaf({ material, options, bound, fresh }: Subjects): string {
+  if (options.isRecorded === true) throw new Unavailable("recorded: there is no connection");
   if (!material.secure)
     throw new Unavailable("plain HTTP has no certificate: any machine on the path could have answered");
   needed(fresh, "the quote covers no certificate for this nonce");

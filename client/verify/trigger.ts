@@ -22,7 +22,7 @@ export interface MintedFor {
 /**
  * Check this before attaching the key of a trigger: the keyholder states that it is the key of exactly this account,
  * action, params and settings. A hook's secret is not part of it.
- * @param config the document of a service that `verifyService` has checked
+ * @param config the document that `recordService` or `verifyEvidence` returns where a genuine quote covers it
  * @throws Malformed naming what differs
  */
 export async function verifyTriggerStatement(

@@ -9,6 +9,7 @@ export const STEPS = {
   config: "Config document",
   eventLog: "Event log replays to the quote's registers",
   composeHash: "Compose hash",
+  keyProvider: "Key management",
   allowlist: "Allow-list contract",
   images: "Images pinned by digest",
   imageContents: "What is inside the image",
@@ -47,7 +48,12 @@ export type Outcome = "verified" | "failed" | "simulated" | "incomplete";
 export const EXIT_CODES: Readonly<Record<Outcome, number>> = { verified: 0, failed: 1, simulated: 2, incomplete: 3 };
 
 export interface Report {
+  /** Of recorded evidence: what its keeper says. */
   readonly baseUrl: string;
+  /** From a file instead of a connection. */
+  readonly isRecorded: boolean;
+  /** Of the account contract, where the config document that names it is attested. */
+  readonly contract?: string;
   /** The service's own claim; only `dstack` can be verified. */
   readonly tee: "dstack" | "simulated" | "none" | "unknown";
   readonly steps: readonly Step[];
@@ -55,7 +61,7 @@ export interface Report {
   readonly exitCode: number;
   /** Attested facts for the user to judge: sandbox level, RPC hosts, ACME account, … */
   readonly notes: readonly string[];
-  /** Important although nothing failed: new payers that take effect immediately. */
+  /** Important although nothing failed: new payers or images that take effect immediately. */
   readonly warnings: readonly string[];
 }
 

@@ -1,5 +1,5 @@
 /** Builds an OCI layout for each service from a source folder. Reproducible: the same commit gives the same digests. */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,13 +11,14 @@ import { buildSource, exportSource, installPackages } from "./source";
 import { NODE_OPTIONS } from "../nodeOptions";
 
 export const IMAGE_NAMES = ["relayer", "executor", "ingress"] as const;
+export const COMPOSE_FILE = "compose.yaml";
 export type ImageName = (typeof IMAGE_NAMES)[number];
 export type Images = Readonly<Record<ImageName, WrittenImage>>;
 
 export interface BuildOptions {
   /** The repository, or a folder with its files. */
   readonly source: string;
-  /** Output folder of the layouts: `<output>/relayer` and so on. */
+  /** Output folder of the layouts, `<output>/relayer` and so on, and of the compose.yaml that runs them. */
   readonly output: string;
   /** Cache of Debian packages between builds. */
   readonly cache?: string;
@@ -86,7 +87,9 @@ export async function buildImages({
     const written = IMAGE_NAMES.map(
       async (name) => [name, await writeLayout(await emptied(join(output, name)), SETTINGS[name], layers)] as const,
     );
-    return Object.fromEntries(await Promise.all(written)) as Images;
+    const images = Object.fromEntries(await Promise.all(written)) as Images;
+    await copyFile(join(work, COMPOSE_FILE), join(output, COMPOSE_FILE));
+    return images;
   } finally {
     await rm(work, { recursive: true, force: true });
   }

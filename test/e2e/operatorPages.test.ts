@@ -12,6 +12,7 @@ import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../
 import { freePort } from "../../scripts/dev/ports";
 import { compileCache } from "../../scripts/dev/processes";
 import { bash, commandsOf, npmIn } from "../support/bash";
+import { rendered } from "../support/composeFiles";
 import { needs } from "../support/needs";
 import { useStack } from "../support/stack";
 
@@ -92,7 +93,10 @@ describe("the commands for operators and auditors", function () {
   const here: Readonly<Record<string, () => Promise<void>>> = {
     "npm run operator -- check-compose rendered.yaml": async () => {
       const { code, text } = await shell("npm run operator -- check-compose rendered.yaml");
-      expect([code, text.trim()]).to.deep.equal([0, "Every image is pinned by digest."]);
+      expect([code, text.trim()]).to.deep.equal([
+        0,
+        "Every image is pinned by digest, and relayer, executor and ingress run as compose.yaml has it.",
+      ]);
     },
     [DEPLOY_LIST]: async () => {
       const command = DEPLOY_LIST.replace("<url>", base.rpcUrl).replace("<address>", admin);
@@ -148,6 +152,7 @@ describe("the commands for operators and auditors", function () {
       .replace("https://keys.example", stack().baseUrl)
       .replace(" --source .", "")
       .replace("https://your-own-rpc", stack().rpcUrl)
+      .replaceAll("<its key management>", "3059")
       .replace("image.json", join(folder, "image.json"));
     expect(script).to.include("git clone").and.include("npm run verify").and.not.include("<");
     const { code, text } = await shell(script);
@@ -166,13 +171,3 @@ describe("the commands for operators and auditors", function () {
       expect(text).to.match(new RegExp(`^✓ passed +${step}`, "m"));
   });
 });
-
-/** The compose file with each variable's value, as Docker renders it. */
-function rendered(): string {
-  const value = (name: string, otherwise: string | undefined): string =>
-    name.endsWith("_IMAGE") ? `registry.example/${name.toLowerCase()}@sha256:${"0".repeat(64)}` : (otherwise ?? "set");
-  const once = (text: string): string =>
-    text.replace(/\$\{(\w+)(?::[-?]([^${}]*))?\}/g, (_, name: string, otherwise?: string) => value(name, otherwise));
-  // A default may refer to another variable.
-  return once(once(readFileSync(join(ROOT, "compose.yaml"), "utf8")));
-}

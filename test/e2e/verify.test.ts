@@ -1,14 +1,22 @@
 /**
  * A development stack under the verifier: everything that needs no hardware root passes, and the verdict is SIMULATED.
  */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { verifyService, type Report, type StepId } from "../../client/verify";
+import { pinnedImages } from "../../client/verify/compose";
+import { SOURCE_COMPOSE } from "../support/attestedService";
+import { testCli } from "../support/cli";
 import { useStack } from "../support/stack";
 
+const ROOT = join(__dirname, "..", "..");
+
 /**
- * What only a real deployment can show: Intel's signature, an expected image, a TLS endpoint, images of this source.
+ * What only a real deployment can show: Intel's signature, an expected image, a key management, a TLS endpoint, images
+ * of this source.
  */
-const NEEDS_A_REAL_ONE: StepId[] = ["signature", "machineImage", "imageContents", "tlsLeaf"];
+const NEEDS_A_REAL_ONE: StepId[] = ["signature", "machineImage", "keyProvider", "imageContents", "tlsLeaf"];
 /** What the contracts say. */
 const NEEDS_THE_CHAIN: StepId[] = ["allowlist", "rootKey"];
 
@@ -33,6 +41,27 @@ describe("verifying a development stack", () => {
     for (const { id, status } of steps)
       expect(status, id).to.equal([...NEEDS_A_REAL_ONE, ...NEEDS_THE_CHAIN].includes(id) ? "not_checked" : "passed");
     expect(outcome).to.equal("simulated");
+  });
+
+  it("compares the images and how they run with files of a release, by the command line", async () => {
+    const cli = testCli();
+    const { tcb_info: measured } = (await (await fetch(`${stack().baseUrl}/info`)).json()) as {
+      tcb_info: { app_compose: string };
+    };
+    const digests = [...pinnedImages(measured.app_compose)].map(([name, image]) => [
+      name,
+      { digest: image.split("@")[1] },
+    ]);
+    const files = { "digests.json": JSON.stringify(Object.fromEntries(digests)), "compose.yaml": SOURCE_COMPOSE };
+    for (const [name, text] of Object.entries({ ...files, "no.json": "{}" })) writeFileSync(join(cli.cwd, name), text);
+    const verify = `--url ${stack().baseUrl} --json verify --images`;
+    const checked = await cli.run(`${verify} digests.json --compose compose.yaml`);
+    expect(checked.code, checked.out + checked.err).to.equal(2);
+    const { steps } = checked.json() as unknown as Report;
+    expect(steps.find(({ id }) => id === "imageContents")).to.include({ status: "passed" });
+    expect((await cli.run(`${verify} ${join(ROOT, "image/digests.json")} --compose compose.yaml`)).code).to.equal(1);
+    expect((await cli.run(`${verify} no.json`)).err).to.contain("does not name the digest of each image");
+    cli.remove();
   });
 
   it("shows what the executor checked at its start", async () => {

@@ -29,6 +29,8 @@ import { startGuestAgentDouble, type GuestAgentDouble, type GuestAgentOptions } 
 import { defined } from "../../protocol/defined";
 
 export const CHAIN_ID = 31337;
+/** The key management of a service that says dstack. */
+export const KEY_PROVIDER = { name: "kms", id: "3059ab" };
 export const CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3" as Address;
 
 export interface ServiceOptions {
@@ -66,7 +68,11 @@ export async function startAttestedService({
   agent: agentOptions,
 }: ServiceOptions = {}): Promise<AttestedService> {
   const directory = await mkdtemp(join(tmpdir(), "attested-"));
-  const agent = await startGuestAgentDouble({ socketPath: join(directory, "agent.sock"), ...agentOptions });
+  const agent = await startGuestAgentDouble({
+    socketPath: join(directory, "agent.sock"),
+    ...(says === "dstack" ? { keyProvider: KEY_PROVIDER } : {}),
+    ...agentOptions,
+  });
   const tee = openTee({ kind: "simulated", endpoint: agent.socketPath });
   const evidenceDir = join(directory, "evidences");
   const evidences = await generateEvidences({
@@ -231,8 +237,16 @@ async function listen(certificate: Evidences | undefined, listener: RequestListe
 export const readEvidence = (service: AttestedService, name: string): Promise<string> =>
   readFile(join(service.evidenceDir, name), "utf8");
 
-/** The digests that the simulated compose file names for this source's two services. */
+/** How the simulated compose file runs the images: with the variables of their names, as a source's compose file. */
+export const SOURCE_COMPOSE = ["relayer", "executor", "ingress"].reduce(
+  (text, name) => `${text}  ${name}:\n    image: \${${name.toUpperCase()}_IMAGE}\n`,
+  "services:\n",
+);
+
+/** The digests that the simulated compose file names for this source's services. */
 export function imagesOf({ agent }: AttestedService): Record<string, string> {
   const images = pinnedImages(agent.appCompose);
-  return Object.fromEntries(["relayer", "executor"].map((name) => [name, images.get(name)?.split("@")[1] ?? ""]));
+  return Object.fromEntries(
+    ["relayer", "executor", "ingress"].map((name) => [name, images.get(name)?.split("@")[1] ?? ""]),
+  );
 }

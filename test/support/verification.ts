@@ -1,7 +1,7 @@
 /** Verifies an attested service that a test has tampered with. */
 import { expect } from "chai";
 import { verifyService, type Measurements, type Report, type StepId, type VerifyOptions } from "../../client/verify";
-import { imagesOf, startAttestedService, type AttestedService } from "./attestedService";
+import { imagesOf, KEY_PROVIDER, SOURCE_COMPOSE, startAttestedService, type AttestedService } from "./attestedService";
 
 /** The steps that evidence.test.ts makes fail alone; steps.test.ts covers all others. */
 export const EVIDENCE_STEPS: readonly StepId[] = ["evidenceQuote", "evidenceFiles", "tlsLeaf", "keyNamespace"];
@@ -45,7 +45,9 @@ export function verification(alone: readonly StepId[]): Verification {
       collateral: service().agent.platform.collateral,
       trustedRoot: service().agent.platform.rootDer,
       measurements: measurementsOf(service()),
+      keyProvider: KEY_PROVIDER.id,
       builtImages: imagesOf(service()),
+      composeFile: SOURCE_COMPOSE,
       ...options,
     });
 

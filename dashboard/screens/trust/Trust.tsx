@@ -158,7 +158,8 @@ function Checks(): ReactNode {
 function Yourself(): ReactNode {
   const { config } = useSession();
   const command =
-    `npm run verify -- ${location.origin} --rpc <your own RPC endpoint> --measurements ` + "image.json --source .";
+    `npm run verify -- ${location.origin} --rpc <your own RPC endpoint> --measurements ` +
+    "image.json --key-provider <its key management> --source .";
   return (
     <section className="card stack" aria-label="Check it yourself">
       <h2>Check all of it yourself</h2>

@@ -17,13 +17,20 @@ export interface LoggedEvent {
   event_payload: string;
 }
 
+/** Who gives a machine the application's keys. */
+export interface KeyProvider {
+  readonly name: string;
+  /** Hex. */
+  readonly id: string;
+}
+export const SIMULATED_KEY_PROVIDER: KeyProvider = { name: "simulated", id: "" };
+
 export interface AppIdentity {
   readonly appId: Buffer;
   readonly composeHash: Buffer;
   readonly instanceId: Buffer;
+  readonly keyProvider?: KeyProvider;
 }
-
-const KEY_PROVIDER = Buffer.from(JSON.stringify({ name: "simulated", id: "" }), "utf8");
 
 /** Firmware, kernel and rootfs stand-ins: one event for each of registers 0 to 2. */
 const bootEvent = (imr: number): LoggedEvent => ({
@@ -34,7 +41,7 @@ const bootEvent = (imr: number): LoggedEvent => ({
   event_payload: "",
 });
 
-const runtimeEvent = (event: string, payload: Buffer): LoggedEvent => ({
+export const runtimeEvent = (event: string, payload: Buffer): LoggedEvent => ({
   imr: RUNTIME_REGISTER,
   event_type: RUNTIME_EVENT_TYPE,
   digest: runtimeEventDigest(event, payload).toString("hex"),
@@ -42,14 +49,19 @@ const runtimeEvent = (event: string, payload: Buffer): LoggedEvent => ({
   event_payload: payload.toString("hex"),
 });
 
-export function buildEventLog({ appId, composeHash, instanceId }: AppIdentity): LoggedEvent[] {
+export function buildEventLog({
+  appId,
+  composeHash,
+  instanceId,
+  keyProvider = SIMULATED_KEY_PROVIDER,
+}: AppIdentity): LoggedEvent[] {
   return [
     ...[0, 1, 2].map(bootEvent),
     runtimeEvent("system-preparing", Buffer.alloc(0)),
     runtimeEvent("app-id", appId),
     runtimeEvent("compose-hash", composeHash),
     runtimeEvent("instance-id", instanceId),
-    runtimeEvent("key-provider", KEY_PROVIDER),
+    runtimeEvent("key-provider", Buffer.from(JSON.stringify(keyProvider), "utf8")),
     runtimeEvent("system-ready", Buffer.alloc(0)),
   ];
 }

@@ -10,7 +10,14 @@ import { chmod, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { composeHash } from "../../../protocol/attestation";
 import { defaultAppCompose } from "./appCompose";
-import { buildEventLog, type LoggedEvent, registersOf, withoutRuntimeDigests } from "./eventLog";
+import {
+  buildEventLog,
+  type KeyProvider,
+  type LoggedEvent,
+  registersOf,
+  SIMULATED_KEY_PROVIDER,
+  withoutRuntimeDigests,
+} from "./eventLog";
 import { createPlatform, type Platform } from "./platform";
 import { buildQuote, type Measurements } from "./quote";
 import { defined } from "../../../protocol/defined";
@@ -38,6 +45,10 @@ export interface GuestAgentOptions {
   keyEpoch?: number;
   /** The TCB status the platform's collateral reports. */
   tcbStatus?: string;
+  /** What the boot measures as the source of the keys. Default: simulated. */
+  keyProvider?: KeyProvider;
+  /** What the application adds to the log after the boot. */
+  addedEvents?: readonly LoggedEvent[];
 }
 
 export interface GuestAgentDouble {
@@ -77,7 +88,7 @@ export async function startGuestAgentDouble(options: GuestAgentOptions): Promise
 type Machine = Awaited<ReturnType<typeof createMachine>>;
 
 async function createMachine(options: GuestAgentOptions) {
-  const { stateFile, appCompose = defaultAppCompose(), appId, keyEpoch = 1, tcbStatus } = options;
+  const { stateFile, appCompose = defaultAppCompose(), appId, keyEpoch = 1, tcbStatus, addedEvents = [] } = options;
   const seed = seedFrom(stateFile);
   const hash = composeHash(appCompose);
   const named = (name: string, bytes: number): Buffer => Buffer.from(hkdfSync("sha256", seed, "", name, bytes));
@@ -85,8 +96,9 @@ async function createMachine(options: GuestAgentOptions) {
     appId: appId ?? Buffer.from(hash, "hex").subarray(0, 20),
     composeHash: Buffer.from(hash, "hex"),
     instanceId: named("instance", 20),
+    keyProvider: options.keyProvider ?? SIMULATED_KEY_PROVIDER,
   };
-  const eventLog = buildEventLog(identity);
+  const eventLog = [...buildEventLog(identity), ...addedEvents];
   const mrtd = createHash("sha384").update("simulated firmware").digest();
   const measurements: Measurements = { mrtd, rtmrs: registersOf(eventLog) };
   return {
@@ -160,7 +172,7 @@ function infoOf(
     app_name: "simulated",
     tcb_info: JSON.stringify(tcbInfo),
     ...measured,
-    key_provider_info: JSON.stringify({ name: "simulated", id: "" }),
+    key_provider_info: JSON.stringify(identity.keyProvider),
     vm_config: vmConfig,
   };
 }

@@ -48,6 +48,10 @@ export interface Platform {
   readonly qe: { readonly report: Buffer; readonly signature: Buffer; readonly authData: Buffer };
   /** Lists the platform's own certificate as revoked. */
   revokingCrl(): Promise<string>;
+  /** The list of another authority under the same root, as Intel has two. */
+  otherCrl(): Promise<Pick<Collateral, "pck_crl" | "pck_crl_issuer_chain">>;
+  /** TCB info as signed by the platform's own certificate, which is under the same root. */
+  ownTcbInfo(): Promise<Pick<Collateral, "tcb_info_issuer_chain" | "tcb_info_signature">>;
 }
 
 export interface PlatformOptions {
@@ -76,13 +80,26 @@ export async function createPlatform({
   const tcbSigner = await issueCertificate({ name: "Simulated SGX TCB Signing", issuer: root });
   const attestationKey = await generateSigningKey();
   const pckChain = pem(pck, authority, root);
+  const collateral = await collateralOf({ root, authority, tcbSigner, pckChain, tcbStatus });
   return {
     rootDer: Buffer.from(root.certificate.rawData),
-    collateral: await collateralOf({ root, authority, tcbSigner, pckChain, tcbStatus }),
+    collateral,
     pckChain,
     attestationKey,
     qe: await quotingEnclave(pck, attestationKey),
     revokingCrl: async () => (await issueCrl(authority, [pck.certificate])).toString("hex"),
+    otherCrl: async () => {
+      const other = await issueCertificate({
+        name: "Simulated SGX PCK Processor CA",
+        issuer: root,
+        isAuthority: true,
+      });
+      return { pck_crl: (await issueCrl(other)).toString("hex"), pck_crl_issuer_chain: pem(other, root) };
+    },
+    ownTcbInfo: async () => ({
+      tcb_info_issuer_chain: pckChain,
+      tcb_info_signature: (await signP256(pck.keys.privateKey, Buffer.from(collateral.tcb_info))).toString("hex"),
+    }),
   };
 }
 

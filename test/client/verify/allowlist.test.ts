@@ -4,11 +4,19 @@
  */
 import { expect } from "chai";
 import { toBeHex } from "ethers";
-import { verifyService, type Report, type Step } from "../../../client/verify";
+import { verifyService, type Report, type Step, type VerifyOptions } from "../../../client/verify";
 import { defaultAppCompose } from "../../../scripts/dev/tee/appCompose";
 import { composeHash } from "../../../protocol/attestation";
 import { ApplicationAllowlist__factory, type ApplicationAllowlist } from "../../../typechain-types";
-import { giveContract, imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
+import {
+  CHAIN_ID,
+  giveContract,
+  imagesOf,
+  KEY_PROVIDER,
+  SOURCE_COMPOSE,
+  startAttestedService,
+  type AttestedService,
+} from "../../support/attestedService";
 import { startTestChain, type TestChain } from "../../support/chain";
 
 const DELAY_SECONDS = 3 * 24 * 3600;
@@ -21,7 +29,7 @@ describe("the allow-list step", () => {
   let address: string;
   let service: AttestedService;
 
-  const verify = (options: { rpcUrl?: string; allowlist?: string }): Promise<Report> =>
+  const verify = (options: VerifyOptions): Promise<Report> =>
     verifyService(service.baseUrl, {
       ca: service.evidences.certificatePem,
       collateral: service.agent.platform.collateral,
@@ -32,7 +40,9 @@ describe("the allow-list step", () => {
         rtmr1: service.agent.measurements.rtmrs[1].toString("hex"),
         rtmr2: service.agent.measurements.rtmrs[2].toString("hex"),
       },
+      keyProvider: KEY_PROVIDER.id,
       builtImages: imagesOf(service),
+      composeFile: SOURCE_COMPOSE,
       ...options,
     });
   const step = async (options: { rpcUrl?: string; allowlist?: string } = {}): Promise<Step | undefined> =>
@@ -86,6 +96,36 @@ describe("the allow-list step", () => {
     expect(report.steps.find(({ id }) => id === "allowlist")?.detail).to.equal(`allowed by ${address}`);
   });
 
+  it("tells how long an added image waits, and which others may have the keys now", async () => {
+    const HASHES = [`0x${"0a".repeat(32)}`, `0x${"0b".repeat(32)}`] as const;
+    const facts = async (list = address): Promise<Report> => {
+      const { timestamp: nowSeconds = 0 } = (await chain.provider.getBlock("latest")) ?? {};
+      return verify({ rpcUrl: chain.rpcUrl, allowlist: list, nowSeconds });
+    };
+    await (await allowlist.addComposeHash(HASHES[0])).wait();
+    expect((await facts()).notes.at(-1)).to.equal(
+      `an image added to the allow-list waits ${DELAY_SECONDS} s; besides this image it allows no other`,
+    );
+    await chain.provider.send("evm_increaseTime", [DELAY_SECONDS]);
+    await (await allowlist.addComposeHash(HASHES[1])).wait();
+    const { notes, warnings } = await facts();
+    expect(notes.at(-1)).to.contain(`it allows ${HASHES[0]}`);
+    expect(warnings.filter((warning) => warning.includes("allow-list"))).to.deep.equal([]);
+    const admin = await chain.deployer.getAddress();
+    const hasty = await new ApplicationAllowlist__factory(chain.deployer).deploy(
+      admin,
+      0,
+      [COMPOSE_HASH],
+      [ANY_DEVICE],
+    );
+    await hasty.waitForDeployment();
+    expect((await facts(await hasty.getAddress())).warnings.join()).to.contain("allow-list delay 0: an image that");
+    // Answers any call with true and an empty reason.
+    const silent = "0x00000000000000000000000000000000000000aa";
+    await chain.provider.send("anvil_setCode", [silent, "0x6001600052604060205260606000f3"]);
+    expect((await facts(silent)).warnings.join()).to.contain("allow-list delay unknown");
+  });
+
   it("fails as soon as the image is removed from the list", async () => {
     await (await allowlist.removeComposeHash(COMPOSE_HASH)).wait();
     expect(await step()).to.include({ status: "failed" });
@@ -102,6 +142,19 @@ describe("the allow-list step", () => {
   it("is not checked without an RPC endpoint of the user, or when that endpoint does not answer", async () => {
     expect((await verify({})).steps.find(({ id }) => id === "allowlist")).to.include({ status: "not_checked" });
     expect(await step({ rpcUrl: "http://127.0.0.1:1" })).to.include({ status: "not_checked" });
+  });
+
+  it("is not checked by an endpoint of another chain, where there may be no contract or another one", async () => {
+    await chain.provider.send("anvil_setChainId", [1]);
+    try {
+      expect(await step()).to.include({
+        status: "not_checked",
+        detail:
+          "the allow-list's chain could not be queried: the RPC endpoint is of chain 1, the contract is on chain 31337",
+      });
+    } finally {
+      await chain.provider.send("anvil_setChainId", [CHAIN_ID]);
+    }
   });
 
   it("uses the measured application id: the service cannot choose another one", async () => {

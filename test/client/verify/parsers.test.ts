@@ -189,6 +189,18 @@ describe("parsers of a service's documents", () => {
       expect(await judged(platform, {}, { root_ca_crl: "00ff" })).to.match(/^refused: .*cannot be read/);
     });
 
+    it("rejects a genuine revocation list of another authority, which names nothing of this platform", async () => {
+      const other = await platform.otherCrl();
+      expect(await library(platform, {}, other)).to.equal("UpToDate");
+      expect(await judged(platform, {}, other)).to.match(/^refused: the PCK revocation list is not of the authority/);
+    });
+
+    it("rejects TCB info that a platform's own certificate signed", async () => {
+      const own = await platform.ownTcbInfo();
+      expect(await library(platform, {}, own)).to.equal("UpToDate");
+      expect(await judged(platform, {}, own)).to.match(/^refused: the TCB info is not signed by the certificate for/);
+    });
+
     it("the library itself rejects a machine in debug mode", async () => {
       expect(await judged(platform, { tdAttributes: Buffer.from("0100001000000000", "hex") })).to.match(
         /^refused: .*[Dd]ebug/,
@@ -307,6 +319,62 @@ describe("parsers of a service's documents", () => {
       ];
       for (const compose of loose) expect(() => pinnedImages(app(compose)), compose).to.throw(Malformed);
       expect(() => pinnedImages(app(`services: {a: {image: "r/a${digest}"}}`, { runner: "bash" }))).to.throw(Malformed);
+    });
+
+    it("must have nothing that brings in or starts a program beside the images' own", () => {
+      const image = `image: "r/a${digest}"`;
+      const service = (member: string): string => `services: {a: {${image}, ${member}}}`;
+      const file = (member: string): string => `services: {a: {${image}}}\n${member}`;
+      const fine = [
+        file("name: keywright"),
+        file("x-any: [thing]"),
+        file("networks: {default: {name: keywright_default, ipam: {}, external: false}}"),
+        file("volumes: {one: {name: keywright_one}, two: {name: keywright_two}}"),
+        file("volumes: {one: null, two: }"),
+        service("command: null, entrypoint: null, networks: {default: null}"),
+        service("networks: [default]"),
+      ];
+      for (const compose of fine) expect(pinnedImages(app(compose)).size, compose).to.equal(1);
+      const running = [
+        ...["command: [x]", "entrypoint: []", "user: '0'", "working_dir: /x", "env_file: x", "configs: [x]"].map(
+          service,
+        ),
+        ...["secrets: [x]", "volumes_from: [b]", "links: [b]", "hostname: b", "container_name: b"].map(service),
+        ...["privileged: true", "pid: host", "ipc: host", "network_mode: host", "devices: [/dev/x]"].map(service),
+        ...["post_start: [{command: x}]", "develop: {}", "deploy: {}", "runtime: x", "extra_hosts: ['b:::1']"].map(
+          service,
+        ),
+        ...["networks: {default: {aliases: [b]}}", "networks: [other]", "dns: 1.1.1.1", "cgroup_parent: x"].map(
+          service,
+        ),
+        ...["configs: {c: {content: x}}", "secrets: {c: {file: x}}", "include: [x]", "models: {x: {}}"].map(file),
+        ...["networks: {other: }", "networks: {default: {driver: x}}", "networks: {default: {name: host}}"].map(file),
+        ...["volumes: {v: {driver: x}}", "volumes: {v: {external: true}}", "volumes: {v: {driver_opts: {o: b}}}"].map(
+          file,
+        ),
+        ...["volumes: {v: {name: v}, w: {name: v}}", "volumes: {v: {name: v}, w: }", "volumes: {v: {name: $V}}"].map(
+          file,
+        ),
+        `services: {a: {${image}}, eth.rpc.example: {${image}}}`,
+        `services: {a: {${image}}, __proto__: {${image}}}`,
+        // What Docker's parser reads otherwise.
+        service("read_only: !reset true"),
+        service("entrypoint: !!null x"),
+        service("environment: !!map {A: b}"),
+        service("tmpfs: !!seq [/tmp]"),
+        `x: &x {}\ny: &y {}\nservices: {a: {<<: *x, <<: *y, ${image}}}`,
+        ...["\r", "\u0085", "\u2028", "\ufeff"].map((end) => file(`# comment${end}x-any: thing`)),
+        `%YAML 1.1\n---\n${file("x-any: thing")}`,
+        file("x-any: |\n  thing"),
+        file("x-any: &a.b thing"),
+        `${file("x-any: thing")}\n---\n${file("x-any: thing")}`,
+      ];
+      for (const compose of running) expect(() => pinnedImages(app(compose)), compose).to.throw(Malformed);
+      const scripts = ["pre_launch_script", "init_script", "bash_script", "something_new"];
+      for (const name of scripts) {
+        expect(pinnedImages(app(file(""), { [name]: "" })).size, name).to.equal(1);
+        expect(() => pinnedImages(app(file(""), { [name]: "x" })), name).to.throw(Malformed, name);
+      }
     });
 
     it("do not expand exponentially", () => {

@@ -2,10 +2,22 @@
  * Each verification step fails alone: one thing is tampered with, and exactly the step that checks it fails. Here the
  * quote and what it covers; evidence.test.ts has the rest.
  */
+import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { verifyService, STEP_IDS, type StepId } from "../../../client/verify";
-import { PACKAGE, imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
+import { verifyService, STEP_IDS, type Step, type StepId, type VerifyOptions } from "../../../client/verify";
+import { runtimeEventDigest } from "../../../protocol/attestation";
+import { runtimeEvent, type LoggedEvent } from "../../../scripts/dev/tee/eventLog";
+import {
+  KEY_PROVIDER,
+  PACKAGE,
+  SOURCE_COMPOSE,
+  imagesOf,
+  startAttestedService,
+  type AttestedService,
+} from "../../support/attestedService";
 import { EVIDENCE_STEPS, editJson, flipHexByte, measurementsOf, verification } from "../../support/verification";
+
+const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
 
 /** Allow-list and root key have tests of their own with the contracts, which are not asked here. */
 const ASK_CONTRACTS: readonly StepId[] = ["allowlist", "rootKey"];
@@ -224,6 +236,79 @@ describe("verification, step by step", () => {
     });
   });
 
+  describe("event log of a machine with another application, which forges the events of this one", () => {
+    /** The genuine machine image booted it; afterwards it added the events of the application it claims to be. */
+    const claimed = {
+      appId: Buffer.alloc(20, 0xa1),
+      appCompose: JSON.stringify({ docker_compose_file: "services: {}" }),
+    };
+    /** One whose hash, and so the application id, begins with a colon. */
+    const ownCompose = (): string => {
+      for (let tries = 0; ; tries++) {
+        const compose = JSON.stringify({ docker_compose_file: "services: {}", tries });
+        if (sha256(compose)[0] === ":".charCodeAt(0)) return compose;
+      }
+    };
+    let forger: AttestedService;
+    before(async () => {
+      const { appId, appCompose } = claimed;
+      forger = await startAttestedService({
+        agent: {
+          appCompose: ownCompose(),
+          addedEvents: [runtimeEvent("app-id", appId), runtimeEvent("compose-hash", sha256(appCompose))],
+        },
+      });
+    });
+    afterEach(() => forger.honest());
+    after(() => forger.stop());
+
+    /** Shows the log with the boot's own events of these names changed. */
+    const stepsWith = async (hide: (event: LoggedEvent) => void): Promise<Partial<Record<StepId, string>>> => {
+      forger.tamper(
+        "/attestation",
+        editJson((answer: { event_log: string }) => {
+          const log = JSON.parse(answer.event_log) as LoggedEvent[];
+          for (const name of ["app-id", "compose-hash"])
+            log
+              .filter((one) => one.event === name)
+              .slice(0, 1)
+              .forEach(hide);
+          answer.event_log = JSON.stringify(log);
+        }),
+      );
+      forger.tamper(
+        "/info",
+        editJson((info: Record<string, unknown>) => {
+          info["app_id"] = claimed.appId.toString("hex");
+          info["compose_hash"] = sha256(claimed.appCompose).toString("hex");
+          (info["tcb_info"] as Record<string, unknown>)["app_compose"] = claimed.appCompose;
+        }),
+      );
+      const { steps } = await verifyService(forger.baseUrl, { ca: forger.evidences.certificatePem });
+      return Object.fromEntries(steps.map(({ id, status }) => [id, status]));
+    };
+
+    it("fails when it shows both", async () => {
+      expect(await stepsWith(() => undefined)).to.include({ eventLog: "passed", composeHash: "failed" });
+    });
+
+    it("fails when it shows the boot's own as events of another type", async () => {
+      const steps = await stepsWith((own) => {
+        own.digest = runtimeEventDigest(own.event, Buffer.from(own.event_payload, "hex")).toString("hex");
+        Object.assign(own, { event_type: 1, event: "", event_payload: "" });
+      });
+      expect(steps).to.include({ eventLog: "failed", composeHash: "not_checked" });
+    });
+
+    it("fails when it shows the boot's own under longer names", async () => {
+      const steps = await stepsWith((own) => {
+        own.event += ":";
+        own.event_payload = own.event_payload.slice(2);
+      });
+      expect(steps).to.include({ eventLog: "failed", composeHash: "not_checked" });
+    });
+  });
+
   describe("compose hash", () => {
     it("fails when one character of app_compose is changed", async () => {
       service.tamper(
@@ -251,12 +336,54 @@ describe("verification, step by step", () => {
     });
   });
 
+  describe("key management", () => {
+    it("fails when another one gives the keys, and shows the id when none is expected", async () => {
+      await expectFailure(["keyProvider"], /from another key management, 3059ab/, { keyProvider: "3059ac" });
+      expect(await keyProvider(service, {})).to.include({
+        status: "not_checked",
+        detail: "no id given to compare with (--key-provider); the keys come from 3059ab",
+      });
+      expect(await keyProvider(service, { keyProvider: "0x3059AB" })).to.include({ status: "passed" });
+    });
+
+    it("fails for keys from anywhere but a key management, whatever id is expected", async () => {
+      for (const name of ["none", "local-sgx", "tpm", "simulated"]) {
+        const own = await startAttestedService({
+          says: "dstack",
+          secure: false,
+          agent: { keyProvider: { ...KEY_PROVIDER, name } },
+        });
+        expect(await keyProvider(own, { keyProvider: KEY_PROVIDER.id }), name).to.include({ status: "failed" });
+        await own.stop();
+      }
+    });
+
+    it("fails when the application added a second one to the log", async () => {
+      const added = runtimeEvent("key-provider", Buffer.from(JSON.stringify(KEY_PROVIDER)));
+      const forged = await startAttestedService({
+        says: "dstack",
+        secure: false,
+        agent: { keyProvider: { name: "kms", id: "0bad" }, addedEvents: [added] },
+      });
+      expect(await keyProvider(forged, { keyProvider: KEY_PROVIDER.id })).to.include({
+        status: "failed",
+        detail: 'the event log has 2 events "key-provider", not one',
+      });
+      await forged.stop();
+    });
+
+    const keyProvider = async (of: AttestedService, options: VerifyOptions): Promise<Step | undefined> =>
+      (await verifyService(of.baseUrl, { ca: of.evidences.certificatePem, ...options })).steps.find(
+        ({ id }) => id === "keyProvider",
+      );
+  });
+
   it(
     "image contents: fails when the service runs another image than the source builds, " +
       "or the compose file lacks one",
     async () => {
       const built = imagesOf(service);
-      for (const name of ["relayer", "executor"]) {
+      for (const name of ["relayer", "executor", "ingress"]) {
         const options = { builtImages: { ...built, [name]: `sha256:${"0".repeat(64)}` } };
         await expectFailure(
           ["imageContents"],
@@ -266,6 +393,17 @@ describe("verification, step by step", () => {
       }
       await expectFailure(["imageContents"], /has no service "signer"/, {
         builtImages: { ...built, signer: `sha256:${"0".repeat(64)}` },
+      });
+      await expectFailure(["imageContents"], /the service "relayer" has another read_only/, {
+        composeFile: SOURCE_COMPOSE.replace("  relayer:\n", "  relayer:\n    read_only: true\n"),
+      });
+      const uncompared = await verifyService(service.baseUrl, {
+        ca: service.evidences.certificatePem,
+        builtImages: built,
+      });
+      expect(uncompared.steps.find(({ id }) => id === "imageContents")).to.include({
+        status: "not_checked",
+        detail: "no compose file of the source given to compare how its images run (--compose)",
       });
       const { builtImages: _, ...without } = { builtImages: built };
       const report = await verifyService(service.baseUrl, { ca: service.evidences.certificatePem, ...without });
