@@ -17,6 +17,7 @@ const all = (fault: EndpointFault, ms: number): Step => ({ do: "endpoint", which
 
 const BURST: Step = { do: "burst", relayer: 0, natures: ["good", "greedy", "good", "reverts"] };
 const foreign = (payer: number): Step => ({ do: "use nonce", payer });
+const empty = (payer: number): Step => ({ do: "spend", payer, leftGwei: 0 });
 
 /** Found by the simulator, or what it has to find. */
 const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
@@ -86,6 +87,24 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
     BURST,
     wait(27_000),
     { do: "reorg", depth: 17, keep: false },
+  ],
+  "a write that was mined although it was cancelled, and whose block a reorg drops, is made again": [
+    WRITE,
+    wait(600),
+    { do: "cancel" },
+    wait(3_000),
+    { do: "reorg", depth: 3, keep: false },
+    wait(20_000),
+  ],
+  "a payer that is no longer wanted is given the gas for what it has begun": [
+    WRITE,
+    wait(200),
+    { ...WRITE, account: 1 },
+    wait(200),
+    empty(1),
+    empty(2),
+    { do: "resize", payers: 1 },
+    wait(40_000),
   ],
   "writes whose shared transaction fails as a whole are made once each, alone": [BURST, wait(60_000)],
   "also when a reorg undoes the failure": [
