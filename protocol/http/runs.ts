@@ -8,7 +8,6 @@ import { receiptText } from "../receipt";
 import { codeText } from "./actions";
 import {
   accountId,
-  address,
   actionHash,
   boundedNumber,
   cents,
@@ -182,7 +181,9 @@ const explainExecution = defineRoute({
         api_key_hash: keyHash,
         hashed_cid: actionHash.optional(),
         action_ipfs_cid: cid.optional(),
-        pkp_id: address.optional().meta({ description: "A PKP's address; left out: key and action only." }),
+        pkp_id: pkpReference
+          .optional()
+          .meta({ description: "A PKP's address or number; left out: key and action only." }),
       })
       .check((ctx) => {
         if ((ctx.value.hashed_cid === undefined) !== (ctx.value.action_ipfs_cid === undefined)) return;
@@ -199,7 +200,7 @@ const explainExecution = defineRoute({
     denied_ops: z.array(z.string()).meta({ description: "What no action may ask for with the PKP." }),
     block_number: count,
   }),
-  errors: ["invalid_cid", "unknown_usage_key"],
+  errors: ["invalid_cid", "unknown_pkp_number", "unknown_usage_key"],
   example: {
     query: { api_key_hash: `0x${"6f".repeat(32)}`, hashed_cid: `0x${"a1".repeat(32)}` },
     response: {
