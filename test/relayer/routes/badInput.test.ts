@@ -290,6 +290,7 @@ describe("bad input on every route", function () {
       ],
       ["/billing/create_payment_intent", { amount_cents: 499 }, "amount_out_of_range"],
       ["/billing/create_payment_intent", { amount_cents: 100_000_000 }, "amount_out_of_range"],
+      ["/billing/create_payment_intent", { amount_cents: 2 ** 60 }, "amount_out_of_range"],
     ];
     for (const [path, body, code] of impossible) {
       const answer = await account.api.post(path, body);
