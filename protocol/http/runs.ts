@@ -104,11 +104,16 @@ function objectOf(text: string): unknown {
   }
 }
 
-/** Older programs name what they leave out, as null, and may send fields of their own. */
+/**
+ * Older programs name what they leave out, as null, and may send fields of their own. Of code and CID one may be empty,
+ * and the CID beside code is only a hint.
+ */
 function withOwnFields(given: unknown): unknown {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
+  const { code, ipfs_id: cid, ...rest } = given as Record<string, unknown>;
+  const action = code ? { code } : { ipfs_id: cid || null };
   return Object.fromEntries(
-    Object.entries(given).filter(([name, value]) => Object.hasOwn(body.shape, name) && value !== null),
+    Object.entries({ ...rest, ...action }).filter(([name, value]) => Object.hasOwn(body.shape, name) && value !== null),
   );
 }
 
