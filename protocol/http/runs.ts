@@ -226,7 +226,7 @@ const listRuns = defineRoute({
   path: "/list_runs",
   summary:
     "The account's runs, newest first, for as many days as records are kept: never their " +
-    "parameters, logs or responses; of a failed run its message.",
+    "parameters, logs or responses; of a failed run its message. X-Total-Count does not consider `from` and `until`.",
   request: {
     query: pageQuery
       .extend({
