@@ -39,6 +39,9 @@ export interface GuestRun {
 /** An action that uses what most actions use. */
 const WARM_UP = `async () => (console.log(""), await Actions.signMessage({ pkpId: "", message: "" }))`;
 const WARM_UP_MS = 5_000;
+/** The name under which a module's `main` is imported, whether it exports it or not. */
+const MAIN = "keywright_main";
+const ACTION = "action.js";
 const MAX_RANDOM_BYTES = 65_536;
 /** Code up to this many characters compiles faster than a switch to another thread takes. */
 const QUICK_TO_COMPILE = 32_768;
@@ -181,7 +184,7 @@ export class Guest {
   async #evaluateScript({ code, analysis }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
     const hasMain = analysis.entry === "main";
     const source = analysis.awaits ? awaiting(code, hasMain) : hasMain ? `${code}\n;main` : code;
-    const options = { filename: "action.js" };
+    const options = { filename: ACTION };
     const script =
       source.length < QUICK_TO_COMPILE
         ? this.#isolate.compileScriptSync(source, options)
@@ -196,16 +199,15 @@ export class Guest {
     analysis,
     modules,
   }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
-    const names = { none: undefined, main: "keywright_main", default: "default" };
-    const name = names[analysis.entry];
-    const source = analysis.entry === "main" ? `${code}\n;export { main as keywright_main };` : code;
-    const module = await this.#isolate.compileModule(source, { filename: "action.js" });
-    const compiled = new Map<string, ivm.Module>();
-    await module.instantiate(this.#context, (specifier) => this.#resolve(specifier, modules, compiled));
+    const source = analysis.entry === "main" ? `${code}\n;export { main as ${MAIN} };` : code;
+    const action = await this.#isolate.compileModule(source, { filename: ACTION });
+    const compiled = new Map([[ACTION, action]]);
+    const entry = this.#isolate.compileModuleSync(entryModule(analysis.entry), ORIGIN);
+    await entry.instantiate(this.#context, (specifier) => this.#resolve(specifier, modules, compiled));
     this.#isRunning = true;
     // On this thread, as scripts: the run is billed for what the kernel counts of it.
-    module.evaluateSync({ timeout: this.#left() });
-    return name ? { main: (await module.namespace.get(name, { reference: true })) as ivm.Reference } : {};
+    entry.evaluateSync({ timeout: this.#left() });
+    return { main: entry.namespace.getSync("run", { reference: true }) as ivm.Reference };
   }
 
   async #resolve(
@@ -213,9 +215,11 @@ export class Guest {
     modules: Map<string, string>,
     compiled: Map<string, ivm.Module>,
   ): Promise<ivm.Module> {
+    const known = compiled.get(specifier);
+    if (known !== undefined) return known;
     const source = modules.get(specifier);
     if (source === undefined) throw new Error(`the import of ${specifier} was not resolved`);
-    const module = compiled.get(specifier) ?? (await this.#isolate.compileModule(source, { filename: specifier }));
+    const module = await this.#isolate.compileModule(source, { filename: specifier });
     compiled.set(specifier, module);
     return module;
   }
@@ -325,6 +329,22 @@ const FOREIGN_FRAME = /^\s+at .*(keywright:own|<isolated-vm|node:|\(\/|at \/)/;
 function ownFrames(stack: string): string {
   const lines = stack.slice(0, MAX_ERROR_CHARS).split("\n");
   return lines.filter((line) => !FOREIGN_FRAME.test(line)).join("\n");
+}
+
+/**
+ * Imports the action and calls its entry. A module that awaits at top level, or imports one that does, has not been
+ * evaluated when the engine returns: the call waits until it has.
+ */
+function entryModule(entry: Analysis["entry"]): string {
+  const name = { none: "", main: `{ ${MAIN} as main } from `, default: "{ default as main } from " }[entry];
+  return `import ${name}"${ACTION}";
+    var isEvaluated, resume;
+    export async function run(params) {
+      if (!isEvaluated) await new Promise((resolve) => { resume = resolve; });
+      ${name && 'return typeof main === "function" ? main(params) : undefined;'}
+    }
+    isEvaluated = true;
+    if (resume) resume();`;
 }
 
 /** Code that awaits at top level as an async function, on the same lines: its promise, or a `main` that awaits it. */
