@@ -92,7 +92,10 @@ export class Guest {
   #hasEnded = false;
   /** Compiling and linking are done: later failures are run-time errors of the action, not invalid code. */
   #isRunning = false;
+  /** Of `performance.now`: the engine's own timers use the same clock. */
   #deadline = 0;
+  /** Codes of the refusals that were given to the guest, by their message. */
+  readonly #refusals = new Map<string, RunErrorCode>();
 
   /** Ready for a run, with no data of any run: prepared while the child is idle. */
   constructor(
@@ -132,7 +135,7 @@ export class Guest {
 
   async run(job: GuestRun, events: GuestEvents): Promise<void> {
     this.#events = events;
-    this.#deadline = Date.now() + job.wallMs;
+    this.#deadline = performance.now() + job.wallMs;
     // Second time limit: also stops what `timeout` does not cover, such as code after an await.
     this.#startTimer(job.wallMs, () => this.#finish(timedOut()));
     try {
@@ -150,8 +153,14 @@ export class Guest {
 
   /** The keyholder's answer to an op: JSON text, and the bytes of a fetched body, if any. */
   answer(call: number, ok: boolean, text: string, body: Buffer | undefined): void {
+    if (!ok) this.#noteRefusal(text);
     const bytes = body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true });
     this.#deliver("answer", call, ok, text, bytes);
+  }
+
+  #noteRefusal(text: string): void {
+    const { code, message } = JSON.parse(text) as { code: string; message: string };
+    if (isHostCode(code)) this.#refusals.set(message, code);
   }
 
   /** Runs a dummy action, so that V8 caches the compiled prelude; this isolate is then discarded. */
@@ -165,7 +174,7 @@ export class Guest {
       logsBytes: 64,
     };
     const main = this.#isolate.compileScriptSync(WARM_UP, ORIGIN).runSync(this.#context, { reference: true });
-    this.#deadline = Date.now() + WARM_UP_MS;
+    this.#deadline = performance.now() + WARM_UP_MS;
     this.#deliver("begin", 0, JSON.stringify(setting));
     this.#deliver("finish", 0, (main as ivm.Reference).derefInto({ release: true }));
     this.#deliver("answer", 1, true, `""`, undefined);
@@ -238,7 +247,7 @@ export class Guest {
   }
 
   #left(): number {
-    return Math.max(1, this.#deadline - Date.now());
+    return Math.max(1, Math.ceil(this.#deadline - performance.now()));
   }
 
   #onOp(call: unknown, name: unknown, args: unknown, body: unknown): void {
@@ -298,10 +307,13 @@ export class Guest {
     if (error instanceof Error && error.message.includes("was not an instance of `Error`"))
       return failure("threw", "the action threw something that is not an Error");
     if (!(error instanceof Error)) return failure("threw", String(error));
-    if (error.message === "Script execution timed out.") return timedOut();
+    // Before that, it is an error of the guest that says so.
+    if (error.message === "Script execution timed out." && performance.now() >= this.#deadline) return timedOut();
     if (!this.#isRunning) return failure("invalid_code", error.message);
     const name = error.name === "Error" ? "" : `${error.name}: `;
-    return failure("threw", `${name}${error.message}`, ownFrames(error.stack ?? ""));
+    // Nothing waited for the op that was refused when its refusal arrived: it is told by its message.
+    const code = this.#refusals.get(error.message) ?? "threw";
+    return failure(code, `${name}${error.message}`, ownFrames(error.stack ?? ""));
   }
 }
 
