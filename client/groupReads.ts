@@ -2,6 +2,7 @@
 import { ZERO_ADDRESS, ZERO_HASH, hash32FromUint, type AccountId } from "../protocol/ids";
 import type { AccountManager } from "../typechain-types/contracts/AccountManager";
 import type { AskContract } from "./contract";
+import { toAddress } from "./fields";
 import type { Page } from "./operations";
 import type { Item, Query } from "./wire";
 
@@ -24,6 +25,8 @@ export async function groupsFound(
   query: Query<"listGroups">,
 ): Promise<Page<Group>> {
   const { pkp_id, hashed_cid, search = "", page_number = 0, page_size = 50, members = "false" } = query;
+  // The contract lists members by their address.
+  const pkp = pkp_id === undefined ? undefined : toAddress(pkp_id, "pkp_id");
   const words = search.trim().toLowerCase();
   const named = groups.filter((group) =>
     `${group.name}\n${group.description}\n${group.id}`.toLowerCase().includes(words),
@@ -32,7 +35,7 @@ export async function groupsFound(
   const read = asksMembers ? await withMembers(accountId, ask, named) : named;
   const found = read.filter(
     ({ pkp_ids_permitted: pkps = [], cid_hashes_permitted: actions = [] }) =>
-      lists(pkps, pkp_id, ZERO_ADDRESS) && lists(actions, hashed_cid, ZERO_HASH),
+      lists(pkps, pkp, ZERO_ADDRESS) && lists(actions, hashed_cid, ZERO_HASH),
   );
   const start = Number(page_number) * Number(page_size);
   const items = found.slice(start, start + Number(page_size)).map((group) => shown(group, members === "true"));

@@ -2,6 +2,7 @@
  * The TLS endpoint: forwards requests to the relayer unchanged, except for hop-by-hop and forwarding headers. Neither
  * stores nor logs their content.
  */
+import { randomUUID } from "node:crypto";
 import {
   createServer as createHttpServer,
   request,
@@ -11,6 +12,8 @@ import {
 } from "node:http";
 import type { Socket } from "node:net";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
+import { KeywrightError } from "../protocol/errors";
+import { PROBLEM_TYPE, problemOf } from "../protocol/http/problem";
 import { CountedRequest } from "../protocol/pieces";
 import type { Challenges } from "./certificates";
 import type { ClientAddresses } from "./proxyProtocol";
@@ -112,7 +115,7 @@ function forwardRequest(upstream: URL, incoming: IncomingMessage, answer: Server
     response.once("error", () => answer.destroy());
   });
   outgoing.once("timeout", () => outgoing.destroy());
-  outgoing.once("error", () => (answer.headersSent ? answer.destroy() : refuse(answer)));
+  outgoing.once("error", () => (answer.headersSent ? answer.destroy() : refuse(incoming, answer)));
   answer.once("close", () => {
     outgoing.destroy();
     // Of what was answered before it was read: the connection's next request comes after it.
@@ -141,15 +144,18 @@ function withoutHops(headers: IncomingMessage["headers"]): Record<string, string
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !hops.has(name)));
 }
 
-function refuse(answer: ServerResponse): void {
-  const problem = {
-    type: "about:blank",
-    title: "The service is unavailable",
-    status: 503,
-    code: "not_ready",
-    detail: "The relayer cannot be reached at the moment.",
-  };
+/** As the relayer answers: with a request id, for pages of any origin. */
+function refuse({ headers: { host = "" } }: IncomingMessage, answer: ServerResponse): void {
+  const requestId = randomUUID();
+  const error = new KeywrightError("not_ready", "The relayer cannot be reached at the moment.");
   answer
-    .writeHead(503, { "content-type": "application/problem+json", "retry-after": "5" })
-    .end(JSON.stringify(problem));
+    .writeHead(error.status, {
+      "content-type": PROBLEM_TYPE,
+      "cache-control": "no-store",
+      "retry-after": "5",
+      "x-request-id": requestId,
+      "access-control-allow-origin": "*",
+      "access-control-expose-headers": "X-Request-Id,Retry-After",
+    })
+    .end(JSON.stringify(problemOf(error, requestId, `https://${host}`)));
 }

@@ -1,8 +1,7 @@
 /**
  * Maps thrown errors to the client's response. Unknown errors get one fixed sentence; their cause goes to the log only.
  */
-import { ERRORS, KeywrightError } from "../protocol/errors";
-import { problemType, type Problem } from "../protocol/http";
+import { KeywrightError } from "../protocol/errors";
 import { translateUnavailable } from "./store/unavailable";
 
 const INTERNAL_DETAIL = new KeywrightError(
@@ -18,24 +17,6 @@ export function asKeywrightError(thrown: unknown): KeywrightError {
 }
 
 export const isInternal = (error: KeywrightError): boolean => error.code === "internal_error";
-
-/**
- * `origin` makes the type an absolute URL. Facts are spread first, so that none can override a member of the problem.
- */
-export function problemOf(error: KeywrightError, requestId: string, origin = ""): Problem {
-  const { title } = ERRORS[error.code];
-  return {
-    ...error.facts,
-    type: origin + problemType(error.code),
-    title,
-    status: error.status,
-    detail: error.detail,
-    code: error.code,
-    request_id: requestId,
-    retryable: error.retryable,
-    message: error.detail,
-  };
-}
 
 /** Seconds for `Retry-After`, on every response that a retry may improve. */
 export function retryAfterOf(error: KeywrightError): number | undefined {

@@ -16,6 +16,14 @@ export interface TypedDataToSign {
 }
 
 const DOMAIN_TYPE = "EIP712Domain";
+/** The fields a domain may have, in the order in which they are hashed. */
+const DOMAIN_FIELDS: readonly TypedDataField[] = [
+  { name: "name", type: "string" },
+  { name: "version", type: "string" },
+  { name: "chainId", type: "uint256" },
+  { name: "verifyingContract", type: "address" },
+  { name: "salt", type: "bytes32" },
+];
 const MAX_NAME_CHARS = 256;
 const WORD_BYTES = 32;
 /** Block size of the hash function: the minimum work of one call. */
@@ -24,14 +32,15 @@ const HASHED_LEAVES: ReadonlySet<string> = new Set(["string", "bytes"]);
 const ARRAY = /\[\d*\]$/;
 
 /**
- * The digest a wallet would sign. `types` may contain EIP712Domain, as wallets write it; `primaryType` is only compared
- * with what the types imply.
+ * The digest a wallet would sign. `types` may contain EIP712Domain, as wallets' clients write it: wallets hash what it
+ * lists, so it has to describe the domain. `primaryType` is only compared with what the types imply.
  */
 export function typedDataDigest(
   { domain, types, message, primaryType }: TypedDataToSign,
   limits: TypedDataLimits,
 ): string {
   const structs = Object.fromEntries(Object.entries(types).filter(([name]) => name !== DOMAIN_TYPE));
+  requireDescribes(types[DOMAIN_TYPE], domain);
   const measured = new MeasuredTypes(structs, limits);
   return encoded("typed data", () => {
     const root = TypedDataEncoder.from(measured.structs).primaryType;
@@ -40,6 +49,15 @@ export function typedDataDigest(
     measured.requireFits(root, message);
     return TypedDataEncoder.hash(domain, measured.structs, message);
   });
+}
+
+function requireDescribes(given: readonly TypedDataField[] | undefined, domain: Record<string, unknown>): void {
+  if (given === undefined) return;
+  const own = DOMAIN_FIELDS.filter(({ name }) => domain[name] !== undefined && domain[name] !== null);
+  const isSame = own.every(({ name, type }, at) => given[at]?.name === name && given[at].type === type);
+  if (isSame && given.length === own.length) return;
+  const names = own.map(({ name, type }) => `${type} ${name}`).join(", ");
+  throw invalid(`EIP712Domain must list what the domain has, in this order: ${names}`);
 }
 
 interface Measured {

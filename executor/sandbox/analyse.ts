@@ -25,9 +25,9 @@ const OPTIONS = { ecmaVersion: 2023, allowHashBang: true, allowAwaitOutsideFunct
 const V5_MEMBERS = new Set(["utils", "providers", "BigNumber"]);
 
 export function analyse(code: string): Analysis {
-  const { program, isModule = false, awaits = false } = parseEither(code);
-  const facts: Facts = { mentionsEthers: false, readsV5: false, namesLit: false };
-  visit(program, facts);
+  const parsed = parseEither(code);
+  const facts = factsOf(parsed.program);
+  const { program, isModule = false, awaits = false } = (facts.namesAwait && reallyAwaiting(code)) || parsed;
   return {
     isModule,
     awaits,
@@ -78,6 +78,15 @@ function parseAwaiting(code: string): Parsed | undefined {
   }
 }
 
+/**
+ * In a script, `await (x)` is a call of something called `await`, `await [x]` its member, `await +x` a sum. That is
+ * meant only if something stays that can be nothing but its name.
+ */
+function reallyAwaiting(code: string): Parsed | undefined {
+  const parsed = parseAwaiting(code);
+  return parsed === undefined || factsOf(parsed.program).namesAwait ? undefined : parsed;
+}
+
 function parseModule(code: string, asScript: unknown): Parsed {
   try {
     return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "module" }), isModule: true };
@@ -98,17 +107,21 @@ interface Facts {
   readsV5: boolean;
   /** The code names `Lit` or `LitActions`, like programs written for ethers version 5. */
   namesLit: boolean;
+  /** Something is called `await`. */
+  namesAwait: boolean;
 }
 
 type AnyNode = Node & Record<string, unknown>;
 
 /** Walks with an explicit stack: the code decides how deep it nests. */
-function visit(program: Program, facts: Facts): void {
+function factsOf(program: Program): Facts {
+  const facts: Facts = { mentionsEthers: false, readsV5: false, namesLit: false, namesAwait: false };
   const open: AnyNode[] = [program as unknown as AnyNode];
   for (let node = open.pop(); node; node = open.pop()) {
     note(node, facts);
     for (const child of childrenOf(node)) open.push(child);
   }
+  return facts;
 }
 
 const isNode = (value: unknown): value is AnyNode =>
@@ -119,6 +132,7 @@ const isEthers = (value: unknown): boolean => isNode(value) && value.type === "I
 function note(node: AnyNode, facts: Facts): void {
   if (isEthers(node)) facts.mentionsEthers = true;
   if (node.type === "Identifier" && (node.name === "Lit" || node.name === "LitActions")) facts.namesLit = true;
+  if (node.type === "Identifier" && node.name === "await") facts.namesAwait = true;
   if (node.type === "Literal" && node.value === "ethers") facts.mentionsEthers = true;
   if (node.type === "MemberExpression") noteMember(node, facts);
   if (node.type === "VariableDeclarator" && isEthers(node.init) && isNode(node.id)) facts.readsV5 ||= picksV5(node.id);

@@ -9,7 +9,10 @@ export function convert(...[kind, input, label, fatal, ignoreBOM]: unknown[]): C
   try {
     if (kind === "encode" && typeof input === "string") return { output: arrayBufferOf(Buffer.from(input, "utf8")) };
     if (kind === "decode" && input instanceof ArrayBuffer)
-      return decode(input, String(label), fatal === true, ignoreBOM === true);
+      return decoderOf(String(label), { fatal: fatal === true, ignoreBOM: ignoreBOM === true }, (decoder) =>
+        decoder.decode(input),
+      );
+    if (kind === "encoding") return decoderOf(String(label), {}, ({ encoding }) => encoding);
     if (kind === "atob" && typeof input === "string") return { output: atob(input) };
     if (kind === "btoa" && typeof input === "string") return { output: btoa(input) };
   } catch {
@@ -18,14 +21,18 @@ export function convert(...[kind, input, label, fatal, ignoreBOM]: unknown[]): C
   return { problem: "input" };
 }
 
-function decode(input: ArrayBuffer, label: string, fatal: boolean, ignoreBOM: boolean): Converted {
+function decoderOf(
+  label: string,
+  options: ConstructorParameters<typeof TextDecoder>[1],
+  use: (decoder: InstanceType<typeof TextDecoder>) => string,
+): Converted {
   let decoder: InstanceType<typeof TextDecoder>;
   try {
-    decoder = new TextDecoder(label, { fatal, ignoreBOM });
+    decoder = new TextDecoder(label, options);
   } catch {
     return { problem: "label" };
   }
-  return { output: decoder.decode(input) };
+  return { output: use(decoder) };
 }
 
 const arrayBufferOf = (bytes: Buffer): ArrayBuffer => new Uint8Array(bytes).buffer;

@@ -39,6 +39,9 @@ export interface GuestRun {
 /** An action that uses what most actions use. */
 const WARM_UP = `async () => (console.log(""), await Actions.signMessage({ pkpId: "", message: "" }))`;
 const WARM_UP_MS = 5_000;
+/** The name under which a module's `main` is imported, whether it exports it or not. */
+const MAIN = "keywright_main";
+const ACTION = "action.js";
 const MAX_RANDOM_BYTES = 65_536;
 /** Code up to this many characters compiles faster than a switch to another thread takes. */
 const QUICK_TO_COMPILE = 32_768;
@@ -89,7 +92,10 @@ export class Guest {
   #hasEnded = false;
   /** Compiling and linking are done: later failures are run-time errors of the action, not invalid code. */
   #isRunning = false;
+  /** Of `performance.now`: the engine's own timers use the same clock. */
   #deadline = 0;
+  /** Codes of the refusals that were given to the guest, by their message. */
+  readonly #refusals = new Map<string, RunErrorCode>();
 
   /** Ready for a run, with no data of any run: prepared while the child is idle. */
   constructor(
@@ -129,7 +135,7 @@ export class Guest {
 
   async run(job: GuestRun, events: GuestEvents): Promise<void> {
     this.#events = events;
-    this.#deadline = Date.now() + job.wallMs;
+    this.#deadline = performance.now() + job.wallMs;
     // Second time limit: also stops what `timeout` does not cover, such as code after an await.
     this.#startTimer(job.wallMs, () => this.#finish(timedOut()));
     try {
@@ -147,8 +153,14 @@ export class Guest {
 
   /** The keyholder's answer to an op: JSON text, and the bytes of a fetched body, if any. */
   answer(call: number, ok: boolean, text: string, body: Buffer | undefined): void {
+    if (!ok) this.#noteRefusal(text);
     const bytes = body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true });
     this.#deliver("answer", call, ok, text, bytes);
+  }
+
+  #noteRefusal(text: string): void {
+    const { code, message } = JSON.parse(text) as { code: string; message: string };
+    if (isHostCode(code)) this.#refusals.set(message, code);
   }
 
   /** Runs a dummy action, so that V8 caches the compiled prelude; this isolate is then discarded. */
@@ -162,7 +174,7 @@ export class Guest {
       logsBytes: 64,
     };
     const main = this.#isolate.compileScriptSync(WARM_UP, ORIGIN).runSync(this.#context, { reference: true });
-    this.#deadline = Date.now() + WARM_UP_MS;
+    this.#deadline = performance.now() + WARM_UP_MS;
     this.#deliver("begin", 0, JSON.stringify(setting));
     this.#deliver("finish", 0, (main as ivm.Reference).derefInto({ release: true }));
     this.#deliver("answer", 1, true, `""`, undefined);
@@ -181,7 +193,7 @@ export class Guest {
   async #evaluateScript({ code, analysis }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
     const hasMain = analysis.entry === "main";
     const source = analysis.awaits ? awaiting(code, hasMain) : hasMain ? `${code}\n;main` : code;
-    const options = { filename: "action.js" };
+    const options = { filename: ACTION };
     const script =
       source.length < QUICK_TO_COMPILE
         ? this.#isolate.compileScriptSync(source, options)
@@ -196,16 +208,15 @@ export class Guest {
     analysis,
     modules,
   }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
-    const names = { none: undefined, main: "keywright_main", default: "default" };
-    const name = names[analysis.entry];
-    const source = analysis.entry === "main" ? `${code}\n;export { main as keywright_main };` : code;
-    const module = await this.#isolate.compileModule(source, { filename: "action.js" });
-    const compiled = new Map<string, ivm.Module>();
-    await module.instantiate(this.#context, (specifier) => this.#resolve(specifier, modules, compiled));
+    const source = analysis.entry === "main" ? `${code}\n;export { main as ${MAIN} };` : code;
+    const action = await this.#isolate.compileModule(source, { filename: ACTION });
+    const compiled = new Map([[ACTION, action]]);
+    const entry = this.#isolate.compileModuleSync(entryModule(analysis.entry), ORIGIN);
+    await entry.instantiate(this.#context, (specifier) => this.#resolve(specifier, modules, compiled));
     this.#isRunning = true;
     // On this thread, as scripts: the run is billed for what the kernel counts of it.
-    module.evaluateSync({ timeout: this.#left() });
-    return name ? { main: (await module.namespace.get(name, { reference: true })) as ivm.Reference } : {};
+    entry.evaluateSync({ timeout: this.#left() });
+    return { main: entry.namespace.getSync("run", { reference: true }) as ivm.Reference };
   }
 
   async #resolve(
@@ -213,9 +224,11 @@ export class Guest {
     modules: Map<string, string>,
     compiled: Map<string, ivm.Module>,
   ): Promise<ivm.Module> {
+    const known = compiled.get(specifier);
+    if (known !== undefined) return known;
     const source = modules.get(specifier);
     if (source === undefined) throw new Error(`the import of ${specifier} was not resolved`);
-    const module = compiled.get(specifier) ?? (await this.#isolate.compileModule(source, { filename: specifier }));
+    const module = await this.#isolate.compileModule(source, { filename: specifier });
     compiled.set(specifier, module);
     return module;
   }
@@ -234,7 +247,7 @@ export class Guest {
   }
 
   #left(): number {
-    return Math.max(1, this.#deadline - Date.now());
+    return Math.max(1, Math.ceil(this.#deadline - performance.now()));
   }
 
   #onOp(call: unknown, name: unknown, args: unknown, body: unknown): void {
@@ -294,10 +307,13 @@ export class Guest {
     if (error instanceof Error && error.message.includes("was not an instance of `Error`"))
       return failure("threw", "the action threw something that is not an Error");
     if (!(error instanceof Error)) return failure("threw", String(error));
-    if (error.message === "Script execution timed out.") return timedOut();
+    // Before that, it is an error of the guest that says so.
+    if (error.message === "Script execution timed out." && performance.now() >= this.#deadline) return timedOut();
     if (!this.#isRunning) return failure("invalid_code", error.message);
     const name = error.name === "Error" ? "" : `${error.name}: `;
-    return failure("threw", `${name}${error.message}`, ownFrames(error.stack ?? ""));
+    // Nothing waited for the op that was refused when its refusal arrived: it is told by its message.
+    const code = this.#refusals.get(error.message) ?? "threw";
+    return failure(code, `${name}${error.message}`, ownFrames(error.stack ?? ""));
   }
 }
 
@@ -325,6 +341,22 @@ const FOREIGN_FRAME = /^\s+at .*(keywright:own|<isolated-vm|node:|\(\/|at \/)/;
 function ownFrames(stack: string): string {
   const lines = stack.slice(0, MAX_ERROR_CHARS).split("\n");
   return lines.filter((line) => !FOREIGN_FRAME.test(line)).join("\n");
+}
+
+/**
+ * Imports the action and calls its entry. A module that awaits at top level, or imports one that does, has not been
+ * evaluated when the engine returns: the call waits until it has.
+ */
+function entryModule(entry: Analysis["entry"]): string {
+  const name = { none: "", main: `{ ${MAIN} as main } from `, default: "{ default as main } from " }[entry];
+  return `import ${name}"${ACTION}";
+    var isEvaluated, resume;
+    export async function run(params) {
+      if (!isEvaluated) await new Promise((resolve) => { resume = resolve; });
+      ${name && 'return typeof main === "function" ? main(params) : undefined;'}
+    }
+    isEvaluated = true;
+    if (resume) resume();`;
 }
 
 /** Code that awaits at top level as an async function, on the same lines: its promise, or a `main` that awaits it. */

@@ -49,10 +49,12 @@ const createPaymentIntent = defineRoute({
   request: {
     body: z.strictObject({
       amount_cents: z
-        .int()
+        .number()
         .check((ctx) => {
           const { amountCentsMin: min, amountCentsMax: max } = WIRE_LIMITS;
-          if (ctx.value < min || ctx.value > max)
+          if (!Number.isInteger(ctx.value))
+            reject(ctx as Parameters<typeof reject>[0], "must be a whole number", { shape: true });
+          else if (ctx.value < min || ctx.value > max)
             reject(ctx as Parameters<typeof reject>[0], `must be ${min} to ${max}`, { code: "amount_out_of_range" });
         })
         .meta({

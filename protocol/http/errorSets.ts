@@ -11,9 +11,15 @@ const KEY = [
   "account_chain_secured",
 ] as const;
 const CHAIN = ["chain_unavailable"] as const;
-const IDENTITY = ["invalid_identity_token", "identity_provider_unavailable", "executor_unavailable"] as const;
-const WALLET = ["invalid_wallet_auth", "account_not_found", "account_not_named", "account_not_owned"] as const;
-const CALLER = [...KEY, ...CHAIN, ...IDENTITY, "unknown_account"] as const;
+/** `invalid_value`: of X-Account, which names one of an identity's accounts. */
+const IDENTITY = [
+  "invalid_identity_token",
+  "identity_provider_unavailable",
+  "executor_unavailable",
+  "invalid_value",
+] as const;
+const OWNED = ["account_not_found", "account_not_named", "account_not_owned", "unknown_account"] as const;
+const CALLER = [...KEY, ...CHAIN, ...IDENTITY, ...OWNED] as const;
 
 const BY_AUTH: Record<AuthKind, readonly ErrorCode[]> = {
   none: [],
@@ -22,9 +28,9 @@ const BY_AUTH: Record<AuthKind, readonly ErrorCode[]> = {
   wellFormedKey: ["missing_credential", "malformed_key", "conflicting_credentials", ...CHAIN, ...IDENTITY],
   anyKey: CALLER,
   ownerKey: [...CALLER, "owner_only"],
-  accountKey: [...KEY, ...CHAIN, "owner_only"],
-  keyOrWallet: [...CALLER, ...WALLET],
-  ownerOrWallet: [...CALLER, ...WALLET, "owner_only"],
+  accountKey: [...CALLER, "owner_only"],
+  keyOrWallet: [...CALLER, "invalid_wallet_auth"],
+  ownerOrWallet: [...CALLER, "invalid_wallet_auth", "owner_only"],
   optionalKey: CALLER,
 };
 

@@ -50,6 +50,7 @@ const numeral = z.union(
   [z.string(), z.custom<number>((value) => typeof value === "number")],
   "must be a JSON number or a decimal or 0x-hex string",
 );
+const NOT_A_NUMERAL = "must be a decimal or 0x-hex number";
 const NUMERAL = /^(0|[1-9][0-9]{0,77}|0x[0-9a-fA-F]{1,64})$/;
 
 function bigintOf(value: string | number, max: bigint, ctx: Context): bigint {
@@ -58,7 +59,7 @@ function bigintOf(value: string | number, max: bigint, ctx: Context): bigint {
       return reject(ctx, "must be a whole number", { shape: true });
     if (!Number.isSafeInteger(value) || value < 0)
       return reject(ctx, "as a JSON number must be 0 to 2^53-1; write larger ones as a string");
-  } else if (!NUMERAL.test(value)) return reject(ctx, "must be a decimal or 0x-hex number");
+  } else if (!NUMERAL.test(value)) return reject(ctx, NOT_A_NUMERAL);
   const number = BigInt(value);
   return number > max ? reject(ctx, `must be at most ${max}`) : number;
 }
@@ -75,15 +76,16 @@ export function wholeNumber(max: bigint, description: string, examples: (string 
   return numeral.transform((value, ctx) => bigintOf(value, max, ctx)).meta({ ...NUMERAL_META, description, examples });
 }
 
-/** A number of a query or body that fits a JavaScript number. */
-export function boundedNumber(min: number, max: number, description: string, code: ErrorCode = "invalid_value") {
+/** A number of a query or body that fits a JavaScript number. `above`: the code of one that is larger. */
+export function boundedNumber(min: number, max: number, description: string, above: ErrorCode = "invalid_value") {
   return numeral
     .transform((value, ctx): number => {
-      const number = bigintOf(value, MAX_U64, ctx);
-      if (typeof number !== "bigint") return z.NEVER;
-      return number < BigInt(min) || number > BigInt(max)
-        ? reject(ctx, `must be ${min} to ${max}`, { code })
-        : Number(number);
+      if (typeof value === "string" && !NUMERAL.test(value)) return reject(ctx, NOT_A_NUMERAL);
+      const number = Number(value);
+      if (Number.isFinite(number) && !Number.isInteger(number))
+        return reject(ctx, "must be a whole number", { shape: true });
+      if (number >= min && number <= max) return number;
+      return reject(ctx, `must be ${min} to ${max}`, { code: number > max ? above : "invalid_value" });
     })
     .meta({ type: ["string", "integer"], pattern: NUMERAL.source, minimum: min, maximum: max, description });
 }

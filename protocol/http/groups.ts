@@ -3,7 +3,6 @@ import { z } from "zod";
 import { WIRE_LIMITS } from "../limits";
 import {
   actionHash,
-  address,
   cid,
   count,
   descriptionText,
@@ -133,7 +132,9 @@ const group = defineRoute({
 const groupsQuery = pageQuery
   .extend({
     search,
-    pkp_id: address.optional().meta({ description: "Only groups that list this PKP; zero: that list any PKP." }),
+    pkp_id: pkpReference.optional().meta({
+      description: "Only groups that list this PKP, by its address or number; zero: that list any PKP.",
+    }),
     hashed_cid: actionHash.optional().meta({ description: "Only groups that list this action; zero: any action." }),
     members: z.enum(["true", "false"]).default("false").meta({ description: "`true` shows each group's members." }),
   })
@@ -165,7 +166,7 @@ const listGroups = defineRoute({
       cid_hashes_permitted: z.array(outHash).optional().meta({ description: "With `members`: the first 100." }),
     }),
   ),
-  errors: [],
+  errors: ["unknown_pkp_number"],
   example: { response: [{ id: "1", name: "treasury", description: "", pkp_count: 1, action_count: 1 }] },
   price: "free",
   effect: false,

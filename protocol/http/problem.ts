@@ -1,6 +1,6 @@
 /** The body of every error: application/problem+json (RFC 9457) with the error code. Source: docs/conformance.md §7. */
 import { z } from "zod";
-import { ERRORS, type ErrorCode } from "../errors";
+import { ERRORS, type ErrorCode, type KeywrightError } from "../errors";
 
 export const PROBLEM_TYPE = "application/problem+json";
 
@@ -29,3 +29,21 @@ export type Problem = z.infer<typeof problemSchema>;
 
 /** URL path of a code's section in docs/errors.md, relative to the service's origin. */
 export const problemType = (code: ErrorCode): string => `/docs/errors#${code}`;
+
+/**
+ * `origin` makes the type an absolute URL. Facts are spread first, so that none can override a member of the problem.
+ */
+export function problemOf(error: KeywrightError, requestId: string, origin = ""): Problem {
+  const { title } = ERRORS[error.code];
+  return {
+    ...error.facts,
+    type: origin + problemType(error.code),
+    title,
+    status: error.status,
+    detail: error.detail,
+    code: error.code,
+    request_id: requestId,
+    retryable: error.retryable,
+    message: error.detail,
+  };
+}

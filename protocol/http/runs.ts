@@ -8,7 +8,6 @@ import { receiptText } from "../receipt";
 import { codeText } from "./actions";
 import {
   accountId,
-  address,
   actionHash,
   boundedNumber,
   cents,
@@ -105,11 +104,16 @@ function objectOf(text: string): unknown {
   }
 }
 
-/** Older programs name what they leave out, as null, and may send fields of their own. */
+/**
+ * Older programs name what they leave out, as null, and may send fields of their own. Of code and CID one may be empty,
+ * and the CID beside code is only a hint.
+ */
 function withOwnFields(given: unknown): unknown {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
+  const { code, ipfs_id: cid, ...rest } = given as Record<string, unknown>;
+  const action = code ? { code } : { ipfs_id: cid || null };
   return Object.fromEntries(
-    Object.entries(given).filter(([name, value]) => Object.hasOwn(body.shape, name) && value !== null),
+    Object.entries({ ...rest, ...action }).filter(([name, value]) => Object.hasOwn(body.shape, name) && value !== null),
   );
 }
 
@@ -182,7 +186,9 @@ const explainExecution = defineRoute({
         api_key_hash: keyHash,
         hashed_cid: actionHash.optional(),
         action_ipfs_cid: cid.optional(),
-        pkp_id: address.optional().meta({ description: "A PKP's address; left out: key and action only." }),
+        pkp_id: pkpReference
+          .optional()
+          .meta({ description: "A PKP's address or number; left out: key and action only." }),
       })
       .check((ctx) => {
         if ((ctx.value.hashed_cid === undefined) !== (ctx.value.action_ipfs_cid === undefined)) return;
@@ -199,7 +205,7 @@ const explainExecution = defineRoute({
     denied_ops: z.array(z.string()).meta({ description: "What no action may ask for with the PKP." }),
     block_number: count,
   }),
-  errors: ["invalid_cid", "unknown_usage_key"],
+  errors: ["invalid_cid", "unknown_pkp_number", "unknown_usage_key"],
   example: {
     query: { api_key_hash: `0x${"6f".repeat(32)}`, hashed_cid: `0x${"a1".repeat(32)}` },
     response: {
@@ -220,7 +226,7 @@ const listRuns = defineRoute({
   path: "/list_runs",
   summary:
     "The account's runs, newest first, for as many days as records are kept: never their " +
-    "parameters, logs or responses; of a failed run its message.",
+    "parameters, logs or responses; of a failed run its message. X-Total-Count does not consider `from` and `until`.",
   request: {
     query: pageQuery
       .extend({

@@ -36,7 +36,7 @@ const hasBody = (ctx: RelayerContext): boolean =>
 export function requireAcceptableBody(ctx: RelayerContext, kind: BodyKind): void {
   if (kind === "none" || !hasBody(ctx)) return;
   const declared = Number(ctx.get("Content-Length") || "0");
-  if (kind !== "raw") requireJsonType(ctx);
+  if (kind !== "raw" && !mayBeNone(ctx)) requireJsonType(ctx);
   if (declared > LIMITS[kind]) throw tooLarge(LIMITS[kind]);
 }
 
@@ -53,6 +53,9 @@ function requireJsonType(ctx: RelayerContext): void {
 
 /** Whether the size is known only after reading. */
 const hasUnknownLength = (ctx: RelayerContext): boolean => ctx.get("Transfer-Encoding") !== "";
+
+/** A body in chunks that names no type may have none: its type is required once there is something of it. */
+const mayBeNone = (ctx: RelayerContext): boolean => hasUnknownLength(ctx) && ctx.get("Content-Type") === "";
 
 /** Up to this they do not count: a connection takes more. */
 const SMALL_BYTES = 4 * 1_024;
@@ -84,7 +87,9 @@ const unshared = (bytes: Buffer): Body => ({ bytes, keepOnly: () => undefined, l
 /** A body is read when there is room for it. One that arrives slowly gives way to others. */
 export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Body> {
   try {
-    return await readWhole(ctx, kind, room);
+    const body = await readWhole(ctx, kind, room);
+    if (body.bytes.length > 0 && kind !== "raw" && mayBeNone(ctx)) requireJsonType(ctx);
+    return body;
   } catch (error) {
     // The rest is discarded: else no further request on its connection would be read.
     ctx.req.unpipe().resume();

@@ -1,7 +1,7 @@
 /** Maps every error to application/problem+json. */
-import { isInternal, asKeywrightError, problemOf, retryAfterOf } from "../errors";
+import { isInternal, asKeywrightError, retryAfterOf } from "../errors";
 import type { Logger } from "../../protocol/log";
-import { PROBLEM_TYPE } from "../../protocol/http";
+import { PROBLEM_TYPE, problemOf } from "../../protocol/http";
 import { RECEIPT_HEADER } from "../../protocol/receipt";
 import type { RelayerMiddleware } from "./context";
 

@@ -44,7 +44,7 @@ const AWAITING_RUNS: ReadonlySet<RouteName> = new Set<RouteName>(["runAction", "
 interface ParsedRequest {
   readonly presented: Presented;
   readonly caller: Caller | undefined;
-  readonly identity: Identity;
+  readonly identity: Identified;
   /** Set while `caller` comes from the cache and the contract is being asked to confirm it. */
   readonly confirmation: Promise<Caller | undefined> | undefined;
   /** Empty but on routes with a raw body. */
@@ -72,9 +72,11 @@ export function serve<N extends RouteName>(
       const presented = presentedCredentials(ctx, route.auth);
       const identity = await identify(ctx, route, presented, deps);
       const request = await parse(ctx, name, { presented, identity }, deps, { scope, read: alias?.read });
-      return withDeadline(ctx, name, (signal) =>
-        asConfirmed(request, (confirmed) => handle(ctx, name, confirmed, deps, handler, signal)),
-      );
+      return withDeadline(ctx, name, (signal) => {
+        const work = asConfirmed(request, (confirmed) => handle(ctx, name, confirmed, deps, handler, signal));
+        identity.counted?.(work.then(({ answer }) => answer));
+        return work;
+      });
     });
     note(ctx, handled.caller);
     ctx.set({ ...handled.headers });
@@ -82,6 +84,10 @@ export function serve<N extends RouteName>(
     send(ctx, { ...route, ...(answered && { response: answered.response }) }, answer(handled.answer));
   };
 }
+
+/** What was counted for a credential that only the handler of a `wellFormedKey` route looks up. */
+type Identified = Identity & { readonly counted?: Counted };
+type Counted = (outcome: Promise<unknown>) => void;
 
 interface Reading {
   /** Holds what the body takes of the memory that all requests share. */
@@ -139,7 +145,7 @@ async function identify(
   route: Route,
   presented: Presented,
   { authentication, limits }: ServeDeps,
-): Promise<Identity> {
+): Promise<Identified> {
   if (authentication.isFamiliar(route.auth, presented)) {
     const identity = authentication.identify(route.auth, presented, ctx.state.requestId);
     return {
@@ -149,19 +155,23 @@ async function identify(
   }
   const takeBack = await limits.unknownCredential(ctx.state.client);
   const identity = authentication.identify(route.auth, presented, ctx.state.requestId);
-  // `wellFormedKey` routes look the key up in their handler, not through `identity`: it always counts.
-  if (route.auth !== "wellFormedKey") {
-    identity.caller().then(takeBack, (error: unknown) => {
-      if (!(error instanceof KeywrightError) || !INVALID_CREDENTIAL_CODES.has(error.code)) takeBack();
-    });
-  }
+  const counted: Counted = (outcome) =>
+    void outcome.then(
+      (valid) => valid !== false && takeBack(),
+      (error: unknown) => isInvalid(error) || takeBack(),
+    );
+  // The handler of a `wellFormedKey` route looks the key up itself: its answer says whether it is valid.
+  if (route.auth === "wellFormedKey") return { ...identity, counted };
+  counted(identity.caller());
   return identity;
 }
 
+const isInvalid = (error: unknown): boolean =>
+  error instanceof KeywrightError && INVALID_CREDENTIAL_CODES.has(error.code);
+
 /** A cached credential that has become invalid counts as invalid once the contract has said so. */
 async function noLongerValid(ctx: RelayerContext, limits: RequestLimits, error: unknown): Promise<never> {
-  if (error instanceof KeywrightError && INVALID_CREDENTIAL_CODES.has(error.code))
-    await limits.unknownCredential(ctx.state.client).catch(() => undefined);
+  if (isInvalid(error)) await limits.unknownCredential(ctx.state.client).catch(() => undefined);
   throw error;
 }
 

@@ -1,10 +1,11 @@
 /** Why the contract permits a run, or refuses it. */
 import { KeywrightError } from "../../protocol/errors";
-import { actionHashOf, ZERO_HASH, type ActionHash, type KeyId, type PkpId } from "../../protocol/ids";
+import { actionHashOf, ZERO_HASH, type ActionHash, type KeyId } from "../../protocol/ids";
 import { opNames } from "../../protocol/ops";
 import type { DenialReason } from "../../protocol/decision";
 import type { Answer, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import { pkpAddress } from "./references";
 
 type Why = Answer<"explainExecution">;
 
@@ -28,7 +29,7 @@ export function explainRoutes({ chain }: RouteDeps): HandlersOf<"explainExecutio
       const decision = await chain.explainExecution(
         key as string as KeyId,
         action ?? (ZERO_HASH as ActionHash),
-        pkp as PkpId,
+        pkp && (await pkpAddress(chain, caller.accountId, pkp)),
       );
       const { accountId, allowed, actionByName, deniedOps, blockNumber } = decision;
       // Keys of other accounts look like keys that do not exist.

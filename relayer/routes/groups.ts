@@ -9,7 +9,7 @@ import { defined } from "../../protocol/defined";
 import { foundPage, matcher } from "./found";
 import { groupUpdate } from "./groupUpdate";
 import { pageOf } from "./pages";
-import { writeWithPkps } from "./references";
+import { pkpAddress, writeWithPkps } from "./references";
 import { done, write, type Writes } from "./writes";
 
 type GroupRoute =
@@ -81,7 +81,8 @@ async function groupFilter(
 ): Promise<((group: GroupView) => boolean) | undefined> {
   const { pkp_id: pkp, hashed_cid: action, search } = query;
   const matches = matcher(search, ({ name, description, id }: GroupView) => [name, description, String(id)]);
-  const asked = [pkp && [pkp as PkpId, ZERO_ADDRESS as PkpId], action && [action, ZERO_HASH as ActionHash]];
+  const pkpId = pkp && (await pkpAddress(chain, caller.accountId, pkp));
+  const asked = [pkpId && [pkpId, ZERO_ADDRESS as PkpId], action && [action, ZERO_HASH as ActionHash]];
   const listing = await Promise.all(
     asked.flatMap((members) => (members === undefined ? [] : [chain.groupsListing(caller.accountId, members)])),
   );

@@ -20,6 +20,8 @@ import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import pino from "pino";
 import { verifyService } from "../../client/verify";
+import { ERRORS } from "../../protocol/errors";
+import { problemSchema } from "../../protocol/http";
 import { readConfig } from "../../ingress/config";
 import { startIngress, type Ingress } from "../../ingress/ingress";
 import { startStack, type Stack } from "../../scripts/dev/stack";
@@ -336,7 +338,17 @@ describe("the TLS ingress", function () {
     ingress = await startIngress(configOf({ UPSTREAM_URL: `http://127.0.0.1:${await freePort()}` }), SILENT);
     const answer = await ask(ingress.httpsPort, "/health");
     expect([answer.status, answer.headers["retry-after"]]).to.deep.equal([503, "5"]);
-    expect(JSON.parse(answer.body)).to.include({ code: "not_ready" });
+    expect(answer.headers).to.include({ "access-control-allow-origin": "*", "cache-control": "no-store" });
+    const { detail, ...problem } = problemSchema.parse(JSON.parse(answer.body));
+    expect(problem).to.deep.equal({
+      type: `https://127.0.0.1:${ingress.httpsPort}/docs/errors#not_ready`,
+      title: ERRORS.not_ready.title,
+      status: 503,
+      code: "not_ready",
+      request_id: answer.headers["x-request-id"],
+      retryable: true,
+      message: detail,
+    });
     // The body of a refused request does not keep back the next one on its connection.
     const both = await new Promise<string>((resolve, reject) => {
       const options = { port: ingress.httpsPort, host: "127.0.0.1", servername: "localhost", ca: acme.rootPem };

@@ -72,6 +72,15 @@ describe("a flood from an unknown caller", function () {
     expect((await known.get("/list_groups", from("203.0.113.1"))).status, "who is known is served on").to.equal(200);
   });
 
+  it("with live keys, asked whether they exist: none of them uses up the budget", async () => {
+    const accounts = await Promise.all(Array.from({ length: 8 }, () => newApiAccount(relayer.baseUrl)));
+    for (const { api } of accounts)
+      expect((await api.get("/account_exists", from("203.0.113.44"))).body).to.equal(true);
+    expect(codeOf(await asStranger("/list_groups", "203.0.113.44"))).to.equal("unknown_key");
+    for (let index = 0; index < 5; index++) await asStranger("/account_exists", "203.0.113.44");
+    expect(codeOf(await asStranger("/account_exists", "203.0.113.44")), "unknown ones do").to.equal("rate_limited");
+  });
+
   it("with many concurrent ones: the budget is not exceeded", async () => {
     const answers = await Promise.all(Array.from({ length: 30 }, () => asStranger("/list_groups", "203.0.113.2")));
     expect(answers.filter((answer) => codeOf(answer) === "unknown_key")).to.have.length(5);

@@ -9,7 +9,7 @@ export interface Host {
   log(text: string): void;
   random(bytes: number): ArrayBuffer;
   convert(
-    kind: "encode" | "decode" | "atob" | "btoa",
+    kind: "encode" | "decode" | "encoding" | "atob" | "btoa",
     input: string | ArrayBuffer,
     label: string,
     fatal: boolean,

@@ -36,7 +36,12 @@ describe("signing ops", () => {
       Person: [{ name: "name", type: "string" }],
     };
     const message = { to: { name: "Ann" }, value: "12345678901234567890" };
-    const EIP712Domain = [{ name: "name", type: "string" }];
+    const EIP712Domain = [
+      { name: "name", type: "string" },
+      { name: "version", type: "string" },
+      { name: "chainId", type: "uint256" },
+      { name: "verifyingContract", type: "address" },
+    ];
     for (const given of [types, { EIP712Domain, ...types }]) {
       const signature = await value("signTypedData", {
         pkpId: PKP,
@@ -59,6 +64,27 @@ describe("signing ops", () => {
       }),
     ).to.equal("invalid_arguments");
     expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message: {} })).to.equal("invalid_arguments");
+  });
+
+  it("signTypedData refuses an EIP712Domain that is not the domain's: wallets would sign another digest", async () => {
+    const domain = { name: "A test", chainId: "31337", salt: null };
+    const types = { Mail: [{ name: "value", type: "uint256" }] };
+    const [name, chainId] = [
+      { name: "name", type: "string" },
+      { name: "chainId", type: "uint256" },
+    ];
+    const signed = (EIP712Domain: object[]): Promise<string> =>
+      refusal("signTypedData", { pkpId: PKP, domain, types: { EIP712Domain, ...types }, message: { value: "1" } });
+    expect(await signed([name, chainId])).to.equal("allowed");
+    for (const other of [
+      [],
+      [name],
+      [chainId, name],
+      [name, { ...chainId, type: "string" }],
+      [name, chainId, { name: "salt", type: "bytes32" }],
+      [name, chainId, { name: "other", type: "string" }],
+    ])
+      expect(await signed(other), JSON.stringify(other)).to.equal("invalid_arguments");
   });
 
   const common = {

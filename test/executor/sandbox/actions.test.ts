@@ -73,6 +73,20 @@ describe("the Actions SDK", () => {
       expect(error).to.include({ code: "permission_denied", message: "no group lists it" });
     });
 
+    for (const [when, code] of Object.entries({
+      "is not awaited yet": `async function main() {
+        const refused = Actions.signMessage({ pkpId: "0x1", message: "m" });
+        await new Promise((done) => setTimeout(done, 100));
+        await refused;
+      }`,
+      "is awaited at a module's top level": `await Actions.signMessage({ pkpId: "0x1", message: "m" });
+      export default 1;`,
+    }))
+      it(`keeps its code where it ${when}`, async () => {
+        const { error } = await run(code, { ops: refusing("permission_denied") });
+        expect(error).to.include({ code: "permission_denied", message: "no group lists it" });
+      });
+
     it("is an ordinary error with its code when the action catches it", async () => {
       const code = `async function main() {
         try {

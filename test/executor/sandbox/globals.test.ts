@@ -1,6 +1,8 @@
 import { expect } from "chai";
 import { ethers } from "ethers";
-import { valueOf } from "../../support/sandbox";
+import fc from "fast-check";
+import { SEED } from "../../support/counts";
+import { responseOf, run, valueOf } from "../../support/sandbox";
 
 describe("globals of an action", () => {
   const checks: Record<string, [expression: string, value: unknown]> = {
@@ -21,6 +23,34 @@ describe("globals of an action", () => {
         return Array.from(bytes, (byte) => d.decode(new Uint8Array([byte]), { stream: true })).join("") + d.decode();
       })()`,
       "aé€😀",
+    ],
+    "TextDecoder in pieces, of other encodings": [
+      `(() => {
+        const decoded = (label, bytes) => {
+          const d = new TextDecoder(label);
+          return bytes.map((byte) => d.decode(new Uint8Array([byte]), { stream: true })).join("") + d.decode();
+        };
+        return [
+          decoded("utf-16le", [0xac, 0x20, 0x3d, 0xd8, 0x00, 0xde]),
+          decoded("shift_jis", [0x93, 0xfa, 0x96, 0x7b]),
+          decoded("latin1", [0xe4, 0x80]),
+        ];
+      })()`,
+      ["€😀", "日本", "ä€"],
+    ],
+    "TextDecoder removes U+FEFF at the start of a stream only": [
+      `(() => {
+        const d = new TextDecoder();
+        const mark = [0xef, 0xbb, 0xbf];
+        const pieces = [...mark, 0x61].map((byte) => d.decode(new Uint8Array([byte]), { stream: true }));
+        pieces.push(d.decode(new Uint8Array(mark), { stream: true }), d.decode(), d.decode(new Uint8Array(mark)));
+        return pieces;
+      })()`,
+      ["", "", "", "a", "\ufeff", "", ""],
+    ],
+    "TextDecoder names its encoding": [
+      `["utf8", " UTF-8 ", "latin1", "utf-16"].map((label) => new TextDecoder(label).encoding)`,
+      ["utf-8", "utf-8", "windows-1252", "utf-16le"],
     ],
     "TextDecoder, fatal": [
       `(() => {
@@ -83,6 +113,14 @@ describe("globals of an action", () => {
         const id = setInterval(onTick, 1, 2);
       })`,
       6,
+    ],
+    "AbortController keeps the reason it is given": [
+      `(() => {
+        const c = new AbortController();
+        c.abort(null);
+        return [c.signal.aborted, c.signal.reason];
+      })()`,
+      [true, null],
     ],
     AbortController: [
       `(() => {
@@ -242,6 +280,38 @@ describe("globals of an action", () => {
       expect(await valueOf(expression)).to.deep.equal(value);
     });
   }
+
+  it("TextEncoder.encodeInto stops where the engine's own does", async () => {
+    const cases = fc.sample(fc.tuple(fc.string({ unit: "binary" }), fc.nat(24)), { seed: SEED, numRuns: 200 });
+    const own = cases.map(([text, size]) => {
+      const into = new Uint8Array(size);
+      return [new TextEncoder().encodeInto(text, into), [...into]];
+    });
+    const encode = `cases.map(([text, size]) => {
+      const into = new Uint8Array(size);
+      return [new TextEncoder().encodeInto(text, into), [...into]];
+    })`;
+    expect(await responseOf(`function main({ cases }) { return ${encode}; }`, { params: { cases } })).to.deep.equal(
+      own,
+    );
+  });
+
+  it("fetch sends nothing once it was aborted", async () => {
+    const code = `async function main() {
+      const aborted = new AbortController();
+      const sent = fetch("https://example.com", { method: "POST", body: "text", signal: aborted.signal });
+      aborted.abort();
+      const name = await sent.catch((error) => error.name);
+      await new Promise((done) => setTimeout(done, 20));
+      return name;
+    }`;
+    expect(await responseOf(code, { limits: { fetches: 0 } })).to.equal("AbortError");
+  });
+
+  it("fetch takes null for no options", async () => {
+    const code = `async function main() { await fetch("https://example.com", null); }`;
+    expect((await run(code)).error?.message).to.contain("there is no network in this test");
+  });
 
   describe("ethers", () => {
     const secret = `0x${"11".repeat(32)}`;

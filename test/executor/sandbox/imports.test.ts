@@ -164,6 +164,18 @@ describe("imports", () => {
     expect((await here(`import n from "${outer}"; function main() { return n; }`)).response).to.equal("21");
   });
 
+  it("modules may await at top level", async () => {
+    const slow = publish("slow@1.0.0", "export default await new Promise((done) => setTimeout(done, 20, 7));");
+    const outer = publish("around@1.0.0", `import n from "${slow}"; export default n + 1;`);
+    expect((await here(`import n from "${outer}"; function main() { return n; }`)).response).to.equal("8");
+    const broken = publish(
+      "broken@2.0.0",
+      "await new Promise((done) => setTimeout(done, 5)); throw new Error('late');",
+    );
+    const outcome = await here(`import "${broken}"; function main() { return 1; }`);
+    expect(outcome.error).to.include({ code: "threw", message: "late" });
+  });
+
   it("bytes with another hash are refused, and the actual hash is reported", async () => {
     const specifier = publish("lib@3.0.0", "export default 'changed';").replace(
       /#.*/,

@@ -61,6 +61,22 @@ describe("running an action", () => {
       "a module that exports main": `export async function main({ n }) { return n + 1; }`,
       "a module with a default export": `export default async ({ n }) => n + 1;`,
       "a default export named main": `export default async function main({ n }) { return n + 1; }`,
+      "a module that waits at top level": `export const one = await new Promise((done) => setTimeout(done, 20, 1));
+      async function main({ n }) { return n + one; }`,
+      "a module that waits, with a default export": `const one = await new Promise((done) => setTimeout(done, 20, 1));
+      export default ({ n }) => n + one;`,
+      "a module that waits, without an entry": `export const one = await new Promise((done) => setTimeout(done, 20, 1));
+      Actions.setResponse({ response: jsParams.n + one });`,
+      "code that awaits what is in brackets": `Actions.setResponse({ response: n + await (Promise.resolve(1)) });`,
+      "code that awaits a list": `const list = await [1];
+      Actions.setResponse({ response: n + list[0] });`,
+      "code that awaits a template": "const one = await \`1\`; Actions.setResponse({ response: n + Number(one) });",
+      "code that awaits a signed number": `const one = await +"1";
+      Actions.setResponse({ response: n + one });`,
+      "code in which something else is called await": `var await = (x) => x;
+      Actions.setResponse({ response: n + await (1) });`,
+      "code with a parameter called await": `const add = function (await) { return await + (1); };
+      Actions.setResponse({ response: add(n) });`,
       "code that calls main itself": `async function main() { Actions.setResponse({ response: n + 1 }); }\nmain();`,
       "code that awaits main itself": `async function main() {
         Actions.setResponse({ response: n + 1 });
@@ -127,6 +143,10 @@ describe("running an action", () => {
         await new Promise(() => {});
       }`,
       "after code that waits at top level": `await new Promise((done) => setTimeout(done, 5));
+      throw new Error("here");`,
+      "in a module that waits": `export const x = await new Promise((done) => setTimeout(done, 5));
+      throw new Error("here");`,
+      "in a module that goes on": `export const x = await null;
       throw new Error("here");`,
       "in a module": `export const x = 1; throw new Error("here");`,
     };

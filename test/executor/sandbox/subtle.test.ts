@@ -147,6 +147,7 @@ describe("crypto.subtle", () => {
         const { crv, d, x, y } = await crypto.subtle.exportKey("jwk", key);
         const bits = await crypto.subtle.deriveBits({ name: algorithm.name, public: peer }, key, 256);
         all.push(hex(bits), crv, d, x, y ?? "");
+        all.push(hex(await crypto.subtle.deriveBits({ name: algorithm.name, public: peer }, key)));
         all.push(hex(await crypto.subtle.exportKey("raw", peer)), hex(await crypto.subtle.exportKey("spki", peer)));
       }
       return all;`,

@@ -54,6 +54,23 @@ describe("bodies of requests", () => {
     expect([answer.status, codeOf(answer)]).to.deep.equal([422, "invalid_body"]);
   });
 
+  it("in chunks need a content type only if they are not empty", async () => {
+    const inChunks = (text: string): Promise<Response> =>
+      fetch(`${base}/core/v1/remove_group`, {
+        method: "POST",
+        headers: { "x-api-key": account().key },
+        body: new ReadableStream({
+          start: (controller) => {
+            if (text !== "") controller.enqueue(Buffer.from(text));
+            controller.close();
+          },
+        }),
+        duplex: "half",
+      } as RequestInit);
+    expect((await inChunks("")).status, "as {}").to.equal(422);
+    expect((await inChunks('{"group_id":1}')).status).to.equal(415);
+  });
+
   it("in invalid UTF-8 are 400", async () => {
     const answer = await post(
       Buffer.concat([Buffer.from('{"group_name":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]),

@@ -39,6 +39,42 @@ describe("a request with many wrong fields", () => {
   });
 });
 
+describe("a number out of its bounds", () => {
+  const codeOf = (name: RouteName, part: "query" | "body", value: object): string | undefined => {
+    try {
+      guardRequest(routeOf(name), { params: {}, query: {}, body: {}, [part]: value });
+      return undefined;
+    } catch (error) {
+      return error instanceof KeywrightError ? error.code : String(error);
+    }
+  };
+
+  it("is told apart: a page that is too large, and a size that is none", () => {
+    const size = (page_size: string) => codeOf("listGroups", "query", { page_size });
+    expect(["1", "0x3e8"].map(size)).to.deep.equal([undefined, undefined]);
+    expect(["1001", "9".repeat(20), "9".repeat(77)].map(size)).to.deep.equal(Array<string>(3).fill("page_too_large"));
+    expect(["0", "-1", "1e3"].map(size)).to.deep.equal(Array<string>(3).fill("invalid_value"));
+  });
+
+  it("is told its bounds, also where it is a JSON number of any size", () => {
+    for (const timeout_ms of [0, -1, 1e300, 2 ** 60]) {
+      const body = { code: "1", timeout_ms };
+      expect(codeOf("runAction", "body", body), `${timeout_ms}`).to.equal("invalid_value");
+      expect(() => guardRequest(routeOf("runAction"), { params: {}, query: {}, body })).to.throw(/must be 1 to \d+$/);
+    }
+    expect(codeOf("runAction", "body", { code: "1", timeout_ms: 1.5 })).to.equal("invalid_body");
+  });
+
+  it("of an amount is refused by the amount's own code", () => {
+    for (const amount_cents of [499, -1, 100_000_000, 2 ** 60, 1e300])
+      expect(codeOf("createPaymentIntent", "body", { amount_cents }), `${amount_cents}`).to.equal(
+        "amount_out_of_range",
+      );
+    expect(codeOf("createPaymentIntent", "body", { amount_cents: 500.5 })).to.equal("invalid_body");
+    expect(codeOf("createPaymentIntent", "body", { amount_cents: 500 })).to.equal(undefined);
+  });
+});
+
 describe("a request with a long text", function () {
   this.timeout(120_000);
 

@@ -15,7 +15,7 @@ import {
   type HttpAnswer,
   type HttpRequest,
 } from "../../support/http";
-import { useStack } from "../../support/stack";
+import { useIdentityProvider, useStack } from "../../support/stack";
 
 interface Place {
   readonly endpoint: Endpoint;
@@ -64,6 +64,7 @@ const someOf = <T>(values: readonly T[], turn: number): readonly T[] =>
 describe("bad input on every route", function () {
   this.timeout(120_000);
   const stack = useStack();
+  const provider = useIdentityProvider();
   let account: ApiAccount;
   let picture: string[];
 
@@ -116,6 +117,22 @@ describe("bad input on every route", function () {
     for (const place of PLACES.filter(needsKey)) {
       for (const key of ["garbage", account.id, account.wallet, `${"A".repeat(43)}=`])
         expectProblem(await ask(place, { key }), place, [401], `key ${key}`);
+    }
+  });
+
+  it("an identity without an account, or that names one which is not its own: a code of the document", async () => {
+    const token = await provider().token("nobody");
+    const takesToken = PLACES.filter((place) => needsKey(place) || place.route.auth === "wellFormedKey");
+    for (const place of takesToken) {
+      const body = takesJson(place) ? { body: place.route.example.body } : {};
+      const asked = async (headers: Record<string, string>): Promise<HttpAnswer> =>
+        ask(place, { key: undefined, ...body, headers: { "x-identity-token": token, ...headers } });
+      expectProblem(await asked({ "x-account": "0x12" }), place, [400], "half an account");
+      // Its answer is whether the account exists.
+      if (place.route.auth === "wellFormedKey") continue;
+      expectProblem(await asked({}), place, [404], "no account");
+      expectProblem(await asked({ "x-account": account.id }), place, [403], "another's account");
+      expectProblem(await asked({ "x-identity-token": "a.b.c" }), place, [401], "no token");
     }
   });
 
@@ -273,6 +290,7 @@ describe("bad input on every route", function () {
       ],
       ["/billing/create_payment_intent", { amount_cents: 499 }, "amount_out_of_range"],
       ["/billing/create_payment_intent", { amount_cents: 100_000_000 }, "amount_out_of_range"],
+      ["/billing/create_payment_intent", { amount_cents: 2 ** 60 }, "amount_out_of_range"],
     ];
     for (const [path, body, code] of impossible) {
       const answer = await account.api.post(path, body);

@@ -1,7 +1,7 @@
 /** What a screen asks at once: groups of a PKP or an action, records by name, why a run is refused, writes by day. */
 import { expect } from "chai";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
-import { NO_PERMISSIONS, newApiAccount, type ApiAccount } from "../../support/http";
+import { NO_PERMISSIONS, codeOf, newApiAccount, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
@@ -50,6 +50,8 @@ describe("lists for screens", function () {
 
   it("finds the groups that list a PKP, by name or by the wildcard, and no removed one", async () => {
     expect(await names(`/list_groups?pkp_id=${pkp}`)).to.deep.equal(["by name", "any PKP"]);
+    expect(await names("/list_groups?pkp_id=1"), "by its number").to.deep.equal(["by name", "any PKP"]);
+    expect(codeOf(await account.api.get("/list_groups?pkp_id=99"))).to.equal("unknown_pkp_number");
     expect(await names(`/list_groups?pkp_id=${ANY_PKP}`)).to.deep.equal(["any PKP"]);
     expect(await names(`/list_groups?hashed_cid=${HASH}&pkp_id=${other}`)).to.deep.equal(["by name", "other"]);
     const { headers } = await account.api.get(`/list_groups?pkp_id=${pkp}&page_size=1&page_number=1`);
@@ -105,6 +107,10 @@ describe("lists for screens", function () {
     expect(await why(`hashed_cid=${HASH}`)).to.equal("none");
     expect(await why(`hashed_cid=0x${"12".repeat(32)}`)).to.equal("action_not_permitted");
     expect(await why(`hashed_cid=${HASH}&pkp_id=0x${"11".repeat(20)}`)).to.equal("unknown_pkp");
+    expect(await why(`hashed_cid=${HASH}&pkp_id=${pkp}`)).to.equal("none");
+    expect(await why(`hashed_cid=${HASH}&pkp_id=1`), "by its number").to.equal("none");
+    const unknown = await account.api.get(`/explain_execution?api_key_hash=${key}&hashed_cid=${HASH}&pkp_id=99`);
+    expect(codeOf(unknown)).to.equal("unknown_pkp_number");
     const stranger = await newApiAccount(stack().baseUrl);
     const asked = await stranger.api.get(`/explain_execution?api_key_hash=${key}&hashed_cid=${HASH}`);
     expect(asked.status, "another account's key").to.equal(404);

@@ -9,7 +9,7 @@ import { ERRORS, type ErrorCode } from "../../../protocol/errors";
 import { errorsOf, routeOf, type Endpoint } from "../../../protocol/http";
 import { SEED, count } from "../../support/counts";
 import { codeOf, members, newApiAccount, send, type ApiAccount } from "../../support/http";
-import { useStack } from "../../support/stack";
+import { useIdentityProvider, useStack } from "../../support/stack";
 import { defined } from "../../../protocol/defined";
 
 interface Schema {
@@ -102,7 +102,7 @@ interface Shot {
   readonly url: string;
   readonly body: unknown;
   readonly rawBody: string | undefined;
-  readonly credential: "key" | "usageKey" | "none" | "junk" | "bearer";
+  readonly credential: "key" | "usageKey" | "token" | "none" | "junk" | "bearer";
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -110,6 +110,7 @@ const credential = fc.oneof(
   { weight: 6, arbitrary: fc.constant("key" as const) },
   { weight: 2, arbitrary: fc.constant("usageKey" as const) },
   { weight: 1, arbitrary: fc.constantFrom("none" as const, "junk" as const, "bearer" as const) },
+  { weight: 1, arbitrary: fc.constant("token" as const) },
 );
 const oddHeaders = fc.oneof(
   { weight: 8, arbitrary: fc.constant({}) },
@@ -119,6 +120,7 @@ const oddHeaders = fc.oneof(
       { "idempotency-key": "k" },
       { "idempotency-key": "x".repeat(256) },
       { "x-account": "0x12" },
+      { "x-account": `0x${"12".repeat(32)}` },
       { "x-wallet-auth": "e30=" },
       { "x-wallet-auth": "%%%" },
       { "x-identity-token": "a.b.c" },
@@ -132,8 +134,11 @@ const oddHeaders = fc.oneof(
 describe("the fuzzer over the OpenAPI document", function () {
   this.timeout(count(120_000, 3_600_000));
   const stack = useStack();
+  const provider = useIdentityProvider();
   let account: ApiAccount;
   let usageKey: string;
+  /** Of somebody who has no account until a request makes one. */
+  let token: string;
   let document: Document;
 
   before(async () => {
@@ -155,6 +160,7 @@ describe("the fuzzer over the OpenAPI document", function () {
       execute_in_groups: [0],
     });
     usageKey = String(made["usage_api_key"]);
+    token = await provider().token("a newcomer");
     document = (await account.api.get("/openapi.json")).body as Document;
   });
 
@@ -203,6 +209,7 @@ describe("the fuzzer over the OpenAPI document", function () {
   const credentialHeaders = (kind: Shot["credential"]): Record<string, string> => {
     if (kind === "none") return {};
     if (kind === "junk") return { "x-api-key": "junk" };
+    if (kind === "token") return { "x-identity-token": token };
     if (kind === "bearer") return { authorization: `Bearer ${account.key}` };
     return { "x-api-key": kind === "key" ? account.key : usageKey };
   };

@@ -44,6 +44,14 @@ describe("runs over HTTP", function () {
       expect(members(await run({ [field]: cids[0], js_params: { n: 1 } }))["response"], field).to.deep.equal({ n: 1 });
     const alias = await account.api.post("/lit_action", { code: ECHO, js_params: null });
     expect(members(alias)["response"]).to.deep.equal({});
+    // Of both, older programs mean the code; empty text is none.
+    for (const body of [
+      { code: ECHO, ipfs_id: cids[1] },
+      { code: "", ipfs_id: cids[0] },
+    ])
+      expect(
+        members(await account.api.post("/lit_action", { ...body, js_params: { n: 2 } }))["response"],
+      ).to.deep.equal({ n: 2 });
   });
 
   it("return an object set as JSON text, as older programs do, under the older route only", async () => {

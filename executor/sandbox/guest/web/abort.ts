@@ -45,7 +45,7 @@ export class AbortSignal extends EventTarget<Events> {
   #abort(reason: unknown): void {
     if (this.#aborted) return;
     this.#aborted = true;
-    this.#reason = reason ?? new DOMException("The operation was aborted", "AbortError");
+    this.#reason = reason === undefined ? new DOMException("The operation was aborted", "AbortError") : reason;
     this.dispatchEvent(new Event("abort"));
   }
 

@@ -11,12 +11,13 @@ interface DecoderOptions {
 }
 
 const MAX_CHARS = 64 * 2 ** 20;
+const SEVERAL_BYTES = /^(utf-16|gb|big5|euc|iso-2022|shift)/;
 
 export type Encoding = ReturnType<typeof createEncoding>;
 
 export function createEncoding(convert: Host["convert"]) {
   function ask(
-    kind: "encode" | "decode" | "atob" | "btoa",
+    kind: Parameters<Host["convert"]>[0],
     input: string | ArrayBuffer,
     label = "",
     fatal = false,
@@ -40,16 +41,18 @@ export function createEncoding(convert: Host["convert"]) {
     }
 
     encodeInto(text: string, target: Uint8Array): { read: number; written: number } {
-      let read = 0;
-      let written = 0;
-      for (const character of text) {
-        const bytes = this.encode(character);
-        if (written + bytes.length > target.length) break;
-        target.set(bytes, written);
-        written += bytes.length;
-        read += character.length;
+      // No character has fewer bytes than code units: more never fit.
+      const given = String(text).slice(0, target.length);
+      const whole = this.encode(given);
+      if (whole.length <= target.length) {
+        target.set(whole);
+        return { read: given.length, written: whole.length };
       }
-      return { read, written };
+      const most = whole.subarray(0, target.length);
+      const part = most.slice(0, most.length - unfinishedTail(most));
+      target.set(part);
+      const read = ask("decode", part.buffer as ArrayBuffer, this.encoding, false, true) as string;
+      return { read: read.length, written: part.length };
     }
   }
 
@@ -58,25 +61,29 @@ export function createEncoding(convert: Host["convert"]) {
     readonly fatal: boolean;
     readonly ignoreBOM: boolean;
     #rest = new Uint8Array();
+    /** Something of a stream has been decoded: only before that is U+FEFF a byte order mark. */
+    #hasBegun = false;
 
     constructor(label = "utf-8", { fatal = false, ignoreBOM = false }: DecoderOptions = {}) {
-      this.encoding = String(label).trim().toLowerCase();
+      this.encoding = ask("encoding", "", String(label)) as string;
       this.fatal = fatal;
       this.ignoreBOM = ignoreBOM;
-      ask("decode", new ArrayBuffer(0), this.encoding, fatal, ignoreBOM);
     }
 
     decode(bytes: Bytes = new ArrayBuffer(0), { stream = false }: { stream?: boolean } = {}): string {
       const input = joined(this.#rest, bytesOf(bytes));
-      const whole = stream ? input.length - unfinishedTail(input) : input.length;
+      const whole = stream ? this.#complete(input) : input.length;
+      const ignoreBOM = this.ignoreBOM || this.#hasBegun;
       this.#rest = input.slice(whole);
-      return ask(
-        "decode",
-        input.slice(0, whole).buffer as ArrayBuffer,
-        this.encoding,
-        this.fatal,
-        this.ignoreBOM,
-      ) as string;
+      this.#hasBegun = stream && (this.#hasBegun || whole > 0);
+      const text = input.slice(0, whole).buffer as ArrayBuffer;
+      return ask("decode", text, this.encoding, this.fatal, ignoreBOM) as string;
+    }
+
+    /** How many bytes are whole characters. What is in other encodings of several bytes waits for its end. */
+    #complete(input: Uint8Array): number {
+      if (this.encoding === "utf-8") return input.length - unfinishedTail(input);
+      return SEVERAL_BYTES.test(this.encoding) ? 0 : input.length;
     }
   }
 

@@ -146,7 +146,8 @@ class Request extends Body {
   readonly redirect: GuestRequest["redirect"];
   readonly signal: abortModule.AbortSignal | null;
 
-  constructor(input: unknown, init: RequestInit = {}) {
+  constructor(input: unknown, options?: RequestInit | null) {
+    const init = options ?? {};
     const base: Partial<Request> = input instanceof Request ? input : { url: String(input) };
     const method = String(init.method ?? base.method ?? "GET").toUpperCase();
     super(bodyOf(method, input, init), init.headers ?? base.headers);
@@ -226,6 +227,7 @@ export function createHttp(
     const source = request.share();
     // Without a body the request is sent synchronously, so that a flood of requests is counted as it is made.
     const body = source === null ? undefined : await copyOf(source);
+    if (request.signal?.aborted) throw request.signal.reason;
     const reply = await bridge.call("fetch", { url, method, redirect, headers: [...headers.entries()] }, body);
     const { status, statusText, ...answer } = parse(reply.value) as GuestResponse;
     const response = new Response(reply.body, { status, statusText });
@@ -234,7 +236,7 @@ export function createHttp(
     return response;
   }
 
-  function fetch(input: unknown, init?: RequestInit): Promise<Response> {
+  function fetch(input: unknown, init?: RequestInit | null): Promise<Response> {
     return new Promise((resolve, reject) => {
       const request = new Request(input, init);
       const { signal } = request;

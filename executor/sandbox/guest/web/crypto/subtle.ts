@@ -191,7 +191,7 @@ function createDerivation(schemeOf: NamedScheme) {
     return act(algorithm, material, length, key.algorithm);
   }
   return {
-    deriveBits: async (given: unknown, key: CryptoKey, length: number | null): Promise<ArrayBuffer> =>
+    deriveBits: async (given: unknown, key: CryptoKey, length: number | null = null): Promise<ArrayBuffer> =>
       bufferOf(bitsOf(given, key, length, "deriveBits")),
 
     async deriveKey(
