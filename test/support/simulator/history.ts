@@ -65,6 +65,8 @@ export class Simulator {
   }
 }
 
+type OfChain = "no blocks" | "base fee" | "prune" | "reorg" | "drop pool" | "revive" | "use nonce" | "spend";
+
 class Run {
   readonly wishes: Wish[] = [];
   readonly chain = new SimulatedChain(CHAIN_ID, 0);
@@ -160,6 +162,29 @@ class Run {
       case "executor":
         this.#world.executorFault = step.fault;
         return this.#later(step.ms, () => (this.#world.executorFault = "none"));
+      case "clock":
+        return this.time.jump(step.ms);
+      case "fail statement":
+        return this.relayers[step.relayer % this.relayers.length]?.failStatement(step.nth, step.side);
+      case "kill":
+        return this.#kill(step);
+      case "cancel":
+      case "resize":
+      case "retention":
+        return this.#operate(step);
+      default:
+        return this.#change(step);
+    }
+  }
+
+  async #operate(step: Extract<Step, { do: "cancel" | "resize" | "retention" }>): Promise<void> {
+    if (step.do === "cancel") return this.#cancel();
+    if (step.do === "retention") return this.#dropOld();
+    await wantPayers(this.store.db, step.payers);
+  }
+
+  #change(step: Extract<Step, { do: OfChain }>): void {
+    switch (step.do) {
       case "no blocks":
         this.#mines = false;
         return this.#later(step.ms, () => (this.#mines = true));
@@ -168,25 +193,6 @@ class Run {
         return this.#later(step.ms, () => (this.chain.baseFee = 10n ** 9n));
       case "prune":
         return this.#prune(step.ms);
-      case "cancel":
-        return this.#cancel();
-      case "resize":
-        return void (await wantPayers(this.store.db, step.payers));
-      case "retention":
-        return this.#dropOld();
-      case "clock":
-        return this.time.jump(step.ms);
-      case "fail statement":
-        return this.relayers[step.relayer % this.relayers.length]?.failStatement(step.nth, step.side);
-      case "kill":
-        return this.#kill(step);
-      default:
-        return this.#change(step);
-    }
-  }
-
-  #change(step: Extract<Step, { do: "reorg" | "drop pool" | "revive" | "use nonce" | "spend" }>): void {
-    switch (step.do) {
       case "reorg":
         return this.#reorg(step);
       case "drop pool":
