@@ -1,7 +1,7 @@
 /** Reads single logs of the account's chain and of those configured besides, each with this keyholder's own quorum. */
 import { KeywrightError } from "../../protocol/errors";
 import type { EventChains } from "../../protocol/eventChains";
-import { topicsMatch, type EventSettings } from "../../protocol/trigger";
+import { topicFilter, type EventSettings } from "../../protocol/trigger";
 import { agreed, type AtBlock } from "./quorum";
 import { Absent, RpcEndpoint, RpcFailure, type LogBlock, type LogFilter } from "./rpc";
 
@@ -100,12 +100,13 @@ async function logOf(endpoint: RpcEndpoint, filter: Filter, at: LogPlace): Promi
   const [blockHash, transactionHash] = [at.blockHash.toLowerCase(), at.transactionHash.toLowerCase()];
   const block = { blockNumber, blockHash, transactionHash };
   const { logs, seconds } = await endpoint.logsOf(filter, block, filter.confirmations);
+  const isWanted = topicFilter(filter.topics);
   const found = logs.filter(
     (log) =>
       log.blockHash.toLowerCase() === blockHash &&
       log.address.toLowerCase() === filter.address.toLowerCase() &&
       log.transactionHash.toLowerCase() === transactionHash &&
-      topicsMatch(filter.topics, log.topics),
+      isWanted(log.topics.map((topic) => topic.toLowerCase())),
   );
   const log = found.sort((one, other) => Number(one.logIndex) - Number(other.logIndex))[at.place];
   if (log === undefined) throw new Absent("the transaction has no such log");

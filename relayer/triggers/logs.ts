@@ -3,10 +3,11 @@
  * the blocks that have as many; firings and position are stored together. A reorganisation deeper than that is searched
  * again from the last common block, and a log that has fired does not fire again in its new block.
  */
+import { setImmediate } from "node:timers/promises";
 import { sql, type RawBuilder } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
-import { causeKeyOf, topicsMatch, type EventSettings, type Settings } from "../../protocol/trigger";
+import { causeKeyOf, topicFilter, type EventSettings, type Settings } from "../../protocol/trigger";
 import type { Block, Header } from "../chain/events/blockLogs";
 import type { ChainLog } from "../chain/events/eventRows";
 import type { LogSource } from "../chain/events/logSource";
@@ -39,6 +40,8 @@ const BLOCKS_AT_ONCE = 32;
 /** Their reads and transactions share connections with all others. */
 const DEPTHS_AT_ONCE = 4;
 const KEPT_BLOCKS = 256;
+/** Logs that are compared before others have their turn: a few milliseconds. */
+const COMPARED_AT_ONCE = 10_000;
 
 export interface LogSearchOptions {
   readonly db: Db;
@@ -181,14 +184,19 @@ class ChainSearch {
     const byAddress = Map.groupBy(watching, ({ settings }) => settings.event.address.toLowerCase());
     const found = await this.#logs.logsOf(block, [...byAddress.keys()]);
     if (found === undefined) return undefined;
+    let compared = 0;
     for (const [address, those] of byAddress) {
-      const logs = found.get(address);
-      for (const watcher of logs === undefined ? [] : those) {
-        const firings = firingsOf(watcher, block, logs ?? [], new Date());
+      const logs = inOrder(found.get(address) ?? []);
+      for (const watcher of logs.length === 0 ? [] : those) {
         const left = room.get(watcher.account_id) ?? TRIGGER_LIMITS.waitingPerAccount;
+        const firings = firingsOf(watcher, block, logs, left + 1);
         room.set(watcher.account_id, Math.max(0, left - firings.length));
         firing.firings.push(...firings.slice(0, left));
         if (firings.length > left) firing.crowded.push(watcher.id);
+        compared += logs.length;
+        if (compared < COMPARED_AT_ONCE) continue;
+        compared = 0;
+        await setImmediate();
       }
     }
     return firing;
@@ -248,18 +256,27 @@ async function inPieces<T, R>(all: readonly T[], size: number, work: (one: T) =>
   return done;
 }
 
-function firingsOf(watcher: Watcher, block: Block, logs: readonly ChainLog[], dueAt: Date): NewFiring[] {
-  const { topics } = watcher.settings.event;
+const inOrder = (logs: readonly ChainLog[]): ChainLog[] =>
+  logs
+    .map((log) => ({ ...log, topics: log.topics.map((topic) => topic.toLowerCase()) }))
+    .sort((one, other) => Number(one.logIndex) - Number(other.logIndex));
+
+/** The first ones, at most so many. */
+function firingsOf(watcher: Watcher, block: Block, logs: readonly ChainLog[], most: number): NewFiring[] {
+  const { id: triggerId, account_id: accountId, settings } = watcher;
+  const { number: blockNumber, hash: blockHash } = block;
+  const isWanted = topicFilter(settings.event.topics);
+  const dueAt = new Date();
   const places = new Map<string, number>();
-  const inOrder = [...logs].sort((one, other) => Number(one.logIndex) - Number(other.logIndex));
-  return inOrder.flatMap((log) => {
-    if (!topicsMatch(topics, log.topics)) return [];
-    const place = places.get(log.transactionHash) ?? 0;
-    places.set(log.transactionHash, place + 1);
-    const { number: blockNumber, hash: blockHash } = block;
-    const cause = { type: "event", blockNumber, blockHash, transactionHash: log.transactionHash, place } as const;
-    const { id: triggerId, account_id: accountId } = watcher;
+  const firings: NewFiring[] = [];
+  for (const { topics, transactionHash } of logs) {
+    if (firings.length === most) break;
+    if (!isWanted(topics)) continue;
+    const place = places.get(transactionHash) ?? 0;
+    places.set(transactionHash, place + 1);
+    const cause = { type: "event", blockNumber, blockHash, transactionHash, place } as const;
     const known = { id: newFiringId(), triggerId, accountId, causeKey: causeKeyOf(cause), cause };
-    return [{ ...known, kind: "event", dueAt }];
-  });
+    firings.push({ ...known, kind: "event", dueAt });
+  }
+  return firings;
 }

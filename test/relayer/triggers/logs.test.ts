@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import fc from "fast-check";
-import { Kysely, PostgresDialect, type PostgresPool } from "kysely";
+import { Kysely, PostgresDialect, sql, type PostgresPool } from "kysely";
 import type { AccountId, Address, KeyId } from "../../../protocol/ids";
 import type { Block, Header, LogsByAddress } from "../../../relayer/chain/events/blockLogs";
 import type { ChainLog } from "../../../relayer/chain/events/eventRows";
@@ -17,6 +17,7 @@ import { TRIGGER_LIMITS } from "../../../protocol/limits";
 import { TriggerBook } from "../../../relayer/triggers/book";
 import { LogSearch } from "../../../relayer/triggers/logs";
 import { SEED, count } from "../../support/counts";
+import { longestHold } from "../../support/ops";
 import { testDatabaseUrl } from "../../support/store";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
 import { openTestStore } from "../../support/testStore";
@@ -301,6 +302,25 @@ describe("histories of event triggers", function () {
       await world.turn(0);
     }
     expect(await waiting()).to.be.at.most(5 * most);
+    await world.stop();
+  });
+
+  it("hold up nothing else while a thousand triggers of an account watch a contract that logs ten thousand times", async () => {
+    const world = new World();
+    for (let count = 0; count < 2; count += 1) await world.watch(0, count, 1);
+    const [first, second] = world.watches.map(({ id }) => id);
+    // As many as an account may have, of both kinds: those that every log fits, and those that none does.
+    await sql`insert into triggers (id, account_id, key_id, name, kind, settings, cid, params_sha256, sealed, state,
+        from_block)
+      select id || n, account_id, key_id || n, name, kind, settings, cid, params_sha256, sealed, state, from_block
+      from triggers, generate_series(1, 499) n where id in (${first}, ${second})`.execute(store.db);
+    const logs = Array.from({ length: 10_000 }, () => [0, 0] as const);
+    await world.take({ do: "mine", logs });
+    const heldMs = await longestHold(() => world.turn(0));
+    const { rows } = await sql`select id from trigger_firings where trigger_id like ${`${first}%`}`.execute(store.db);
+    expect(rows).to.have.length(TRIGGER_LIMITS.waitingPerAccount);
+    expect(world.paused).to.have.length(500);
+    expect(heldMs).to.be.below(1_000);
     await world.stop();
   });
 
