@@ -305,7 +305,7 @@ describe("histories of event triggers", function () {
     await world.stop();
   });
 
-  it("hold up nothing else while a thousand triggers of an account watch a contract that logs ten thousand times", async () => {
+  it("hold up nothing else while a thousand triggers watch a contract that logs ten thousand times", async () => {
     const world = new World();
     for (let count = 0; count < 2; count += 1) await world.watch(0, count, 1);
     const [first, second] = world.watches.map(({ id }) => id);
