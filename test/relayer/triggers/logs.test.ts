@@ -4,11 +4,12 @@
  * However it went, each log that stayed fires once, and none before it had its confirmations.
  */
 import { randomBytes } from "node:crypto";
+import { mock } from "node:test";
 import { expect } from "chai";
 import fc from "fast-check";
 import { Kysely, PostgresDialect, sql, type PostgresPool } from "kysely";
 import type { AccountId, Address, KeyId } from "../../../protocol/ids";
-import type { Block, Header, LogsByAddress } from "../../../relayer/chain/events/blockLogs";
+import type { Block, FoundLogs, Header } from "../../../relayer/chain/events/blockLogs";
 import type { ChainLog } from "../../../relayer/chain/events/eventRows";
 import type { LogSource } from "../../../relayer/chain/events/logSource";
 import type { Store } from "../../../relayer/store";
@@ -38,6 +39,8 @@ class ModelChain implements LogSource {
     { ...{ number: 0, hash: hash(), parentHash: hash() }, logsBloom: undefined, transactions: [] },
   ];
   isSilent = false;
+  /** A contract whose logs nobody returns any more. */
+  unread: string | undefined;
   /** Questions about logs, each of a block. */
   asked = 0;
   /** Called after each change. */
@@ -70,14 +73,13 @@ class ModelChain implements LogSource {
     return this.isSilent ? undefined : this.blocks[number];
   }
 
-  async logsOf(block: Header, addresses: readonly string[]): Promise<LogsByAddress | undefined> {
+  async logsOf(block: Header, addresses: readonly string[]): Promise<FoundLogs | undefined> {
     this.asked += 1;
     const mined = this.blocks.find((one) => one.hash === block.hash);
     if (this.isSilent || mined === undefined) return undefined;
-    return Map.groupBy(
-      logsOf(mined).filter(({ address }) => addresses.includes(address)),
-      ({ address }) => address,
-    );
+    const those = logsOf(mined).filter(({ address }) => addresses.includes(address));
+    const unread = addresses.filter((address) => address === this.unread);
+    return { found: Map.groupBy(those, ({ address }) => address), unread };
   }
 }
 
@@ -302,6 +304,52 @@ describe("histories of event triggers", function () {
       await world.turn(0);
     }
     expect(await waiting()).to.be.at.most(5 * most);
+    await world.stop();
+  });
+
+  it("pause the triggers of a contract whose logs cannot be read, and go on with the others", async () => {
+    const world = new World();
+    for (const address of [0, 1, 0]) await world.watch(address, 0, 1);
+    const ids = world.watches.map(({ id }) => id);
+    world.chain.unread = ADDRESSES[0];
+    await world.take({ do: "mine", logs: [] });
+    await world.turn(0);
+    expect(world.paused).to.have.members([ids[0], ids[2]]);
+    await world.take({ do: "mine", logs: [[1, 0]] });
+    await world.turn(0);
+    const rows = await store.db
+      .selectFrom("trigger_firings")
+      .select("trigger_id")
+      .where("trigger_id", "in", ids)
+      .execute();
+    expect(rows).to.deep.equal([{ trigger_id: ids[1] }]);
+    await world.stop();
+  });
+
+  it("tell of a block that stops them for a minute", async () => {
+    const world = new World();
+    await world.watch(0, 0, 1);
+    await world.take({ do: "mine", logs: [[0, 0]] });
+    const { top } = world.chain;
+    const logsOf = world.chain.logsOf.bind(world.chain);
+    world.chain.logsOf = async () => undefined;
+    const nowMs = Date.now();
+    mock.timers.enable({ apis: ["Date"], now: nowMs });
+    try {
+      const told: number[] = [];
+      for (let second = 0; second < 150; second += 1) {
+        await world.turn(0).catch((error: Error) => {
+          expect(error.message).to.contain(`block ${top.number} of chain 0`);
+          told.push(second);
+        });
+        mock.timers.tick(1_000);
+      }
+      expect(told).to.deep.equal([60, 121]);
+    } finally {
+      mock.timers.reset();
+    }
+    world.chain.logsOf = logsOf;
+    await world.check();
     await world.stop();
   });
 
