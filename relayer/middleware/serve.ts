@@ -273,9 +273,11 @@ async function handle<N extends RouteName>(
   return { caller: undefined, answer, headers };
 }
 
+const hookIdOf = ({ params }: GuardedRequest): string => (params as { readonly id: string }).id;
+
 /** A hook's id is what its caller has to know. For one that is wrong nothing is stored, and it counts as any other. */
-async function requireHook(ctx: RelayerContext, { params }: GuardedRequest, deps: ServeDeps): Promise<void> {
-  if (await deps.isHook((params as { readonly id: string }).id)) return;
+async function requireHook(ctx: RelayerContext, input: GuardedRequest, deps: ServeDeps): Promise<void> {
+  if (await deps.isHook(hookIdOf(input))) return;
   await deps.limits.unknownCredential(ctx.state.client);
   throw new KeywrightError("trigger_not_found", "There is no such hook.");
 }
@@ -295,7 +297,6 @@ async function performOnce(
   work: (operation?: IdempotentOperation, kept?: unknown) => Promise<unknown>,
 ): Promise<unknown> {
   const { ctx, name, attemptKey, request, deps } = context;
-  const address = (): string => hashedAddress(deps.addressHashKey, ctx.ip);
   const run = async (operation?: IdempotentOperation): Promise<unknown> => {
     // A submitted operation was permitted when it began. A confirmed conversion retires the very key that repeats the
     // request, and the client must still learn its outcome.
@@ -304,7 +305,10 @@ async function performOnce(
     return work(operation);
   };
   if (attemptKey === undefined || routeOf(name).idempotentByItself) return run();
-  const who = caller?.actorId ?? address();
+  const anonymous = (): string =>
+    // A hook's sender may have several addresses, and one key for an event that it sends to several hooks.
+    name === "callHook" ? `hook ${hookIdOf(request.input)}` : hashedAddress(deps.addressHashKey, ctx.ip);
+  const who = caller?.actorId ?? anonymous();
   const isAskedAgain =
     routeOf(name).secretAgain === true && ctx.query["secret"] === "again" && attemptKey.length >= UNGUESSABLE_CHARS;
   return deps.idempotency.once(
