@@ -250,6 +250,7 @@ async function handle<N extends RouteName>(
   const counts = {
     countAsMint: () => countAsMint(ctx, deps),
     countAsFree: (accountId: AccountId) => deps.limits.freeWrite(accountId),
+    countAsFreeChange: () => deps.limits.freeChange(request.caller?.actorId ?? ""),
   };
   const call = (rest: Pick<Call<N>, "operation" | "deciding"> & Partial<Pick<Call<N>, "kept">>): Call<N> =>
     callOf(ctx, name, request, headers, { signal, attemptKey, ...counts, ...rest });
@@ -362,7 +363,10 @@ function callOf<N extends RouteName>(
   route: N,
   { input, caller, presented, rawBody, lendBody, confirmed }: ConfirmedRequest,
   headers: Record<string, string>,
-  rest: Pick<Call<N>, "signal" | "attemptKey" | "operation" | "countAsMint" | "countAsFree" | "deciding"> &
+  rest: Pick<
+    Call<N>,
+    "signal" | "attemptKey" | "operation" | "countAsMint" | "countAsFree" | "countAsFreeChange" | "deciding"
+  > &
     Partial<Pick<Call<N>, "kept">>,
 ): Call<N> {
   const call = {
