@@ -182,14 +182,12 @@ export function mayBegin(
   return missed === "once" && (followingMs === undefined || nowMs <= followingMs + late);
 }
 
-/** A log's topics fit the filter, as in `eth_getLogs`. */
-export const topicsMatch = (wanted: EventSettings["topics"], topics: readonly string[]): boolean =>
-  wanted.length <= topics.length &&
-  wanted.every((one, index) => {
-    const topic = topics[index]?.toLowerCase();
-    if (one === null) return true;
-    return (Array.isArray(one) ? one : [one]).some((alternative) => alternative.toLowerCase() === topic);
-  });
+/** Whether a log's topics, in lower case, fit the filter, as in `eth_getLogs`. */
+export function topicFilter(wanted: EventSettings["topics"]): (topics: readonly string[]) => boolean {
+  const sets = wanted.map((one) => (one === null ? one : new Set([one].flat().map((topic) => topic.toLowerCase()))));
+  return (topics) =>
+    sets.length <= topics.length && sets.every((set, index) => set === null || set.has(topics[index] ?? ""));
+}
 
 /** Headers of a hook's request that its verification reads; all others stay with the relayer. */
 export const HOOK_HEADERS = [

@@ -1,9 +1,9 @@
 /** Reads single logs of the account's chain and of those configured besides, each with this keyholder's own quorum. */
 import { KeywrightError } from "../../protocol/errors";
 import type { EventChains } from "../../protocol/eventChains";
-import { topicsMatch, type EventSettings } from "../../protocol/trigger";
+import { topicFilter, type EventSettings } from "../../protocol/trigger";
 import { agreed, type AtBlock } from "./quorum";
-import { Absent, RpcEndpoint, RpcFailure, type LogFilter } from "./rpc";
+import { Absent, RpcEndpoint, RpcFailure, type LogBlock, type LogFilter } from "./rpc";
 
 export interface EventLogsOptions {
   /** The account's chain. */
@@ -15,10 +15,7 @@ export interface EventLogsOptions {
 }
 
 /** Where a log is, as a relayer says. */
-export interface LogPlace {
-  readonly blockNumber: number;
-  readonly blockHash: string;
-  readonly transactionHash: string;
+export interface LogPlace extends LogBlock {
   /** Among the logs of the transaction that fit the filter. */
   readonly place: number;
 }
@@ -99,18 +96,20 @@ export class EventLogs {
 }
 
 async function logOf(endpoint: RpcEndpoint, filter: Filter, at: LogPlace): Promise<ChainLog> {
-  const blockHash = at.blockHash.toLowerCase();
-  const block = BigInt(at.blockNumber);
-  const { logs, seconds } = await endpoint.logsOf(filter, block, blockHash, filter.confirmations);
+  const { blockNumber } = at;
+  const [blockHash, transactionHash] = [at.blockHash.toLowerCase(), at.transactionHash.toLowerCase()];
+  const block = { blockNumber, blockHash, transactionHash };
+  const { logs, seconds } = await endpoint.logsOf(filter, block, filter.confirmations);
+  const isWanted = topicFilter(filter.topics);
   const found = logs.filter(
     (log) =>
       log.blockHash.toLowerCase() === blockHash &&
       log.address.toLowerCase() === filter.address.toLowerCase() &&
-      log.transactionHash.toLowerCase() === at.transactionHash.toLowerCase() &&
-      topicsMatch(filter.topics, log.topics),
+      log.transactionHash.toLowerCase() === transactionHash &&
+      isWanted(log.topics.map((topic) => topic.toLowerCase())),
   );
   const log = found.sort((one, other) => Number(one.logIndex) - Number(other.logIndex))[at.place];
-  if (log === undefined) throw new Absent("the block has no such log");
+  if (log === undefined) throw new Absent("the transaction has no such log");
   const { address, topics, data, logIndex } = log;
   return { address, topics, data, logIndex: Number(logIndex), blockSeconds: seconds };
 }

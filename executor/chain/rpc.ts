@@ -1,6 +1,7 @@
 /**
  * The JSON-RPC calls of the keyholder: contract calls, the chain id, the base fee. Answers that are not hex are errors.
  */
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import type { Hash32 } from "../../protocol/ids";
 import { Endpoint } from "../../protocol/rpc/endpoint";
@@ -18,6 +19,7 @@ export class RpcFailure extends Error {
 export class Absent extends RpcFailure {}
 
 const MAX_ANSWER_BYTES = 1 << 20;
+const KEPT_RECEIPTS = 4;
 
 const quantity = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
 const blockSchema = z.object({
@@ -46,9 +48,17 @@ const logSchema = z.object({
   logIndex: quantity,
 });
 export type RpcLog = z.infer<typeof logSchema>;
+const receiptSchema = z.object({ blockHash: z.string(), logs: z.array(logSchema) }).nullable();
 export interface LogFilter {
   readonly address: string;
   readonly topics: readonly (string | null | readonly string[])[];
+}
+
+/** Where a log is said to be. */
+export interface LogBlock {
+  readonly blockNumber: number;
+  readonly blockHash: string;
+  readonly transactionHash: string;
 }
 
 /** `latest`, or a block number. */
@@ -56,6 +66,8 @@ export type BlockTag = "latest" | bigint;
 
 export class RpcEndpoint {
   readonly #endpoint: Endpoint;
+  /** Logs by block and transaction: the same for ever. */
+  readonly #receipts = new LRUCache<string, Promise<readonly RpcLog[]>>({ max: KEPT_RECEIPTS });
 
   constructor(url: string, timeoutMs: number) {
     // No batching: one slow answer would delay the others.
@@ -103,20 +115,48 @@ export class RpcEndpoint {
     throw new RpcFailure("the endpoint's answer to eth_getLogs is no list of logs");
   }
 
-  /** Logs and Unix time of the canonical block of this number and hash, `depth` deep. Throws RpcFailure. */
+  /**
+   * Logs of a transaction, those that fit the filter among them, and the Unix time of its block, which is canonical and
+   * `depth` deep. Throws RpcFailure.
+   */
   async logsOf(
     filter: LogFilter,
-    block: bigint,
-    blockHash: string,
+    at: LogBlock,
     depth: number,
   ): Promise<{ readonly logs: readonly RpcLog[]; readonly seconds: number }> {
+    const block = BigInt(at.blockNumber);
     const [{ hash, timestamp }, { number: newest }] = await Promise.all([this.#block(block), this.#block("latest")]);
-    if (hash !== blockHash) throw new Absent("the endpoint has another block of this number");
+    if (hash !== at.blockHash) throw new Absent("the endpoint has another block of this number");
     if (BigInt(newest) - block + 1n < BigInt(depth)) throw new Absent("the block has too few confirmations");
-    const { address, topics } = filter;
+    const logs = await this.#logsInReceipt(at).catch((error: unknown) => {
+      if (error instanceof Absent) throw error;
+      return this.#logsInBlock(filter, at);
+    });
+    return { logs, seconds: Number(timestamp) };
+  }
+
+  /** Other transactions of the block cannot make it too large to be read. Many firings may ask for one. */
+  #logsInReceipt(at: LogBlock): Promise<readonly RpcLog[]> {
+    const name = `${at.blockHash} ${at.transactionHash}`;
+    const logs = this.#receipts.get(name) ?? this.#readReceipt(at);
+    this.#receipts.set(name, logs);
+    logs.catch(() => this.#receipts.delete(name));
+    return logs;
+  }
+
+  async #readReceipt({ blockHash, transactionHash }: LogBlock): Promise<readonly RpcLog[]> {
+    const answer = await this.#send("eth_getTransactionReceipt", [transactionHash]);
+    const { success, data: receipt } = receiptSchema.safeParse(answer);
+    if (!success) throw new RpcFailure("the endpoint's answer to eth_getTransactionReceipt is no receipt");
+    if (receipt?.blockHash !== blockHash) throw new Absent("the transaction is not in this block");
+    return receipt.logs;
+  }
+
+  /** Where the transaction has a receipt too large to be read: its sender has it log what nobody asked for. */
+  async #logsInBlock({ address, topics }: LogFilter, { blockHash }: LogBlock): Promise<readonly RpcLog[]> {
     const logs = z.array(logSchema).safeParse(await this.#send("eth_getLogs", [{ blockHash, address, topics }]));
-    if (!logs.success) throw new RpcFailure("the endpoint's answer to eth_getLogs is no list of logs");
-    return { logs: logs.data, seconds: Number(timestamp) };
+    if (logs.success) return logs.data;
+    throw new RpcFailure("the endpoint's answer to eth_getLogs is no list of logs");
   }
 
   async #block(block: BlockTag): Promise<z.infer<typeof blockSchema>> {

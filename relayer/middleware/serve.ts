@@ -260,6 +260,7 @@ async function handle<N extends RouteName>(
   const counts = {
     countAsMint: () => countAsMint(ctx, deps),
     countAsFree: (accountId: AccountId) => deps.limits.freeWrite(accountId),
+    countAsFreeChange: () => deps.limits.freeChange(request.caller?.actorId ?? ""),
   };
   const call = (rest: Pick<Call<N>, "operation" | "deciding"> & Partial<Pick<Call<N>, "kept">>): Call<N> =>
     callOf(ctx, name, request, headers, { signal, attemptKey, ...counts, ...rest });
@@ -283,9 +284,11 @@ async function handle<N extends RouteName>(
   return { caller: undefined, answer, headers };
 }
 
+const hookIdOf = ({ params }: GuardedRequest): string => (params as { readonly id: string }).id;
+
 /** A hook's id is what its caller has to know. For one that is wrong nothing is stored, and it counts as any other. */
-async function requireHook(ctx: RelayerContext, { params }: GuardedRequest, deps: ServeDeps): Promise<void> {
-  if (await deps.isHook((params as { readonly id: string }).id)) return;
+async function requireHook(ctx: RelayerContext, input: GuardedRequest, deps: ServeDeps): Promise<void> {
+  if (await deps.isHook(hookIdOf(input))) return;
   await deps.limits.unknownCredential(ctx.state.client);
   throw new KeywrightError("trigger_not_found", "There is no such hook.");
 }
@@ -305,7 +308,6 @@ async function performOnce(
   work: (operation?: IdempotentOperation, kept?: unknown) => Promise<unknown>,
 ): Promise<unknown> {
   const { ctx, name, attemptKey, request, deps } = context;
-  const address = (): string => hashedAddress(deps.addressHashKey, ctx.ip);
   const run = async (operation?: IdempotentOperation): Promise<unknown> => {
     // A submitted operation was permitted when it began. A confirmed conversion retires the very key that repeats the
     // request, and the client must still learn its outcome.
@@ -314,7 +316,10 @@ async function performOnce(
     return work(operation);
   };
   if (attemptKey === undefined || routeOf(name).idempotentByItself) return run();
-  const who = caller?.actorId ?? address();
+  const anonymous = (): string =>
+    // A hook's sender may have several addresses, and one key for an event that it sends to several hooks.
+    name === "callHook" ? `hook ${hookIdOf(request.input)}` : hashedAddress(deps.addressHashKey, ctx.ip);
+  const who = caller?.actorId ?? anonymous();
   const isAskedAgain =
     routeOf(name).secretAgain === true && ctx.query["secret"] === "again" && attemptKey.length >= UNGUESSABLE_CHARS;
   return deps.idempotency.once(
@@ -368,7 +373,10 @@ function callOf<N extends RouteName>(
   route: N,
   { input, caller, presented, rawBody, lendBody, confirmed }: ConfirmedRequest,
   headers: Record<string, string>,
-  rest: Pick<Call<N>, "signal" | "attemptKey" | "operation" | "countAsMint" | "countAsFree" | "deciding"> &
+  rest: Pick<
+    Call<N>,
+    "signal" | "attemptKey" | "operation" | "countAsMint" | "countAsFree" | "countAsFreeChange" | "deciding"
+  > &
     Partial<Pick<Call<N>, "kept">>,
 ): Call<N> {
   const call = {

@@ -97,6 +97,7 @@ async function createTrigger(
   const { settings, cid, minted } = await mint(deps, call);
   const { triggerId: id, paramsSha256, sealed, walletAddress, derivationPath, statement, hookSecret } = minted;
   const keyId = minted.apiKeyHash as KeyId;
+  const takeBack = call.operation?.isRepeated === true ? undefined : await call.countAsFreeChange();
   await triggers.book.add({
     ...{ id, accountId, keyId, sealed, paramsSha256, cid: cid as Cid, name: body.name, code: body.code },
     kind: kindOfSettings(settings),
@@ -110,6 +111,7 @@ async function createTrigger(
         throw error;
       })
     : undefined;
+  if (transaction !== undefined) await takeBack?.().catch(() => undefined);
   // Attached and paid for, so it is told as made. What fails here is made up for once the event of its key is seen.
   if (transaction !== undefined) await triggers.activate(id, "unattached").catch(() => undefined);
   return {

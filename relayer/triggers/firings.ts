@@ -3,6 +3,7 @@
  * any code may run; a row that a dead relayer left is made again only if it is not set.
  */
 import { sql, type RawBuilder } from "kysely";
+import { ERRORS, isErrorCode } from "../../protocol/errors";
 import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
@@ -33,14 +34,21 @@ const NO_FAILURE = new Set([
   "already_ran",
   "interrupted",
   "log_not_found",
+  "internal_error",
+  "preempted",
   "sandbox_crashed",
   "unattached",
 ]);
+/** A run's own error may have the name of one that the service has refused it with. */
+const isFailure = ({ outcome, isRefused }: Fired): boolean =>
+  !NO_FAILURE.has(outcome) && !(isRefused === true && isErrorCode(outcome) && "retryable" in ERRORS[outcome]);
 /** Why a trigger is paused whose firings come faster than they can be made: those that wait are made still. */
 export const CROWDED = "More firings wait than the service keeps for one trigger.";
+const isFiring = sql<boolean>`(triggers.state = 'active'
+  or (triggers.state = 'paused' and triggers.reason = ${CROWDED}))`;
 /** Of a firing's trigger: one that was paused or deleted makes nothing that has not begun. */
 const acts = sql<boolean>`exists (select from triggers where triggers.id = trigger_firings.trigger_id
-  and (triggers.state = 'active' or (triggers.state = 'paused' and triggers.reason = ${CROWDED})))`;
+  and ${isFiring})`;
 /** What waits of a trigger ends with its pause: claims would pass over it again and again. */
 export const endWaitingOf = (db: Db, triggerId: string, outcome: "paused" | "deleted"): Promise<unknown> =>
   sql`update trigger_firings set state = 'ended', outcome = ${outcome}, cause = null, ended_at = now()
@@ -214,7 +222,7 @@ export class Firings {
   async end(claimed: Claimed, fired: Fired): Promise<void> {
     const { triggerId: id, accountId, kind } = claimed;
     const { outcome } = fired;
-    if (NO_FAILURE.has(outcome) || kind === "manual") await this.#endWell(claimed, fired);
+    if (!isFailure(fired) || kind === "manual") await this.#endWell(claimed, fired);
     else
       await this.#options.db.transaction().execute(async (trx) => {
         const { rows } = await sql`${this.#ended(claimed, fired)} returning id`.execute(trx);
@@ -243,22 +251,23 @@ export class Firings {
         and (state = 'running' or (${hasRun}::boolean and state = 'ended' and outcome = 'interrupted'))`;
   }
 
+  /** Also of a crowded trigger, which makes what it has gathered. */
   async #countFailure(
     trx: Trx,
     { id, accountId, outcome }: { readonly id: string; readonly accountId: AccountId; readonly outcome: string },
   ): Promise<void> {
     const most = TRIGGER_LIMITS.failuresBeforePause;
-    const pauses = sql`triggers.state = 'active' and triggers.failures + 1 >= ${most}::int4`;
+    const pauses = sql`before.fires and triggers.failures + 1 >= ${most}::int4`;
     const reason = `${most} firings in a row failed, the last one with ${outcome}.`;
     const { rows } = await sql<{ paused: boolean }>`
-      with before as (select id, state from triggers where id = ${id} for update),
+      with before as (select id, ${isFiring} as fires from triggers where id = ${id} for update),
       changed as (
         update triggers set failures = failures + 1, last_fired_at = now(), last_outcome = ${outcome},
-          state = case when ${pauses} then 'paused' else triggers.state end,
+          state = case when ${pauses} then 'paused' else state end,
           reason = case when ${pauses} then ${reason} else reason end
-        from before where triggers.id = before.id returning triggers.state, before.state as earlier
+        from before where triggers.id = before.id returning fires and not ${isFiring} as paused
       )
-      select state = 'paused' and earlier = 'active' as paused from changed`.execute(trx);
+      select paused from changed`.execute(trx);
     if (rows[0]?.paused !== true) return;
     await endWaitingOf(trx, id, "paused");
     await this.#options.onPaused(trx, { id, accountId, reason });

@@ -3,10 +3,11 @@
  * the blocks that have as many; firings and position are stored together. A reorganisation deeper than that is searched
  * again from the last common block, and a log that has fired does not fire again in its new block.
  */
+import { setImmediate } from "node:timers/promises";
 import { sql, type RawBuilder } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
-import { causeKeyOf, topicsMatch, type EventSettings, type Settings } from "../../protocol/trigger";
+import { causeKeyOf, topicFilter, type EventSettings, type Settings } from "../../protocol/trigger";
 import type { Block, Header } from "../chain/events/blockLogs";
 import type { ChainLog } from "../chain/events/eventRows";
 import type { LogSource } from "../chain/events/logSource";
@@ -29,7 +30,7 @@ interface Position {
 /** What the logs of a block are to make. */
 interface Found {
   readonly firings: NewFiring[];
-  /** Triggers whose logs are more than is kept of their account: some of theirs are missing. */
+  /** Triggers whose logs are more than is kept of their account, or than can be read: some of theirs are missing. */
   readonly crowded: string[];
 }
 
@@ -38,7 +39,11 @@ const ACCOUNTS_CHAIN = 0;
 const BLOCKS_AT_ONCE = 32;
 /** Their reads and transactions share connections with all others. */
 const DEPTHS_AT_ONCE = 4;
+/** A block that cannot be read for so long is told of, again and again. */
+const STOPPED_MS = 60_000;
 const KEPT_BLOCKS = 256;
+/** Logs that are compared before others have their turn: a few milliseconds. */
+const COMPARED_AT_ONCE = 10_000;
 
 export interface LogSearchOptions {
   readonly db: Db;
@@ -91,6 +96,8 @@ class ChainSearch {
   readonly #onPaused: OnPaused;
   /** The head up to which all is searched. */
   #searched: string | undefined;
+  /** By confirmations: the block that cannot be read, and since when. */
+  readonly #stopped = new Map<number, { readonly block: number; readonly sinceMs: number }>();
 
   constructor({ db, onPaused }: LogSearchOptions, chainId: number, logs: LogSource) {
     this.#db = db;
@@ -140,10 +147,22 @@ class ChainSearch {
     if (at === undefined || at.next < first) at = { next: first, recent: [] };
     for (let read = 0; read < BLOCKS_AT_ONCE; read += 1) {
       const moved = await this.#step(confirmations, watchers, at, last);
+      this.#note(confirmations, moved === undefined ? at.next : undefined);
       if (moved === undefined || moved === "done") return moved === "done";
       at = moved;
     }
     return false;
+  }
+
+  /** @throws Error once for each minute in which the same block cannot be read. */
+  #note(confirmations: number, block: number | undefined): void {
+    const before = this.#stopped.get(confirmations);
+    if (block === undefined) this.#stopped.delete(confirmations);
+    else if (before?.block !== block) this.#stopped.set(confirmations, { block, sinceMs: Date.now() });
+    else if (Date.now() - before.sinceMs >= STOPPED_MS) {
+      this.#stopped.delete(confirmations);
+      throw new Error(`block ${block} of chain ${this.chainId} stops the search for logs: it cannot be read`);
+    }
   }
 
   /** `done` when there is no more to be read, undefined when it cannot be read now. */
@@ -179,16 +198,22 @@ class ChainSearch {
     const room = new Map<AccountId, number>();
     const watching = watchers.filter(({ from_block }) => from_block <= block.number);
     const byAddress = Map.groupBy(watching, ({ settings }) => settings.event.address.toLowerCase());
-    const found = await this.#logs.logsOf(block, [...byAddress.keys()]);
-    if (found === undefined) return undefined;
+    const logsOf = await this.#logs.logsOf(block, [...byAddress.keys()]);
+    if (logsOf === undefined) return undefined;
+    for (const address of logsOf.unread) firing.crowded.push(...(byAddress.get(address) ?? []).map(({ id }) => id));
+    let compared = 0;
     for (const [address, those] of byAddress) {
-      const logs = found.get(address);
-      for (const watcher of logs === undefined ? [] : those) {
-        const firings = firingsOf(watcher, block, logs ?? [], new Date());
+      const logs = inOrder(logsOf.found.get(address) ?? []);
+      for (const watcher of logs.length === 0 ? [] : those) {
         const left = room.get(watcher.account_id) ?? TRIGGER_LIMITS.waitingPerAccount;
+        const firings = firingsOf(watcher, block, logs, left + 1);
         room.set(watcher.account_id, Math.max(0, left - firings.length));
         firing.firings.push(...firings.slice(0, left));
         if (firings.length > left) firing.crowded.push(watcher.id);
+        compared += logs.length;
+        if (compared < COMPARED_AT_ONCE) continue;
+        compared = 0;
+        await setImmediate();
       }
     }
     return firing;
@@ -207,7 +232,7 @@ class ChainSearch {
         on conflict (chain_id, confirmations) do update set next_block = excluded.next_block, recent = excluded.recent
           where trigger_scans.next_block <= ${from.next}::int8
         returning confirmations`.execute(trx);
-      if (rows.length > 0 && firings.length > 0) {
+      if (rows.length > 0 && firings.length + crowded.length > 0) {
         await storeFirings(trx, firings);
         await this.#pauseCrowded(trx, firings, crowded);
       }
@@ -248,18 +273,27 @@ async function inPieces<T, R>(all: readonly T[], size: number, work: (one: T) =>
   return done;
 }
 
-function firingsOf(watcher: Watcher, block: Block, logs: readonly ChainLog[], dueAt: Date): NewFiring[] {
-  const { topics } = watcher.settings.event;
+const inOrder = (logs: readonly ChainLog[]): ChainLog[] =>
+  logs
+    .map((log) => ({ ...log, topics: log.topics.map((topic) => topic.toLowerCase()) }))
+    .sort((one, other) => Number(one.logIndex) - Number(other.logIndex));
+
+/** The first ones, at most so many. */
+function firingsOf(watcher: Watcher, block: Block, logs: readonly ChainLog[], most: number): NewFiring[] {
+  const { id: triggerId, account_id: accountId, settings } = watcher;
+  const { number: blockNumber, hash: blockHash } = block;
+  const isWanted = topicFilter(settings.event.topics);
+  const dueAt = new Date();
   const places = new Map<string, number>();
-  const inOrder = [...logs].sort((one, other) => Number(one.logIndex) - Number(other.logIndex));
-  return inOrder.flatMap((log) => {
-    if (!topicsMatch(topics, log.topics)) return [];
-    const place = places.get(log.transactionHash) ?? 0;
-    places.set(log.transactionHash, place + 1);
-    const { number: blockNumber, hash: blockHash } = block;
-    const cause = { type: "event", blockNumber, blockHash, transactionHash: log.transactionHash, place } as const;
-    const { id: triggerId, account_id: accountId } = watcher;
+  const firings: NewFiring[] = [];
+  for (const { topics, transactionHash } of logs) {
+    if (firings.length === most) break;
+    if (!isWanted(topics)) continue;
+    const place = places.get(transactionHash) ?? 0;
+    places.set(transactionHash, place + 1);
+    const cause = { type: "event", blockNumber, blockHash, transactionHash, place } as const;
     const known = { id: newFiringId(), triggerId, accountId, causeKey: causeKeyOf(cause), cause };
-    return [{ ...known, kind: "event", dueAt }];
-  });
+    firings.push({ ...known, kind: "event", dueAt });
+  }
+  return firings;
 }

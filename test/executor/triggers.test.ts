@@ -1,5 +1,8 @@
 /** Triggers in the keyholder: keys bound to their definition, causes that hold, each at most once. */
 import { createHmac } from "node:crypto";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
 import { verifyReceipt } from "../../client/verify";
@@ -284,6 +287,54 @@ describe("triggers in the keyholder", function () {
     const failure = await logs.logAt(1, filter, place).catch((error: unknown) => error);
     expect(failure).to.include({ code: "chain_unavailable", retryable: true });
     await logs.close();
+  });
+
+  it("reads a log whose block or transaction has more logs than an answer may hold", async () => {
+    const [hash, other, topic] = ["1", "2", "3"].map((digit) => `0x${digit.repeat(64)}`) as [string, string, string];
+    const address = `0x${"4".repeat(40)}`;
+    const place = { blockNumber: 1, blockHash: hash, transactionHash: hash, place: 0 };
+    const log = { address, topics: [topic], data: "0x07", logIndex: "0x0", transactionHash: hash, blockHash: hash };
+    const large = { ...log, data: `0x${"00".repeat(600_000)}`, logIndex: "0x1" };
+    const asked: string[] = [];
+    const answers: Record<string, unknown> = {
+      eth_chainId: "0x1",
+      eth_getBlockByNumber: { number: "0x1", hash, timestamp: "0x1" },
+    };
+    const node = createServer((request, response) => {
+      void json(request).then((body) => {
+        const { id, method } = body as { id: number; method: string };
+        asked.push(method);
+        response.end(JSON.stringify({ jsonrpc: "2.0", id, result: answers[method] }));
+      });
+    }).listen(0);
+    const rpcUrls = [`http://127.0.0.1:${(node.address() as AddressInfo).port}`];
+    const logs = new EventLogs({ chainId: 1n, rpcUrls, others: new Map(), quorum: 1, timeoutMs: 5_000 });
+    const found = (changes: object = {}) =>
+      logs
+        .logAt(1, { address, topics: [topic], confirmations: 1 }, { ...place, ...changes })
+        .catch(({ code }: { code: string }) => ({ data: code }));
+    try {
+      const theirs = { ...large, transactionHash: other };
+      Object.assign(answers, {
+        eth_getLogs: [log, theirs],
+        eth_getTransactionReceipt: { blockHash: hash, logs: [log, { ...log, address: `0x${"5".repeat(40)}` }] },
+      });
+      const all = await Promise.all(Array.from({ length: 20 }, () => found()));
+      expect(new Set(all.map(({ data }) => data)), "another's log is large").to.deep.equal(new Set(["0x07"]));
+      expect(asked.filter((method) => method === "eth_getTransactionReceipt")).to.have.length(1);
+      expect((await found({ place: 1 })).data).to.equal("log_not_found");
+      Object.assign(answers, { eth_getTransactionReceipt: { blockHash: hash, logs: [large] } });
+      expect((await found({ transactionHash: other })).data, "both are").to.equal("chain_unavailable");
+      Object.assign(answers, { eth_getLogs: [{ ...log, transactionHash: other }] });
+      expect((await found({ transactionHash: other })).data, "its transaction's others are").to.equal("0x07");
+      for (const receipt of [null, { blockHash: other, logs: [log] }]) {
+        Object.assign(answers, { eth_getTransactionReceipt: receipt });
+        expect((await found({ transactionHash: topic })).data).to.equal("log_not_found");
+      }
+    } finally {
+      await logs.close();
+      node.close();
+    }
   });
 
   it("fires for logs that the chain has at the depth it asks for, and invents none", async () => {

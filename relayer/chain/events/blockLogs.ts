@@ -6,7 +6,7 @@
 import { LRUCache } from "lru-cache";
 import { MIB } from "../../../protocol/limits";
 import type { RpcClient } from "../rpc/client";
-import { unionOf, type BloomQuestion } from "./bloom";
+import { BloomQuestion, unionOf } from "./bloom";
 import type { ChainLog } from "./eventRows";
 
 export interface Block {
@@ -30,7 +30,14 @@ interface RpcReceipt {
 /** Logs of one block by their contract's address, in lower case: only of those that have some. */
 export type LogsByAddress = ReadonlyMap<string, readonly ChainLog[]>;
 
+export interface FoundLogs {
+  readonly found: LogsByAddress;
+  /** Contracts (in lower case) about which no endpoint answers, though one has the block: they may have logs. */
+  readonly unread: readonly string[];
+}
+
 interface Answered {
+  readonly asked: readonly string[];
   readonly found: LogsByAddress;
   /** Nothing is missing. */
   readonly isWhole: boolean;
@@ -44,15 +51,19 @@ const MAX_DOUBTS = 1_024;
  * block is as old: a reader that is behind, at many such blocks, would fall further behind.
  */
 const MISSING_ACCEPTED_AFTER_MS = 15_000;
+/** So long each question about a contract alone goes unanswered before it is given up: it costs its triggers more. */
+const UNREAD_AFTER_MS = 60_000;
 const MAX_CHARS_KEPT = 32 * MIB;
 /** What a log takes besides its data. */
 const LOG_CHARS = 1_024;
 /** In one query. */
 const MAX_CONTRACTS = 500;
+/** Has no logs in any block, so that whoever has the block can say so. */
+const NOBODY = new BloomQuestion(`0x${"0".repeat(40)}`, []);
 
 export class BlockLogs {
   readonly #rpc: RpcClient;
-  /** Since when logs of a block (by hash) are missing. */
+  /** Since when logs of a block (by hash) are missing, or those of a contract in it are unread. */
   readonly #doubts = new LRUCache<string, number>({ maxSize: MAX_DOUBTS, sizeCalculation: () => 1 });
   /** All logs of blocks (by hash) whose receipts were read. Searches of several depths come past the same blocks. */
   readonly #ofReceipts = new LRUCache<string, LogsByAddress>({
@@ -66,34 +77,70 @@ export class BlockLogs {
     this.#rpc = rpc;
   }
 
-  /** All logs of these contracts in a block, and some of others; undefined while no answer about one is reliable. */
-  async of(block: Header, contracts: readonly BloomQuestion[]): Promise<LogsByAddress | undefined> {
+  /**
+   * All logs of these contracts in a block, and some of others; undefined while no answer about one is reliable. One
+   * that has been unread for long is named: its logs may be more than any endpoint returns.
+   */
+  async of(block: Header, contracts: readonly BloomQuestion[]): Promise<FoundLogs | undefined> {
     const asked = contracts.filter((contract) => contract.ask(block.logsBloom) !== "no");
     const [first] = asked;
-    if (first === undefined) return new Map();
+    if (first === undefined) return whole(new Map());
     const known = this.#ofReceipts.get(block.hash);
-    if (known !== undefined) return known;
+    if (known !== undefined) return whole(known);
     const isPromised = first.ask(block.logsBloom) === "yes";
     const answers = await this.#ask(block, asked, isPromised);
-    const found = new Map(answers.flatMap((answer) => [...answer.found]));
-    if (answers.every(({ isWhole }) => isWhole)) return found;
+    const found = new Map(answers?.flatMap((answer) => [...answer.found]));
+    if (answers?.every(({ isWhole }) => isWhole) === true) return whole(found);
     const all = await this.#inReceipts(block);
-    if (all !== undefined) return all;
-    const isSaid = answers.every(({ isAnswered }) => isAnswered);
-    return isSaid && this.#isAcceptedMissing(block) ? found : undefined;
+    if (all !== undefined) return whole(all);
+    if (answers === undefined) return undefined;
+    const unread = answers.filter(({ isAnswered }) => !isAnswered).flatMap((answer) => answer.asked);
+    if (!this.#isGivenUp(block, asked, new Set(unread))) return undefined;
+    const isAllSaid = answers.every(({ isWhole, isAnswered }) => isWhole || !isAnswered);
+    return isAllSaid || this.#isAcceptedMissing(block) ? { found, unread } : undefined;
   }
 
-  async #ask(block: Header, contracts: readonly BloomQuestion[], isPromised: boolean): Promise<readonly Answered[]> {
+  /** What is refused is asked again in halves, down to single contracts; undefined where nobody has the block. */
+  async #ask(
+    block: Header,
+    contracts: readonly BloomQuestion[],
+    isPromised: boolean,
+  ): Promise<readonly Answered[] | undefined> {
     const size = this.#most;
     const pieces = Array.from({ length: Math.ceil(contracts.length / size) }, (_, index) =>
       contracts.slice(index * size, (index + 1) * size),
     );
-    const answers = await Promise.all(pieces.map((piece) => this.#query(block, piece, isPromised)));
-    const refused = pieces.find((piece, index) => piece.length > 1 && answers[index]?.isAnswered === false);
-    if (refused === undefined) this.#most = Math.min(MAX_CONTRACTS, size + 1);
-    // A node that does not have the block refuses one contract, too.
-    else if ((await this.#query(block, refused.slice(0, 1), false)).isAnswered)
-      this.#most = Math.ceil(refused.length / 2);
+    const first = await Promise.all(pieces.map((piece) => this.#query(block, piece, isPromised)));
+    if (first.every(({ isAnswered }) => isAnswered)) {
+      this.#most = Math.min(MAX_CONTRACTS, size + 1);
+      return first;
+    }
+    const isThere =
+      first.some(({ isAnswered }) => isAnswered) || (await this.#query(block, [NOBODY], false)).isAnswered;
+    if (!isThere) return undefined;
+    const answers: Answered[] = [];
+    for (const [index, answer] of first.entries())
+      answers.push(
+        ...(answer.isAnswered ? [answer] : await this.#inHalves(block, pieces[index] ?? [], isPromised, answer)),
+      );
+    this.#most = Math.max(1, ...answers.map(({ isAnswered, asked }) => (isAnswered ? asked.length : 0)));
+    return answers;
+  }
+
+  /** One after the other: an answer that is too large fails all that are sent with its question. */
+  async #inHalves(
+    block: Header,
+    contracts: readonly BloomQuestion[],
+    isPromised: boolean,
+    refused: Answered,
+  ): Promise<readonly Answered[]> {
+    if (contracts.length === 1) return [refused];
+    const middle = Math.ceil(contracts.length / 2);
+    const answers: Answered[] = [];
+    for (const half of [contracts.slice(0, middle), contracts.slice(middle)]) {
+      const answer = await this.#query(block, half, isPromised);
+      answers.push(...(answer.isAnswered ? [answer] : await this.#inHalves(block, half, isPromised, answer)));
+    }
     return answers;
   }
 
@@ -113,7 +160,7 @@ export class BlockLogs {
     const addresses = contracts.map(({ address }) => address);
     const filter = { address: addresses.length === 1 ? addresses[0] : addresses, blockHash: hash };
     const accepted = await this.#rpc.firstAccepted<readonly ChainLog[]>("eth_getLogs", [filter], isCredible);
-    return { found, isWhole: accepted !== undefined, isAnswered };
+    return { asked: addresses, found, isWhole: accepted !== undefined, isAnswered };
   }
 
   /** Taken from receipts whose blooms make up the header's bloom, so that none is missing. */
@@ -134,6 +181,22 @@ export class BlockLogs {
     return logs;
   }
 
+  /** One that is answered once is in doubt anew the next time. */
+  #isGivenUp({ hash }: Header, asked: readonly BloomQuestion[], unread: ReadonlySet<string>): boolean {
+    const now = Date.now();
+    let isGivenUp = true;
+    for (const { address } of asked) {
+      const name = `${hash} ${address}`;
+      const since = this.#doubts.get(name) ?? now;
+      if (!unread.has(address)) this.#doubts.delete(name);
+      else {
+        this.#doubts.set(name, since);
+        isGivenUp &&= now - since >= UNREAD_AFTER_MS;
+      }
+    }
+    return isGivenUp;
+  }
+
   #isAcceptedMissing({ hash, madeAtMs = Infinity }: Header): boolean {
     const doubted = this.#doubts.get(hash) ?? Date.now();
     this.#doubts.set(hash, doubted);
@@ -142,6 +205,8 @@ export class BlockLogs {
     return true;
   }
 }
+
+const whole = (found: LogsByAddress): FoundLogs => ({ found, unread: [] });
 
 const byAddress = (logs: readonly ChainLog[]): LogsByAddress =>
   Map.groupBy(logs, ({ address }) => address.toLowerCase());

@@ -69,7 +69,7 @@ export class BlockReader {
   /** All logs of the contract in a block; undefined while no endpoint's response is reliable. */
   async logsOf(block: Header): Promise<readonly ChainLog[] | undefined> {
     const logs = await this.#logs.of(block, [this.#bloom]);
-    return logs && (logs.get(this.#bloom.address) ?? []);
+    return logs?.unread.length === 0 ? (logs.found.get(this.#bloom.address) ?? []) : undefined;
   }
 
   /** Logs of final blocks; undefined when the range must be split. */

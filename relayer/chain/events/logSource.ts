@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { Address } from "../../../protocol/ids";
 import { MIB } from "../../../protocol/limits";
 import type { RpcClient } from "../rpc/client";
-import { BlockLogs, charsOf, type Block, type Header, type LogsByAddress } from "./blockLogs";
+import { BlockLogs, charsOf, type Block, type FoundLogs, type Header } from "./blockLogs";
 import { BlockReader } from "./blockReader";
 import { BloomQuestion } from "./bloom";
 import type { ChainLog } from "./eventRows";
@@ -17,7 +17,7 @@ export interface LogSource {
   /** The canonical block of a number; undefined when no endpoint has it. */
   block(number: number): Promise<Header | undefined>;
   /** Logs of these contracts (in lower case) in a block; undefined while no endpoint's answer about one is reliable. */
-  logsOf(block: Header, addresses: readonly string[]): Promise<LogsByAddress | undefined>;
+  logsOf(block: Header, addresses: readonly string[]): Promise<FoundLogs | undefined>;
 }
 
 export class ChainLogs implements LogSource {
@@ -42,7 +42,7 @@ export class ChainLogs implements LogSource {
     return this.#blocks.block(number);
   }
 
-  async logsOf(block: Header, addresses: readonly string[]): Promise<LogsByAddress | undefined> {
+  async logsOf(block: Header, addresses: readonly string[]): Promise<FoundLogs | undefined> {
     const logs = new Map<string, readonly ChainLog[]>();
     const nameOf = (address: string): string => `${block.hash} ${address}`;
     for (const address of addresses) {
@@ -50,19 +50,19 @@ export class ChainLogs implements LogSource {
       if (kept !== undefined) logs.set(address, kept);
     }
     const rest = addresses.filter((address) => !logs.has(address));
-    const found = await this.#logs.of(
+    const answer = await this.#logs.of(
       block,
       rest.map((address) => this.#question(address)),
     );
-    if (found === undefined) return undefined;
+    if (answer === undefined) return undefined;
     for (const address of rest) {
-      const those = found.get(address);
+      const those = answer.found.get(address);
       // Only what is there is kept: an empty list may turn out to be wrong.
       if (those === undefined) continue;
       this.#kept.set(nameOf(address), those);
       logs.set(address, those);
     }
-    return logs;
+    return { found: logs, unread: answer.unread };
   }
 
   #question(address: string): BloomQuestion {

@@ -43,7 +43,8 @@ describe("requests that fire triggers", () => {
     } satisfies ServeDeps;
     const app = new Koa<RelayerState>().use(problems(silent));
     app.use((ctx, next) => {
-      (ctx as { params?: unknown }).params = { id: ID };
+      (ctx as { params?: unknown }).params = { id: ctx.get("x-hook") || ID };
+      ctx.request.ip = ctx.get("x-from") || "192.0.2.1";
       return next();
     });
     server = app.use(serve(name, handler, all)).listen(0);
@@ -66,6 +67,22 @@ describe("requests that fire triggers", () => {
       end.resolve(ANSWERS[name] as never);
       expect(await status).to.equal(200);
     });
+
+  it("have idempotency keys of the hook's own, whatever address they come from", async () => {
+    const scopes: string[] = [];
+    const once = async (_: unknown, { scope }: { readonly scope: string }): Promise<unknown> => {
+      scopes.push(scope);
+      return ANSWERS.callHook;
+    };
+    const post = listen("callHook", () => Promise.reject(new Error("it was handled")), {
+      idempotency: { once } as never,
+    });
+    const sent = { "idempotency-key": "event 1" };
+    for (const more of [{}, { "x-from": "198.51.100.7" }, { "x-hook": "5e".repeat(16) }])
+      expect(await post({ ...sent, ...(more as Record<string, string>) })).to.equal(200);
+    expect(scopes[1], "from another address").to.equal(scopes[0]);
+    expect(scopes[2], "for another hook").to.not.equal(scopes[0]);
+  });
 
   it("store nothing where there is no such hook, and count as those with unknown credentials", async () => {
     const handler = (): Promise<never> => Promise.reject(new Error("it was handled"));

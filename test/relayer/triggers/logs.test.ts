@@ -4,11 +4,12 @@
  * However it went, each log that stayed fires once, and none before it had its confirmations.
  */
 import { randomBytes } from "node:crypto";
+import { mock } from "node:test";
 import { expect } from "chai";
 import fc from "fast-check";
-import { Kysely, PostgresDialect, type PostgresPool } from "kysely";
+import { Kysely, PostgresDialect, sql, type PostgresPool } from "kysely";
 import type { AccountId, Address, KeyId } from "../../../protocol/ids";
-import type { Block, Header, LogsByAddress } from "../../../relayer/chain/events/blockLogs";
+import type { Block, FoundLogs, Header } from "../../../relayer/chain/events/blockLogs";
 import type { ChainLog } from "../../../relayer/chain/events/eventRows";
 import type { LogSource } from "../../../relayer/chain/events/logSource";
 import type { Store } from "../../../relayer/store";
@@ -17,6 +18,7 @@ import { TRIGGER_LIMITS } from "../../../protocol/limits";
 import { TriggerBook } from "../../../relayer/triggers/book";
 import { LogSearch } from "../../../relayer/triggers/logs";
 import { SEED, count } from "../../support/counts";
+import { longestHold } from "../../support/ops";
 import { testDatabaseUrl } from "../../support/store";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
 import { openTestStore } from "../../support/testStore";
@@ -37,6 +39,8 @@ class ModelChain implements LogSource {
     { ...{ number: 0, hash: hash(), parentHash: hash() }, logsBloom: undefined, transactions: [] },
   ];
   isSilent = false;
+  /** A contract whose logs nobody returns any more. */
+  unread: string | undefined;
   /** Questions about logs, each of a block. */
   asked = 0;
   /** Called after each change. */
@@ -69,14 +73,13 @@ class ModelChain implements LogSource {
     return this.isSilent ? undefined : this.blocks[number];
   }
 
-  async logsOf(block: Header, addresses: readonly string[]): Promise<LogsByAddress | undefined> {
+  async logsOf(block: Header, addresses: readonly string[]): Promise<FoundLogs | undefined> {
     this.asked += 1;
     const mined = this.blocks.find((one) => one.hash === block.hash);
     if (this.isSilent || mined === undefined) return undefined;
-    return Map.groupBy(
-      logsOf(mined).filter(({ address }) => addresses.includes(address)),
-      ({ address }) => address,
-    );
+    const those = logsOf(mined).filter(({ address }) => addresses.includes(address));
+    const unread = addresses.filter((address) => address === this.unread);
+    return { found: Map.groupBy(those, ({ address }) => address), unread };
   }
 }
 
@@ -301,6 +304,71 @@ describe("histories of event triggers", function () {
       await world.turn(0);
     }
     expect(await waiting()).to.be.at.most(5 * most);
+    await world.stop();
+  });
+
+  it("pause the triggers of a contract whose logs cannot be read, and go on with the others", async () => {
+    const world = new World();
+    for (const address of [0, 1, 0]) await world.watch(address, 0, 1);
+    const ids = world.watches.map(({ id }) => id);
+    world.chain.unread = ADDRESSES[0];
+    await world.take({ do: "mine", logs: [] });
+    await world.turn(0);
+    expect(world.paused).to.have.members([ids[0], ids[2]]);
+    await world.take({ do: "mine", logs: [[1, 0]] });
+    await world.turn(0);
+    const rows = await store.db
+      .selectFrom("trigger_firings")
+      .select("trigger_id")
+      .where("trigger_id", "in", ids)
+      .execute();
+    expect(rows).to.deep.equal([{ trigger_id: ids[1] }]);
+    await world.stop();
+  });
+
+  it("tell of a block that stops them for a minute", async () => {
+    const world = new World();
+    await world.watch(0, 0, 1);
+    await world.take({ do: "mine", logs: [[0, 0]] });
+    const { top } = world.chain;
+    const logsOf = world.chain.logsOf.bind(world.chain);
+    world.chain.logsOf = async () => undefined;
+    const nowMs = Date.now();
+    mock.timers.enable({ apis: ["Date"], now: nowMs });
+    try {
+      const told: number[] = [];
+      for (let second = 0; second < 150; second += 1) {
+        await world.turn(0).catch((error: Error) => {
+          expect(error.message).to.contain(`block ${top.number} of chain 0`);
+          told.push(second);
+        });
+        mock.timers.tick(1_000);
+      }
+      expect(told).to.deep.equal([60, 121]);
+    } finally {
+      mock.timers.reset();
+    }
+    world.chain.logsOf = logsOf;
+    await world.check();
+    await world.stop();
+  });
+
+  it("hold up nothing else while a thousand triggers watch a contract that logs ten thousand times", async () => {
+    const world = new World();
+    for (let count = 0; count < 2; count += 1) await world.watch(0, count, 1);
+    const [first, second] = world.watches.map(({ id }) => id);
+    // As many as an account may have, of both kinds: those that every log fits, and those that none does.
+    await sql`insert into triggers (id, account_id, key_id, name, kind, settings, cid, params_sha256, sealed, state,
+        from_block)
+      select id || n, account_id, key_id || n, name, kind, settings, cid, params_sha256, sealed, state, from_block
+      from triggers, generate_series(1, 499) n where id in (${first}, ${second})`.execute(store.db);
+    const logs = Array.from({ length: 10_000 }, () => [0, 0] as const);
+    await world.take({ do: "mine", logs });
+    const heldMs = await longestHold(() => world.turn(0));
+    const { rows } = await sql`select id from trigger_firings where trigger_id like ${`${first}%`}`.execute(store.db);
+    expect(rows).to.have.length(TRIGGER_LIMITS.waitingPerAccount);
+    expect(world.paused).to.have.length(500);
+    expect(heldMs).to.be.below(1_000);
     await world.stop();
   });
 

@@ -11,10 +11,10 @@ import type { Store } from "../../../relayer/store";
 import type { KeyState } from "../../../protocol/keyState";
 import { KeywrightError } from "../../../protocol/errors";
 import { TriggerBook } from "../../../relayer/triggers/book";
-import { scheduleDue } from "../../../relayer/triggers/due";
+import { scheduleDue, storeFirings, type NewFiring } from "../../../relayer/triggers/due";
 import { Engine, placesFor } from "../../../relayer/triggers/engine";
 import { CROWDED, Firings } from "../../../relayer/triggers/firings";
-import type { Claimed } from "../../../relayer/triggers/types";
+import type { Claimed, Fired } from "../../../relayer/triggers/types";
 
 const SMALL_ACCOUNTS = 99;
 const EACH = 50;
@@ -106,6 +106,40 @@ describe("a minute with ten thousand due triggers", function () {
       { trigger_id: waits, outcome: "paused" },
     ]);
   });
+
+  for (const reason of [null, CROWDED])
+    it(`ends what waits of ${reason ? "a crowded" : "an active"} trigger that fails five times in a row`, async () => {
+      await add([[nameOf(1), 1]]);
+      const [triggerId, accountId] = [`${nameOf(1)}1`, nameOf(1)];
+      const firing = (n: number): NewFiring => ({
+        ...{ id: String(n), triggerId, accountId, causeKey: String(n), cause: {}, kind: "hook", dueAt: new Date() },
+      });
+      await storeFirings(
+        store.db,
+        Array.from({ length: 40 }, (_, n) => firing(n)),
+      );
+      await sql`update triggers set state = ${reason ? "paused" : "active"}, reason = ${reason}`.execute(store.db);
+      const told: string[] = [];
+      const onPaused = async (_: unknown, paused: { reason: string }): Promise<void> => void told.push(paused.reason);
+      const firings = new Firings({ db: store.db, instanceId, onPaused });
+      const made: Fired[] = [];
+      const make = async (fired: Fired): Promise<void> => {
+        for (const one of await firings.claim(1, 1)) {
+          made.push(fired);
+          await firings.end(one, fired);
+        }
+      };
+      const ofTheService = ["chain_unavailable", "executor_unavailable", "code_unavailable", "timed_out"] as const;
+      for (const outcome of ofTheService) await make({ outcome, isRefused: true });
+      for (const outcome of ["preempted", "sandbox_crashed"]) await make({ outcome, durationMs: 1 });
+      for (let turn = 0; turn < 4; turn += 1) await make({ outcome: "timed_out", durationMs: 1 });
+      await make({ outcome: "succeeded" });
+      expect([made.length, told], "not in a row").to.deep.equal([11, []]);
+      for (let turn = 0; turn < 30; turn += 1) await make({ outcome: "insufficient_credit", isRefused: true });
+      expect(made).to.have.length(16);
+      expect(told).to.deep.equal(["5 firings in a row failed, the last one with insufficient_credit."]);
+      expect((await endedRows()).filter(({ outcome }) => outcome === "paused")).to.have.length(24);
+    });
 
   /** Three places, and this executor. */
   const engineOf = (askRun: unknown, places = { places: 3, placesEach: 3 }, credits: unknown = {}): Engine =>

@@ -3,6 +3,7 @@
  * another block: few queries, and no log that the bloom promises is missing.
  */
 import { randomBytes } from "node:crypto";
+import { mock } from "node:test";
 import { expect } from "chai";
 import fc from "fast-check";
 import type { RpcCall } from "../../../../protocol/rpc/endpoint";
@@ -30,6 +31,9 @@ class World {
   readonly asked: RpcCall[] = [];
   /** Contracts that an endpoint takes in one query. */
   most = Infinity;
+  /** Contracts whose logs none returns. */
+  unreadable: readonly string[] = [];
+  unread: readonly string[] = [];
   readonly reader: BlockLogs;
 
   constructor(
@@ -59,7 +63,8 @@ class World {
   async of(addresses: readonly string[], block = this.block()): Promise<readonly string[] | undefined> {
     const questions = addresses.map((address) => new BloomQuestion(address, []));
     const found = await this.reader.of(block, questions);
-    return found && addresses.filter((address) => found.get(address)?.length === 1);
+    this.unread = found?.unread ?? [];
+    return found && addresses.filter((address) => found.found.get(address)?.length === 1);
   }
 
   #answer(mood: Mood, call: RpcCall): { value: unknown } | { error: RpcError } {
@@ -70,7 +75,7 @@ class World {
     if (call.method === "eth_getBlockReceipts") return { value: this.#receipts(mood) };
     const { address } = call.params[0] as { readonly address: string | readonly string[] };
     const addresses = [address].flat();
-    if (addresses.length > this.most) return refused;
+    if (addresses.length > this.most || addresses.some((one) => this.unreadable.includes(one))) return refused;
     const logs = this.logs.filter((log) => addresses.includes(log.address));
     if (mood === "empty") return { value: [] };
     if (mood === "leaves one out") return { value: logs.slice(1) };
@@ -95,10 +100,12 @@ describe("logs of many contracts in a block", function () {
   });
 
   it("are complete or not known, whatever each endpoint leaves out", async () => {
+    const few = fc.constantFrom(Infinity, 1, 2);
     const moods = fc.array(fc.constantFrom(...MOODS), { minLength: 1, maxLength: 3 });
     await fc.assert(
-      fc.asyncProperty(moods, fc.integer({ min: 1, max: 4 }), fc.nat(4), async (each, logging, idle) => {
+      fc.asyncProperty(moods, fc.integer({ min: 1, max: 4 }), fc.nat(4), few, async (each, logging, idle, most) => {
         const world = new World(addresses.slice(0, logging), each);
+        world.most = most;
         const found = await world.of(addresses.slice(0, logging + idle));
         if (found !== undefined || each.includes("honest")) expect(found).to.deep.equal(addresses.slice(0, logging));
       }),
@@ -124,6 +131,35 @@ describe("logs of many contracts in a block", function () {
     expect(await world.of([...logging, String(ground[0])])).to.deep.equal(logging);
     expect(await world.of(ground)).to.deep.equal([]);
     expect([world.asks("eth_getLogs"), world.asks("eth_getBlockReceipts")]).to.deep.equal([2, 2]);
+  });
+
+  it("are given up where they are too many for any answer, after a minute in which others are read", async () => {
+    const logging = addresses.slice(0, 40);
+    const world = new World(logging, ["no receipts"], FULL);
+    const [first, other, last] = [logging[0], logging[20], logging[39]] as [string, string, string];
+    const read = logging.filter((address) => ![first, last].includes(address));
+    mock.timers.enable({ apis: ["Date"], now: Date.now() });
+    try {
+      world.unreadable = [first, last, other];
+      expect(await world.of(addresses, world.block(0))).to.equal(undefined);
+      mock.timers.tick(59_000);
+      world.unreadable = [first, last];
+      expect(await world.of(addresses, world.block(0)), "it may be answered yet").to.equal(undefined);
+      mock.timers.tick(2_000);
+      world.unreadable = [first, last, other];
+      expect(await world.of(addresses, world.block(0)), "one was answered meanwhile").to.equal(undefined);
+      world.unreadable = [first, last];
+      expect(await world.of(addresses, world.block(0))).to.deep.equal(read);
+      expect(world.unread).to.deep.equal([first, last]);
+      const before = world.asked.length;
+      expect(await world.of(addresses, world.block(0))).to.deep.equal(read);
+      expect(world.asked.length - before, "queries").to.be.below(60);
+      world.most = 0;
+      mock.timers.tick(120_000);
+      expect(await world.of(addresses, world.block(0)), "nobody has the block").to.equal(undefined);
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it("are found with endpoints that take few contracts in a query", async () => {
