@@ -76,7 +76,7 @@ function useList<Item>(
   { chainPage = CHAIN_PAGE, enabled = true }: ListOptions = {},
 ): Listed<Item> {
   const size = useSession().kind === "key" ? PAGE : chainPage;
-  const { data, hasNextPage, isFetchingNextPage, fetchNextPage, isLoading, error } = useInfiniteQuery({
+  const { data, hasNextPage, isFetching, fetchNextPage, isLoading, error } = useInfiniteQuery({
     queryKey: ["list", name],
     enabled,
     initialPageParam: 0,
@@ -84,10 +84,12 @@ function useList<Item>(
     getNextPageParam: (last, all) => (last.items.length < size ? undefined : all.length),
   });
   useEffect(() => {
-    if (enabled && hasNextPage && !isFetchingNextPage && error === null) void fetchNextPage();
-  }, [enabled, hasNextPage, isFetchingNextPage, fetchNextPage, error]);
+    // It would cancel a read that is under way.
+    if (enabled && hasNextPage && !isFetching && error === null) void fetchNextPage();
+  }, [enabled, hasNextPage, isFetching, fetchNextPage, error]);
   const items = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
-  return { items, total: data?.pages[0]?.total ?? 0, isLoading, isComplete: !isLoading && !hasNextPage, error };
+  const isComplete = data !== undefined && !hasNextPage && error === null;
+  return { items, total: data?.pages[0]?.total ?? 0, isLoading, isComplete, error };
 }
 
 export function useAccount() {

@@ -5,7 +5,7 @@ import { RenameDialog } from "../../changes/ChangeDialog";
 import { renamePkp } from "../../changes/operations";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { Badge, Empty, Facts, Failure, Id, Notice, PageHead, Spinner } from "../../components/elements";
+import { Absent, Badge, Empty, Facts, Failure, Id, Notice, PageHead, Spinner } from "../../components/elements";
 import { Address } from "../../components/explorer";
 import { short } from "../../components/text";
 import { useSession } from "../../session/context";
@@ -17,22 +17,19 @@ import { ANY_ACTION, usesOf, type Use, type User } from "./uses";
 export function Pkp(): ReactNode {
   const { pkp: address } = useParams({ from: "/pkps/$pkp" });
   const { config } = useSession();
-  const { items, isLoading } = usePkps();
+  const pkps = usePkps();
   const may = useMay();
   const [renaming, setRenaming] = useState(false);
-  const pkp = items.find(({ wallet_address }) => wallet_address === address);
-  if (pkp === undefined) {
-    return isLoading ? (
-      <Spinner />
-    ) : (
-      <>
+  const pkp = pkps.items.find(({ wallet_address }) => wallet_address === address);
+  if (pkp === undefined)
+    return (
+      <Absent from={pkps}>
         <PageHead title="PKP" />
         <Empty title="Not in this account">
           <p>No PKP of this account has this address.</p>
         </Empty>
-      </>
+      </Absent>
     );
-  }
   return (
     <>
       <Link to="/pkps">All PKPs</Link>
@@ -90,7 +87,7 @@ function useUses(address: string) {
   const accountKey: User | undefined = account.managed ? { id: account.id, name: "the account key" } : undefined;
   const byHash = useMemo(() => new Map(actions.items.map((one) => [one.hashed_cid, one])), [actions.items]);
   const uses = usesOf(groups, byHash, keys.items, accountKey);
-  return { groups, uses: complete ? uses : [], complete, error };
+  return { groups, uses: complete ? uses : [], complete, error: error ?? actions.error ?? keys.error };
 }
 
 function WhoCanUse({ address }: { readonly address: string }): ReactNode {
