@@ -139,13 +139,17 @@ function membersQuery(session: Session, groupId: string) {
   };
 }
 
-/** Loads every page: permissions cannot be determined from part of a list. */
-async function everyPage<Item>(size: number, read: (query: PageQuery) => Promise<Page<Item>>): Promise<Item[]> {
+/** Loads every page: permissions cannot be determined from part of a list, and no sum. */
+export async function everyPage<Item>(
+  size: number,
+  read: (query: PageQuery) => Promise<Page<Item>>,
+  most = Infinity,
+): Promise<Item[]> {
   const all: Item[] = [];
   for (let page = 0; ; page += 1) {
     const { items } = await read({ page_number: page, page_size: size });
     all.push(...items);
-    if (items.length < size) return all;
+    if (items.length < size || all.length >= most) return all;
   }
 }
 
@@ -208,6 +212,11 @@ export function useSigned<T>(name: string, read: (client: Records) => Promise<T>
 }
 
 export const useBalance = () => useSigned("balance", (client) => client.balance());
+
+const MOST_USAGE = 100_000;
+
+/** What each key used on each of the last days. */
+export const useUsage = () => useSigned("usage", ({ usage }) => everyPage(PAGE, (page) => usage(page), MOST_USAGE));
 
 export const useLimits = () =>
   useQuery({ queryKey: ["limits"], queryFn: () => openClient.limits(), staleTime: 60_000 });

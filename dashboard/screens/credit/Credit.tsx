@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
-import { readAgain, useLimits, useSigned, useBalance, useUsageKeys, readerOf } from "../../app/queries";
+import { readAgain, useLimits, useSigned, useBalance, useUsage, useUsageKeys, readerOf } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { DataTable, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
@@ -176,9 +176,9 @@ function History(): ReactNode {
 function SpendingByKey(): ReactNode {
   const { account } = useSession();
   const { items } = useUsageKeys();
-  const { data } = useSigned("usage", (client) => client.usage({ page_size: 1_000 }));
+  const { data = [] } = useUsage();
   const byKey = new Map<string, { runs: number; changes: number }>();
-  for (const { api_key_hash: key, cost_cents, changes_cents } of data?.items ?? []) {
+  for (const { api_key_hash: key, cost_cents, changes_cents } of data) {
     const { runs, changes } = byKey.get(key) ?? { runs: 0, changes: 0 };
     byKey.set(key, { runs: runs + cost_cents, changes: changes + changes_cents });
   }

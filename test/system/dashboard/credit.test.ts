@@ -227,6 +227,23 @@ describe("the dashboard's credit", function () {
     expect(await intentsOf(604)).to.deep.equal(["succeeded"]);
   });
 
+  it("adds up the usage of every key and day, also where that is many pages", async () => {
+    const row = (api_key_hash: string): object => {
+      const day = new Date().toISOString().slice(0, 10);
+      return { api_key_hash, day, runs: 1, failed: 0, cost_cents: 1, changes: 0, changes_cents: 0 };
+    };
+    await dashboard.page.route("**/core/v1/usage?*", (route) => {
+      const page = Number(new URL(route.request().url()).searchParams.get("page_number") ?? 0);
+      const rows = Array.from({ length: page === 0 ? 1_000 : 1 }, () => row(page === 0 ? id : `0x${"a1".repeat(32)}`));
+      return route.fulfill({ json: rows, headers: { "x-total-count": "1001" } });
+    });
+    await dashboard.press("Refresh");
+    await dashboard.row(/The account key.*\$10\.00/).waitFor();
+    await dashboard.row(/0xa1a1a1…a1a1a1.*\$0\.01/).waitFor();
+    await dashboard.go("Overview");
+    await shows("1,001 runs");
+  });
+
   it("is shown at /billing", async () => {
     const answer = await fetch(`${stack().baseUrl}/billing`, { redirect: "manual" });
     expect([answer.status, answer.headers.get("location")]).to.deep.equal([302, "/#/credit"]);
