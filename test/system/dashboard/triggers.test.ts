@@ -64,6 +64,10 @@ describe("the dashboard's triggers", function () {
     await dashboard.fill("Name", "Morning report");
     await select("Action", "Report");
     await select("When", "every weekday at 9:00");
+    await select("When", "at other times (cron)");
+    await dashboard.fill("Cron", "0 12 1 * +MON");
+    await dashboard.says(/0 12 1 \* \+MON in .*Next: /);
+    await select("When", "every weekday at 9:00");
     await dashboard.fill("Time zone", "Mars/Olympus");
     await dashboard.says(/must be an IANA time zone/);
     await dashboard.fill("Time zone", "Europe/Berlin");
