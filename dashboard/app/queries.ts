@@ -11,7 +11,7 @@ import {
 } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import type { Answer, Client, Page } from "../../client";
-import { openClient, useSession } from "../session/context";
+import { openClient, useIsReadable, useSession } from "../session/context";
 import type { Session } from "../session/types";
 
 type ItemOf<Name extends "listGroups" | "listActions" | "listWallets" | "listApiKeys"> = Answer<Name>[number];
@@ -205,7 +205,7 @@ export type Records = Pick<
 export function useSigned<T>(name: string, read: (client: Records) => Promise<T>) {
   const session = useSession();
   const reader = session.kind === "key" ? session.client : session.owner;
-  const enabled = session.kind === "key" || !session.wallet.forSafe;
+  const enabled = useIsReadable();
   const signed =
     session.kind === "wallet" ? { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false } : {};
   return useQuery({ queryKey: ["signed", name], queryFn: () => read(reader), enabled, ...signed });

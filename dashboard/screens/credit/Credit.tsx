@@ -8,7 +8,7 @@ import { Pages } from "../../components/Pages";
 import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../components/elements";
 import { codeOf, wordsOf } from "../../components/failures";
 import { dollars, short } from "../../components/text";
-import { useSession } from "../../session/context";
+import { useIsReadable, useSession } from "../../session/context";
 import { AddFunds } from "./AddFunds";
 import { resumePayment } from "./payment";
 
@@ -26,7 +26,7 @@ export function Credit(): ReactNode {
     setNotice(sentence);
     void refresh();
   });
-  const canPay = session.kind === "key" || !session.wallet.forSafe;
+  const canPay = useIsReadable();
   return (
     <>
       <PageHead title="Credit" about="Runs and changes are paid from your credit. Reading is free.">
