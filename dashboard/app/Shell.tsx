@@ -169,12 +169,18 @@ function References(): ReactNode {
   );
 }
 
-/** When the page's figures were read, and a button that reads them again. */
+/** Queries of the account; others are of the service, or never change. */
+const FIGURES: ReadonlySet<unknown> = new Set(["account", "list", "listing", "members", "signed", "why"]);
+
+/** When the oldest of the page's figures was read, and a button that reads them again. */
 function AsOf(): ReactNode {
   const queries = useQueryClient();
   const isReading = useIsFetching() > 0;
-  const read = queries.getQueryCache().findAll({ type: "active" });
-  const at = Math.max(0, ...read.map(({ state }) => state.dataUpdatedAt));
+  const figures = queries
+    .getQueryCache()
+    .findAll({ type: "active", predicate: (query) => FIGURES.has(query.queryKey[0]) });
+  const read = figures.map(({ state }) => state.dataUpdatedAt).filter((at) => at > 0);
+  const at = read.length === 0 ? 0 : Math.min(...read);
   return (
     <div className="as-of small soft">
       <span>
