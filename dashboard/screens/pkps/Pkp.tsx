@@ -7,7 +7,7 @@ import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
 import { Absent, Badge, Empty, Facts, Failure, Id, Notice, PageHead, Spinner } from "../../components/elements";
 import { Address } from "../../components/explorer";
-import { short } from "../../components/text";
+import { plural, short } from "../../components/text";
 import { useSession } from "../../session/context";
 import { RowMenu } from "../../components/RowMenu";
 import { RevokeKey } from "../usageKeys/Revoke";
@@ -121,6 +121,7 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
 }
 
 function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
+  const { all: mayRevoke } = useMay();
   return (
     <div className="card scroll-x" tabIndex={0} role="region" aria-label="Uses">
       <table className="plain-table">
@@ -148,7 +149,7 @@ function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
                 </Link>
               </td>
               <td>
-                <Users who={who} />
+                <Users who={who} mayRevoke={mayRevoke} />
               </td>
             </tr>
           ))}
@@ -158,14 +159,16 @@ function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
   );
 }
 
-function Users({ who }: { readonly who: readonly User[] }): ReactNode {
-  const { all: mayRevoke } = useMay();
+/** Of the keys of one row: each has a menu. */
+const SHOWN = 20;
+
+function Users({ who, mayRevoke }: { readonly who: readonly User[]; readonly mayRevoke: boolean }): ReactNode {
   const [revoking, setRevoking] = useState<UsageKey>();
   if (who.length === 0) return <span className="soft">no key may run here</span>;
   return (
     <>
       <ul className="row">
-        {who.map(({ id, name, key }) => (
+        {who.slice(0, SHOWN).map(({ id, name, key }) => (
           <li key={id} className="row">
             <Badge kind={key === undefined ? "neutral" : "success"}>{name}</Badge>
             {mayRevoke && key !== undefined && (
@@ -173,6 +176,11 @@ function Users({ who }: { readonly who: readonly User[] }): ReactNode {
             )}
           </li>
         ))}
+        {who.length > SHOWN && (
+          <li>
+            and <Link to="/usage-keys">{plural(who.length - SHOWN, "more key")}</Link>
+          </li>
+        )}
       </ul>
       {revoking !== undefined && <RevokeKey usageKey={revoking} onClose={() => setRevoking(undefined)} />}
     </>
