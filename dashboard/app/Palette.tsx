@@ -52,7 +52,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactNod
       <ul className="palette" role="listbox" id={list} aria-label="Found">
         {found.map((entry, place) => (
           <li
-            key={`${entry.kind} ${entry.to}`}
+            key={`${entry.kind} ${entry.to} ${entry.hint}`}
             id={`${list}-${place}`}
             role="option"
             aria-selected={place === at}

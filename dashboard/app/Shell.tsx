@@ -1,10 +1,11 @@
 import { useIsFetching, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useId, useState, type ReactNode } from "react";
+import { Suspense, useEffect, useId, useState, type ReactNode } from "react";
 import icon from "../icon.svg";
 import { Button } from "../components/Button";
 import { Empty, Notice, PageHead, Spinner } from "../components/elements";
 import { wordsOf } from "../components/failures";
+import { useMessages } from "../components/Messages";
 import { Icon } from "../components/icons";
 import { UnstoredSecrets } from "../components/UnstoredSecrets";
 import { endAttempt, type SecretAttempt } from "../session/attempts";
@@ -14,20 +15,20 @@ import { openClient, useSession, useSessions } from "../session/context";
 import { useSecrets } from "../session/secrets";
 import { useKeep } from "../session/once";
 import type { KeySession } from "../session/types";
-import { ScreenBoundary } from "./ScreenBoundary";
+import { ScreenBoundary } from "../components/ScreenBoundary";
+import type { Palette } from "./Palette";
 import { NAV, PLACES, REFERENCES, type NavGroup } from "./nav";
 import { readAgain, useAccount } from "./queries";
 import { ThemeSwitch } from "./ThemeSwitch";
-
-const Palette = lazy(async () => ({ default: (await import("./Palette")).Palette }));
 
 const SERVICE = document.title;
 
 export function Shell(): ReactNode {
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const [menu, setMenu] = useState(false);
-  const [searching, setSearching] = useState(false);
-  useShortcut(() => setSearching(true));
+  const [search, setSearch] = useState<{ readonly Palette: typeof Palette }>();
+  const openSearch = async (): Promise<void> => setSearch(await import("./Palette"));
+  useShortcut(openSearch);
   useEffect(() => setMenu(false), [path]);
   useTitle(path);
   return (
@@ -49,7 +50,7 @@ export function Shell(): ReactNode {
             Menu
           </Button>
         </header>
-        <Sidebar open={menu} onChosen={() => setMenu(false)} onSearch={() => setSearching(true)} />
+        <Sidebar open={menu} onChosen={() => setMenu(false)} onSearch={openSearch} />
         <main className="main-side" id="main" tabIndex={-1}>
           <SimulatedStrip />
           <div className="screen">
@@ -66,23 +67,20 @@ export function Shell(): ReactNode {
           </div>
         </main>
       </div>
-      {searching && (
-        <Suspense fallback={null}>
-          <Palette onClose={() => setSearching(false)} />
-        </Suspense>
-      )}
+      {search !== undefined && <search.Palette onClose={() => setSearch(undefined)} />}
     </>
   );
 }
 
 /** Ctrl+K and ⌘K, except in a dialog or an editor that uses them itself. */
-function useShortcut(act: () => void): void {
+function useShortcut(act: () => Promise<void>): void {
+  const say = useMessages();
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented) return;
       if (document.querySelector("[role=dialog]") !== null) return;
       event.preventDefault();
-      act();
+      act().catch((error: unknown) => say(wordsOf(error)));
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
@@ -100,7 +98,7 @@ function useTitle(path: string): void {
 interface SidebarProps {
   readonly open: boolean;
   readonly onChosen: () => void;
-  readonly onSearch: () => void;
+  readonly onSearch: () => Promise<void>;
 }
 
 const isMac = /Mac|iP(hone|ad)/.test(navigator.userAgent);
@@ -171,12 +169,18 @@ function References(): ReactNode {
   );
 }
 
-/** When the page's figures were read, and a button that reads them again. */
+/** Queries of the account; others are of the service, or never change. */
+const FIGURES: ReadonlySet<unknown> = new Set(["account", "list", "listing", "members", "signed", "why"]);
+
+/** When the oldest of the page's figures was read, and a button that reads them again. */
 function AsOf(): ReactNode {
   const queries = useQueryClient();
   const isReading = useIsFetching() > 0;
-  const read = queries.getQueryCache().findAll({ type: "active" });
-  const at = Math.max(0, ...read.map(({ state }) => state.dataUpdatedAt));
+  const figures = queries
+    .getQueryCache()
+    .findAll({ type: "active", predicate: (query) => FIGURES.has(query.queryKey[0]) });
+  const read = figures.map(({ state }) => state.dataUpdatedAt).filter((at) => at > 0);
+  const at = read.length === 0 ? 0 : Math.min(...read);
   return (
     <div className="as-of small soft">
       <span>

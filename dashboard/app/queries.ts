@@ -11,7 +11,7 @@ import {
 } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import type { Answer, Client, Page } from "../../client";
-import { openClient, useSession } from "../session/context";
+import { openClient, useIsReadable, useSession } from "../session/context";
 import type { Session } from "../session/types";
 
 type ItemOf<Name extends "listGroups" | "listActions" | "listWallets" | "listApiKeys"> = Answer<Name>[number];
@@ -76,7 +76,7 @@ function useList<Item>(
   { chainPage = CHAIN_PAGE, enabled = true }: ListOptions = {},
 ): Listed<Item> {
   const size = useSession().kind === "key" ? PAGE : chainPage;
-  const { data, hasNextPage, isFetchingNextPage, fetchNextPage, isLoading, error } = useInfiniteQuery({
+  const { data, hasNextPage, isFetching, fetchNextPage, isLoading, error } = useInfiniteQuery({
     queryKey: ["list", name],
     enabled,
     initialPageParam: 0,
@@ -84,10 +84,12 @@ function useList<Item>(
     getNextPageParam: (last, all) => (last.items.length < size ? undefined : all.length),
   });
   useEffect(() => {
-    if (enabled && hasNextPage && !isFetchingNextPage && error === null) void fetchNextPage();
-  }, [enabled, hasNextPage, isFetchingNextPage, fetchNextPage, error]);
+    // It would cancel a read that is under way.
+    if (enabled && hasNextPage && !isFetching && error === null) void fetchNextPage();
+  }, [enabled, hasNextPage, isFetching, fetchNextPage, error]);
   const items = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
-  return { items, total: data?.pages[0]?.total ?? 0, isLoading, isComplete: !isLoading && !hasNextPage, error };
+  const isComplete = data !== undefined && !hasNextPage && error === null;
+  return { items, total: data?.pages[0]?.total ?? 0, isLoading, isComplete, error };
 }
 
 export function useAccount() {
@@ -137,13 +139,17 @@ function membersQuery(session: Session, groupId: string) {
   };
 }
 
-/** Loads every page: permissions cannot be determined from part of a list. */
-async function everyPage<Item>(size: number, read: (query: PageQuery) => Promise<Page<Item>>): Promise<Item[]> {
+/** Loads every page: permissions cannot be determined from part of a list, and no sum. */
+export async function everyPage<Item>(
+  size: number,
+  read: (query: PageQuery) => Promise<Page<Item>>,
+  most = Infinity,
+): Promise<Item[]> {
   const all: Item[] = [];
   for (let page = 0; ; page += 1) {
     const { items } = await read({ page_number: page, page_size: size });
     all.push(...items);
-    if (items.length < size) return all;
+    if (items.length < size || all.length >= most) return all;
   }
 }
 
@@ -199,13 +205,18 @@ export type Records = Pick<
 export function useSigned<T>(name: string, read: (client: Records) => Promise<T>) {
   const session = useSession();
   const reader = session.kind === "key" ? session.client : session.owner;
-  const enabled = session.kind === "key" || !session.wallet.forSafe;
+  const enabled = useIsReadable();
   const signed =
     session.kind === "wallet" ? { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false } : {};
   return useQuery({ queryKey: ["signed", name], queryFn: () => read(reader), enabled, ...signed });
 }
 
 export const useBalance = () => useSigned("balance", (client) => client.balance());
+
+const MOST_USAGE = 100_000;
+
+/** What each key used on each of the last days. */
+export const useUsage = () => useSigned("usage", ({ usage }) => everyPage(PAGE, (page) => usage(page), MOST_USAGE));
 
 export const useLimits = () =>
   useQuery({ queryKey: ["limits"], queryFn: () => openClient.limits(), staleTime: 60_000 });

@@ -23,11 +23,12 @@ import type { Session } from "../session/types";
 import { attempted, endAttempt } from "../session/attempts";
 import { useKeep } from "../session/once";
 import { useSecrets } from "../session/secrets";
+import { ScreenBoundary } from "../components/ScreenBoundary";
+import type { Review } from "./Review";
 import { attemptName, type Change, type Collected, type Outcome } from "./change";
 
 // Only a wallet reviews and collects.
 const CollectedBar = lazy(async () => ({ default: (await import("./CollectedBar")).CollectedBar }));
-const Review = lazy(async () => ({ default: (await import("./Review")).Review }));
 
 interface Changes {
   perform<R extends object>(change: Change<R>): Promise<Outcome<R>>;
@@ -41,6 +42,7 @@ export function useChanges(): Changes {
 }
 
 interface PendingChange {
+  readonly Review: typeof Review;
   readonly change: Change;
   readonly answer: (outcome: Outcome<object>) => void;
 }
@@ -54,10 +56,12 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   const nextId = useRef(collected.at(-1)?.id ?? 0);
 
   const perform = useCallback(
-    <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
+    async <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
       if (session.kind === "key") return viaApi(change);
+      // Before it is pending: whoever asked is told if this does not load.
+      const { Review } = await import("./Review");
       return new Promise((resolve) =>
-        setPending({ change: change as unknown as Change, answer: resolve as PendingChange["answer"] }),
+        setPending({ Review, change: change as unknown as Change, answer: resolve as PendingChange["answer"] }),
       );
     },
     [session, viaApi],
@@ -71,29 +75,31 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   return (
     <Context value={value}>
       {children}
-      <Suspense fallback={null}>
-        {session.kind === "wallet" && pending !== undefined && (
-          <Review
-            key={pending.change.title + String(nextId.current)}
-            session={session}
-            change={pending.change}
-            onOutcome={settle}
-            onCollect={(write) => {
-              const { title, words } = pending.change;
-              setCollected((now) => [...now, { id: (nextId.current += 1), title, words, write }]);
-            }}
-          />
-        )}
-        {session.kind === "wallet" && collected.length > 0 && (
-          <CollectedBar
-            session={session}
-            collected={collected}
-            onRemove={(id) => setCollected((now) => now.filter((one) => one.id !== id))}
-            onClear={() => setCollected([])}
-            onSent={() => void refresh()}
-          />
-        )}
-      </Suspense>
+      {session.kind === "wallet" && pending !== undefined && (
+        <pending.Review
+          key={pending.change.title + String(nextId.current)}
+          session={session}
+          change={pending.change}
+          onOutcome={settle}
+          onCollect={(write) => {
+            const { title, words } = pending.change;
+            setCollected((now) => [...now, { id: (nextId.current += 1), title, words, write }]);
+          }}
+        />
+      )}
+      {session.kind === "wallet" && collected.length > 0 && (
+        <ScreenBoundary what="The bar of collected changes" className="collected">
+          <Suspense fallback={null}>
+            <CollectedBar
+              session={session}
+              collected={collected}
+              onRemove={(id) => setCollected((now) => now.filter((one) => one.id !== id))}
+              onClear={() => setCollected([])}
+              onSent={() => void refresh()}
+            />
+          </Suspense>
+        </ScreenBoundary>
+      )}
     </Context>
   );
 }

@@ -12,14 +12,14 @@ import { Address, Transaction } from "../components/explorer";
 import type { WalletSession } from "../session/types";
 import { useKeep } from "../session/once";
 import type { Outcome, Reviewed } from "./change";
-import { sendingOf } from "./sending";
+import { offerOf, type Offer } from "./sending";
 import { SignedCalls } from "./Signed";
 import { SignedRequest } from "./SignedRequest";
 
 type Phase =
   | { readonly at: "first" }
   | { readonly at: "preparing" }
-  | { readonly at: "review"; readonly write: OwnerWrite; readonly cost: string }
+  | { readonly at: "review"; readonly write: OwnerWrite; readonly offer: Offer }
   | { readonly at: "wallet"; readonly write: OwnerWrite }
   | { readonly at: "chain"; readonly hash: string };
 
@@ -51,10 +51,10 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
       {phase.at === "preparing" && <Spinner label={isMinting ? "Waiting for your wallet" : "Asking the chain"} />}
       {phase.at === "review" && (
         <Ready
-          cost={phase.cost}
+          cost={phase.offer.cost}
           forSafe={session.wallet.forSafe}
           onCancel={cancel}
-          onSend={() => send(phase.write)}
+          onSend={() => send(phase.write, phase.offer)}
           onCollect={onCollect === undefined ? undefined : () => collect(phase.write)}
         />
       )}
@@ -123,7 +123,6 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
   const keepSecret = useKeep();
   const [phase, setPhase] = useState<Phase>({ at: change.signedFirst === undefined ? "preparing" : "first" });
   const [failure, setFailure] = useState<string>();
-  const sending = sendingOf(session);
   const begun = useRef(false);
 
   const keep = async (made: object): Promise<void> => {
@@ -136,23 +135,23 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
     try {
       await session.wallet.ready();
       const write = await change.viaChain(session.owner, keep);
-      setPhase({ at: "review", write, cost: await sending.cost(write) });
+      setPhase({ at: "review", write, offer: await offerOf(session, write) });
     } catch (error) {
       setFailure(wordsOf(error));
       setPhase({ at: "first" });
     }
   };
-  const send = async (write: OwnerWrite): Promise<void> => {
+  const send = async (write: OwnerWrite, offer: Offer): Promise<void> => {
     setFailure(undefined);
     setPhase({ at: "wallet", write });
     try {
       await session.wallet.ready();
-      const sent = await sending.send(write, (hash) => setPhase({ at: "chain", hash }));
+      const sent = await offer.send((hash) => setPhase({ at: "chain", hash }));
       say(`Done: ${change.title}, in block ${sent.block_number}.`);
       onOutcome({ state: "done", result: sent });
     } catch (error) {
       setFailure(wordsOf(error));
-      setPhase({ at: "review", write, cost: await sending.cost(write).catch(() => "") });
+      setPhase({ at: "review", write, offer: await offerOf(session, write, error).catch(() => offer) });
     }
   };
   useEffect(() => {

@@ -10,14 +10,16 @@ export function WhatChanges({ calls }: { readonly calls: readonly DecodedCall[] 
   const { data: account } = useAccount();
   const groups = useGroups().items;
   const groupNames = useGroupNames(groups);
-  const keys = useUsageKeys().items;
+  const keys = useUsageKeys();
   const pkps = usePkps().items;
   const effects = effectsOf(calls, {
     names,
     groupNames,
     groups,
-    keys,
     pkps,
+    keys: keys.items,
+    areKeysComplete: keys.isComplete,
+    keyCount: account.usage_api_key_count,
     frozen: account.frozen,
     owner: account.owner,
   });

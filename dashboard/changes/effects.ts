@@ -7,13 +7,16 @@ import { hashText, isKeyPath } from "../screens/activity/eventText";
 import type { Names } from "../screens/activity/names";
 import { scopeSentences, type GroupNames } from "./scopes";
 
-/** What the account is before the calls. */
+/** What the account is before the calls, as far as it has been read. */
 export interface Before {
   readonly names: Names;
   readonly groupNames: GroupNames;
   readonly groups: readonly Group[];
   readonly keys: readonly UsageKey[];
   readonly pkps: readonly Pkp[];
+  /** Whether all keys were read: one that is not among them is none. */
+  readonly areKeysComplete: boolean;
+  readonly keyCount: number;
   readonly frozen: boolean;
   readonly owner: string;
 }
@@ -46,8 +49,14 @@ const pkpName = (address = "", { names }: Before): string => {
   return name === "any PKP" ? name : quoted(name, address);
 };
 const keyOf = (value = "0", { keys }: Before): UsageKey | undefined => keys.find(({ id }) => id === hashText(value));
-const mayNow = (key: UsageKey | undefined, { groupNames }: Before): string =>
-  key === undefined ? "No such key." : scopeSentences(key as never, groupNames).join(" ");
+/** Of what is not read yet, or could not be. */
+const UNREAD = "Not known here.";
+function mayNow(key: UsageKey | undefined, { groupNames, areKeysComplete }: Before): string {
+  if (key === undefined) return areKeysComplete ? "No such key." : UNREAD;
+  return scopeSentences(key as never, groupNames).join(" ");
+}
+const countsOf = (group: Group | undefined): string =>
+  group === undefined ? UNREAD : `${plural(group.action_count, "action")} may use ${plural(group.pkp_count, "PKP")}.`;
 
 const setKey: Tell = (args, before) => {
   const scopes = {
@@ -72,23 +81,16 @@ function membersChanged(
   change: Record<"add" | "remove", MemberLists>,
   before: Before,
 ): Effect[] {
-  const group = groupOf(groupId, before);
-  const counts = (actions: number, pkps: number): string =>
-    `${plural(actions, "action")} may use ${plural(pkps, "PKP")}.`;
   const { add, remove } = change;
-  const [actions, pkps] = [group?.action_count ?? 0, group?.pkp_count ?? 0];
   const said = [
     ...sentence(add.actions, "may use its PKPs", (value) => actionName(value, before)),
     ...sentence(remove.actions, "may no longer use its PKPs", (value) => actionName(value, before)),
     ...sentence(add.pkps, "may be used by its actions", (value) => pkpName(value, before)),
     ...sentence(remove.pkps, "may no longer be used by its actions", (value) => pkpName(value, before)),
   ];
-  const after = counts(
-    actions + add.actions.length - remove.actions.length,
-    pkps + add.pkps.length - remove.pkps.length,
-  );
+  // No sum: other calls may change the same group, and what is added may be in it.
   return [
-    { about: capital(groupName(groupId, before)), before: counts(actions, pkps), after: `${said.join(" ")} ${after}` },
+    { about: capital(groupName(groupId, before)), before: countsOf(groupOf(groupId, before)), after: said.join(" ") },
   ];
 }
 
@@ -120,10 +122,10 @@ const TELL: Readonly<Record<string, Tell>> = {
     const about = `The key ${quoted(key?.name ?? "", "without a name")}`;
     return [{ about, before: mayNow(key, before), after: "Revoked: every request with it is refused." }];
   },
-  revokeAllUsageApiKeys: (_, { keys }) => [
+  revokeAllUsageApiKeys: (_, { keyCount }) => [
     {
       about: "Usage keys",
-      before: `${plural(keys.length, "key")} may be used.`,
+      before: `There ${keyCount === 1 ? "is" : "are"} ${plural(keyCount, "key")}.`,
       after: "All revoked: none may be used.",
     },
   ],
@@ -136,8 +138,7 @@ const TELL: Readonly<Record<string, Tell>> = {
     ];
   },
   removeGroup: ({ groupId }, before) => {
-    const { action_count = 0, pkp_count = 0 } = groupOf(groupId, before) ?? {};
-    const now = `${plural(action_count, "action")} may use ${plural(pkp_count, "PKP")}.`;
+    const now = countsOf(groupOf(groupId, before));
     return [{ about: capital(groupName(groupId, before)), before: now, after: "Removed: it permits nothing." }];
   },
   addActionToGroup: ({ groupId, action }, before) =>
@@ -188,7 +189,7 @@ const TELL: Readonly<Record<string, Tell>> = {
     return [
       {
         about: `The PKP ${pkpName(pkp, before)}`,
-        before: allowed(told?.denied_ops ?? []),
+        before: told === undefined ? UNREAD : allowed(told.denied_ops ?? []),
         after: allowed(opNames(BigInt(deniedOps))),
       },
     ];

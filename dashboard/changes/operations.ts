@@ -207,10 +207,12 @@ export function renamePkp(address: string, name: string, fields: Strings): Chang
 }
 
 /** Revokes every key in one write. */
-export const revokeAll = (keys: readonly { readonly id: string; readonly name: string }[]): Change =>
-  shared("revokeAllUsageApiKeys", {}, `Revoke ${plural(keys.length, "usage key")}`, [
-    ["Keys", keys.map(({ name, id }) => name || short(id)).join(", ")],
+export function revokeAll(keys: readonly { readonly id: string; readonly name: string }[], total: number): Change {
+  const others = total > keys.length ? [`${total - keys.length} more`] : [];
+  return shared("revokeAllUsageApiKeys", {}, `Revoke ${plural(total, "usage key")}`, [
+    ["Keys", [...keys.map(({ name, id }) => name || short(id)), ...others].join(", ")],
   ]);
+}
 
 export const freezeAccount = (): Change =>
   shared("freezeAccount", {}, "Freeze the account", [["Stops", "every run, and every change by usage keys"]]);

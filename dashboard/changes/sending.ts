@@ -2,54 +2,59 @@
  * How a ChainSecured owner's change gets on chain: signed by the wallet, with the gas paid by the wallet or, if it
  * cannot, by the service; or as a file for a multisig's signers.
  */
-import { formatEther } from "ethers";
+import { formatEther, isError } from "ethers";
 import type { ChainSecuredClient, OwnerWrite, Sent } from "../../client";
-import type { ConnectedWallet, WalletSession } from "../session/types";
+import type { WalletSession } from "../session/types";
 
-export interface Sending {
-  /** `now`: it can be sent at once; `file`: it can only be exported. */
-  readonly kind: "now" | "file";
+/** Who pays for a write, as the review says it and as it is then sent. */
+export interface Offer {
   /** Who pays, in a sentence. */
-  cost(write: OwnerWrite): Promise<string>;
+  readonly cost: string;
   /** Sends it and waits for its block; calls `onSent` with the transaction's hash before that. */
-  send<Result extends object>(write: OwnerWrite<Result>, onSent: (hash: string) => void): Promise<Sent<Result>>;
+  send(onSent: (hash: string) => void): Promise<Sent<object>>;
 }
 
 let listener: ((hash: string) => void) | undefined;
 
-/** Passed to the owner's client once; forwards to the current listener. */
+/** Passed to the owner's clients once; forwards to the current listener. */
 export const onTransactionSent = (hash: string): void => listener?.(hash);
 
-export const sendingOf = ({ owner, wallet, config }: WalletSession): Sending =>
-  wallet.forSafe ? asFile : fromWallet(owner, wallet, config.token);
+/** A wallet has to have more than it is likely to pay: the price may rise until the block. */
+const MARGIN = 2n;
 
-function fromWallet(owner: ChainSecuredClient, wallet: ConnectedWallet, token: string): Sending {
+/** `failure`: of the offer before. A wallet that could not pay is not asked to again. */
+export async function offerOf(session: WalletSession, write: OwnerWrite, failure?: unknown): Promise<Offer> {
+  const { owner, byService, wallet, config } = session;
+  if (wallet.forSafe) return AS_FILE;
+  const [{ gas, priceWei }, balance] = await Promise.all([owner.estimate(write), wallet.balance()]);
+  const couldNot = failure instanceof Error && isError(failure.cause, "INSUFFICIENT_FUNDS");
+  if (couldNot || balance < gas * (priceWei ?? 1n) * MARGIN)
+    return {
+      cost:
+        "The service pays the network fee: your wallet only signs, " +
+        "and your account's credit pays the price of one write.",
+      send: sendingBy(byService, write),
+    };
+  const price = priceWei === undefined ? "" : `, about ${readable(gas * priceWei)} ${config.token} at the moment`;
   return {
-    kind: "now",
-    cost: async (write) => {
-      const [{ gas, priceWei }, balance] = await Promise.all([owner.estimate(write), wallet.balance()]);
-      if (balance < gas * (priceWei ?? 1n))
-        return (
-          "The service pays the network fee: your wallet only signs, " +
-          "and your account's credit pays the price of one write."
-        );
-      const price = priceWei === undefined ? "" : `, about ${readable(gas * priceWei)} ${token} at the moment`;
-      return `Your wallet pays the network fee: ${gas.toLocaleString("en-US")} gas${price}.`;
-    },
-    send: async (write, onSent) => {
-      listener = onSent;
-      try {
-        return await owner.send(write);
-      } finally {
-        listener = undefined;
-      }
-    },
+    cost: `Your wallet pays the network fee: ${gas.toLocaleString("en-US")} gas${price}.`,
+    send: sendingBy(owner, write),
   };
 }
 
-const asFile: Sending = {
-  kind: "file",
-  cost: async () => "The multisig pays the network fee when it executes the file.",
+const sendingBy =
+  (client: ChainSecuredClient, write: OwnerWrite): Offer["send"] =>
+  async (onSent) => {
+    listener = onSent;
+    try {
+      return await client.send(write);
+    } finally {
+      listener = undefined;
+    }
+  };
+
+const AS_FILE: Offer = {
+  cost: "The multisig pays the network fee when it executes the file.",
   send: () =>
     Promise.reject(new Error("This account belongs to a multisig: collect the changes and hand its signers the file.")),
 };

@@ -12,6 +12,8 @@ interface Props {
   readonly title: string;
   readonly about?: ReactNode;
   readonly wide?: boolean;
+  /** False where somebody else's code asks beside the dialog, as the payer's bank does: it has to get the focus. */
+  readonly modal?: boolean;
   /** False where closing would lose something that is shown once. */
   readonly closable?: boolean;
   readonly children?: ReactNode;
@@ -20,22 +22,23 @@ interface Props {
 /** Typing may begin at once; without such a field the first control gets the focus. */
 const FIRST_FIELD = "input:not([type=checkbox], [type=radio]), textarea";
 
-/** A modal dialog that traps the focus, makes the background inert and closes on Escape. */
+/** A dialog above an inert background that closes on Escape. Unless told otherwise it keeps the focus. */
 export function Dialog({
   open = true,
   onClose,
   title,
   about,
   wide = false,
+  modal = true,
   closable = true,
   children,
 }: Props): ReactNode {
   const before = useRef<Element | null>(null);
   const keep = (event: Event): void => void (closable || event.preventDefault());
   return (
-    <Radix.Root open={open} onOpenChange={(next) => !next && closable && onClose()}>
+    <Radix.Root open={open} modal={modal} onOpenChange={(next) => !next && closable && onClose()}>
       <Radix.Portal>
-        <Radix.Overlay className="scrim fade-in" />
+        {modal ? <Radix.Overlay className="scrim fade-in" /> : <div className="scrim fade-in" />}
         <Radix.Content
           className={`dialog fade-in stack ${wide ? "wide" : ""}`}
           onOpenAutoFocus={(event) => {

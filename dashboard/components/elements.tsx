@@ -23,6 +23,17 @@ export function Failure({ error }: { readonly error: unknown }): ReactNode {
   return <Notice kind="error">{typeof error === "string" ? error : wordsOf(error)}</Notice>;
 }
 
+interface AbsentProps {
+  readonly from: { readonly isComplete: boolean; readonly error: Error | null };
+  readonly children: ReactNode;
+}
+
+/** What is said of something that a list does not have: only once all of the list was read. */
+export function Absent({ from: { isComplete, error }, children }: AbsentProps): ReactNode {
+  if (isComplete) return children;
+  return error === null ? <Spinner /> : <Failure error={error} />;
+}
+
 export function Badge({
   kind = "neutral",
   children,

@@ -22,6 +22,8 @@ export function wordsOf(error: unknown): string {
     // Something was sent: no sentence may say otherwise, and its owner must be able to look for it.
     return typeof hash === "string" ? `${error.message} Transaction: ${hash}` : SENTENCES[error.code] || error.message;
   }
+  if (error instanceof TypeError && error.message.includes("dynamically imported module"))
+    return "A part of this page did not load. Check the connection, or load the page again, and try again.";
   if (error instanceof Error && error.message !== "") return error.message;
   return "Something went wrong. Try again.";
 }

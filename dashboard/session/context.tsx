@@ -35,6 +35,12 @@ export function useSession(): Session {
   return session;
 }
 
+/** Whether the service's records of the account can be read: nobody here signs for a multisig. */
+export function useIsReadable(): boolean {
+  const session = useSession();
+  return session.kind === "key" || !session.wallet.forSafe;
+}
+
 export function SessionProvider({ children }: { readonly children: ReactNode }): ReactNode {
   const [session, setSession] = useState<Session>();
   const [farewell, setFarewell] = useState<string>();

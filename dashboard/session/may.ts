@@ -21,15 +21,16 @@ export interface May {
 export function useMay(): May {
   const session = useSession();
   const { items } = useUsageKeys();
-  // The owner's wallet alone writes to a ChainSecured account.
-  const key =
-    session.kind === "key" && session.account.managed
-      ? items.find(({ id }) => id === keyHashOf(session.key))
-      : undefined;
-  return useMemo(() => mayOf(session.isOwner, key), [session.isOwner, key]);
+  const key = session.kind === "key" ? items.find(({ id }) => id === keyHashOf(session.key)) : undefined;
+  return useMemo(
+    () => mayOf(session.isOwner, key, session.account.managed),
+    [session.isOwner, key, session.account.managed],
+  );
 }
 
-function mayOf(isOwner: boolean, key: UsageKey | undefined): May {
+function mayOf(isOwner: boolean, own: UsageKey | undefined, managed: boolean): May {
+  // The owner's wallet alone writes to a ChainSecured account.
+  const key = managed ? own : undefined;
   const flag = (name: `can_${"create_groups" | "delete_groups" | "create_pkps"}`): boolean =>
     isOwner || key?.[name] === true;
   const within = (list: "manage_ipfs_ids_in_groups" | "add_pkp_to_groups" | "remove_pkp_from_groups") => {
@@ -41,7 +42,7 @@ function mayOf(isOwner: boolean, key: UsageKey | undefined): May {
     createGroups: flag("can_create_groups"),
     deleteGroups: flag("can_delete_groups"),
     createPkps: flag("can_create_pkps"),
-    run: isOwner || (key?.execute_in_groups.length ?? 0) > 0,
+    run: isOwner || (own?.execute_in_groups.length ?? 0) > 0,
     listActions: within("manage_ipfs_ids_in_groups"),
     addPkps: within("add_pkp_to_groups"),
     removePkps: within("remove_pkp_from_groups"),

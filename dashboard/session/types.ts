@@ -27,7 +27,10 @@ export interface WalletSession {
   readonly kind: "wallet";
   readonly account: Account;
   readonly config: ChainConfig;
+  /** Sends from the wallet. */
   readonly owner: ChainSecuredClient;
+  /** Has the service send what the wallet only signs. */
+  readonly byService: ChainSecuredClient;
   readonly wallet: ConnectedWallet;
   readonly isOwner: true;
 }

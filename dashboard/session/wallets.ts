@@ -11,7 +11,7 @@ import {
 } from "../../client";
 import { onTransactionSent } from "../changes/sending";
 import { short } from "../components/text";
-import type { ChainConfig, ConnectedWallet, Connection, FoundWallet, WalletSession } from "./types";
+import type { Account, ChainConfig, ConnectedWallet, Connection, FoundWallet, WalletSession } from "./types";
 import { defined } from "../../protocol/defined";
 import { ORIGIN } from "./origin";
 
@@ -58,27 +58,10 @@ const signerOf = ({ detail, address }: Connection): Promise<JsonRpcSigner> =>
     pollingInterval: 1_000,
   }).getSigner(address);
 
-/** A wallet without native coin only signs; the service sends for it. */
-const gasOf = async (signer: JsonRpcSigner) =>
-  (await signer.provider.getBalance(signer.address)) === 0n ? "service" : "wallet-or-service";
+type Options = Parameters<typeof createChainSecuredClient>[0];
 
-async function ownersClient(
-  signer: JsonRpcSigner,
-  accountId: string | undefined,
-  walletAuth: WalletAuth,
-  owner?: string,
-): Promise<ChainSecuredClient> {
-  const gas = await gasOf(signer);
-  const named = defined({ accountId, owner });
-  return createChainSecuredClient({
-    ...ORIGIN,
-    signer,
-    walletAuth,
-    gas,
-    onSent: onTransactionSent,
-    ...named,
-  });
-}
+const clientOf = (options: Pick<Options, "signer" | "walletAuth" | "gas" | "owner" | "accountId">) =>
+  createChainSecuredClient({ ...ORIGIN, ...options, onSent: onTransactionSent });
 
 const authOf = (signer: JsonRpcSigner, { typed_data_domain: { name, chainId } }: ChainConfig): WalletAuth =>
   createWalletAuth(signer, { name, version: "1", chainId: BigInt(chainId) });
@@ -92,26 +75,32 @@ export async function signInWithWallet(
   const signer = await signerOf(connection);
   const walletAuth = authOf(signer, config);
   try {
-    const account = await ownedAccount(ORIGIN, walletAuth, accountId);
-    const owner = await ownersClient(signer, account.id, walletAuth);
-    return {
-      kind: "wallet",
-      account,
-      config,
-      owner,
-      wallet: walletOf(connection, config, signer, false),
-      isOwner: true,
-    };
+    return await sessionOf(connection, config, await ownedAccount(ORIGIN, walletAuth, accountId), signer, walletAuth);
   } catch (error) {
     if (error instanceof ClientError && error.code === "account_not_found") return undefined;
     throw error;
   }
 }
 
-/** The client that can make this wallet's own account. */
+/** Each review says which of the clients sends. */
+async function sessionOf(
+  connection: Connection,
+  config: ChainConfig,
+  account: Account,
+  signer: JsonRpcSigner,
+  walletAuth: WalletAuth,
+): Promise<WalletSession> {
+  const of = { signer, walletAuth, accountId: account.id };
+  const [owner, byService] = await Promise.all([clientOf(of), clientOf({ ...of, gas: "service" })]);
+  const wallet = walletOf(connection, config, signer, false);
+  return { kind: "wallet", account, config, owner, byService, wallet, isOwner: true };
+}
+
+/** The client that can make this wallet's own account. A wallet without native coin only signs. */
 export async function clientWithoutAccount(connection: Connection, config: ChainConfig): Promise<ChainSecuredClient> {
   const signer = await signerOf(connection);
-  return ownersClient(signer, undefined, authOf(signer, config));
+  const gas = (await signer.provider.getBalance(signer.address)) === 0n ? "service" : "wallet-or-service";
+  return clientOf({ signer, walletAuth: authOf(signer, config), gas });
 }
 
 /** For an account that a multisig owns: reads and prepares everything, sends nothing. */
@@ -122,9 +111,11 @@ export async function prepareForSafe(
   accountId?: string,
 ): Promise<WalletSession> {
   const signer = await signerOf(connection);
-  const owner = await ownersClient(signer, accountId, authOf(signer, config), safe);
+  const named = defined({ accountId, owner: safe });
+  const owner = await clientOf({ signer, walletAuth: authOf(signer, config), ...named });
   const account = await owner.account();
-  return { kind: "wallet", account, config, owner, wallet: walletOf(connection, config, signer, true), isOwner: true };
+  const wallet = walletOf(connection, config, signer, true);
+  return { kind: "wallet", account, config, owner, byService: owner, wallet, isOwner: true };
 }
 
 function walletOf(
@@ -152,20 +143,6 @@ export async function convertWithWallet(
 ): Promise<WalletSession> {
   const signer = await signerOf(connection);
   const walletAuth = authOf(signer, config);
-  const { owner } = await convertAccount({
-    ...ORIGIN,
-    apiKey,
-    signer,
-    walletAuth,
-    gas: await gasOf(signer),
-    onSent: onTransactionSent,
-  });
-  return {
-    kind: "wallet",
-    account: await owner.account(),
-    config,
-    owner,
-    wallet: walletOf(connection, config, signer, false),
-    isOwner: true,
-  };
+  const { owner } = await convertAccount({ ...ORIGIN, apiKey, signer, walletAuth });
+  return sessionOf(connection, config, await owner.account(), signer, walletAuth);
 }

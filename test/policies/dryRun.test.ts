@@ -31,7 +31,8 @@ describe("the dry run of policies", function () {
   });
 
   async function agrees(policy: Policy): Promise<void> {
-    const evaluate = evaluator(policy);
+    // Each with the whole of its budgets.
+    const evaluate: ReturnType<typeof evaluator> = (...params) => evaluator(policy)(...params);
     const base = { type: 2, chainId: 1, nonce: 0, gasLimit: 21_000, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
     await fc.assert(
       fc.asyncProperty(tried, async (one) => {
@@ -46,6 +47,8 @@ describe("the dry run of policies", function () {
 
   it("agrees on transfers, also over midnight", async () => {
     await agrees(await makePolicy("transfer-limits", { chain: 1, to: [ALICE, BOB], max: 10, hours: [22, 6] }));
+    const budgets = [{ name: "daily", amount: "value", limit: "5", window: "day" as const }];
+    await agrees(await makePolicy("transfer-limits", { chain: 1, to: [ALICE], max: 10, budgets }));
   });
 
   it("agrees on calls", async () => {
@@ -56,5 +59,8 @@ describe("the dry run of policies", function () {
       max: 5,
     };
     await agrees(await makePolicy("contract-calls", { chain: 1, calls: [call], hours: [8, 18] }));
+    const budgets = [{ name: "daily", amount: `${call.function} 2`, limit: "5", window: "day" as const }];
+    const calls = [call, { ...call, function: "approve(address,uint256)" }];
+    await agrees(await makePolicy("contract-calls", { chain: 1, calls, budgets }));
   });
 });

@@ -5,6 +5,7 @@ import { useState, type ReactNode } from "react";
 import { useAccount, useActions, useListing, useSigned, useUsageKeys, type ListingGroup } from "../../app/queries";
 import { Button } from "../../components/Button";
 import {
+  Absent,
   Badge,
   CodeBlock,
   Empty,
@@ -27,11 +28,16 @@ import { codeOf, keepCode } from "./codes";
 
 export function ActionPage(): ReactNode {
   const { action: hash } = useParams({ from: "/actions/$action" });
-  const { items, isLoading } = useActions();
+  const actions = useActions();
   const { isOffered } = useListable();
   const [listing, setListing] = useState(false);
-  const action = items.find(({ hashed_cid }) => hashed_cid === hash);
-  if (action === undefined) return isLoading ? <Spinner /> : <Gone />;
+  const action = actions.items.find(({ hashed_cid }) => hashed_cid === hash);
+  if (action === undefined)
+    return (
+      <Absent from={actions}>
+        <Gone />
+      </Absent>
+    );
   const { action_ipfs_cid: cid } = action;
   return (
     <>
@@ -79,7 +85,7 @@ function Groups({ hash }: { readonly hash: string }): ReactNode {
 
 function GroupTable({ groups }: { readonly groups: readonly ListingGroup[] }): ReactNode {
   const { data: account } = useAccount();
-  const { items: keys } = useUsageKeys();
+  const keys = useUsageKeys();
   const accountKey = account.managed ? { id: account.id, name: "the account key" } : undefined;
   return (
     <div className="card scroll-x" tabIndex={0} role="region" aria-label="Groups with this action">
@@ -102,7 +108,7 @@ function GroupTable({ groups }: { readonly groups: readonly ListingGroup[] }): R
               <td>{plural(pkp_count, "PKP")}</td>
               <td>
                 <span className="row">
-                  {usersOf(id, keys, accountKey).map((user) => (
+                  {usersOf(id, keys.items, accountKey).map((user) => (
                     <Badge key={user.id}>{user.name}</Badge>
                   ))}
                 </span>
@@ -111,6 +117,7 @@ function GroupTable({ groups }: { readonly groups: readonly ListingGroup[] }): R
           ))}
         </tbody>
       </table>
+      <Absent from={keys}>{null}</Absent>
     </div>
   );
 }

@@ -2,14 +2,13 @@ import { Link } from "@tanstack/react-router";
 import { Tabs } from "radix-ui";
 import type { ReactNode } from "react";
 import { Notice, PageHead } from "../../components/elements";
-import { useSession } from "../../session/context";
+import { useIsReadable } from "../../session/context";
 import { Events } from "./Events";
 import { Export } from "./Export";
 import { Runs } from "./Runs";
 
 export function Activity(): ReactNode {
-  const session = useSession();
-  const isReadable = session.kind === "key" || !session.wallet.forSafe;
+  const isReadable = useIsReadable();
   return (
     <Tabs.Root defaultValue="runs" className="stack">
       <PageHead

@@ -1,6 +1,6 @@
 /** Whether a key may run an action, asked of the contract: also for a run that was refused and left no record. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useState, type ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useActions, usePkps } from "../../app/queries";
 import { Notice, PageHead } from "../../components/elements";
 import { Select, TextField } from "../../components/Field";
@@ -12,14 +12,13 @@ import { Why } from "./Why";
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
 export function Explain(): ReactNode {
-  const search = useSearch({ from: "/why" });
   const navigate = useNavigate({ from: "/why" });
-  const [asked, setAsked] = useState(search);
+  const [asked, setAsked] = useAsked();
   const { key = "", action = "", pkp = "" } = asked;
   const names = useNames();
   const actions = useActions().items;
   const pkps = usePkps().items;
-  const change = (part: typeof search): void => {
+  const change = (part: Asked): void => {
     setAsked({ ...asked, ...part });
     void navigate({ search: { ...asked, ...part }, replace: true });
   };
@@ -72,6 +71,27 @@ export function Explain(): ReactNode {
       )}
     </>
   );
+}
+
+type Asked = Partial<Record<"key" | "action" | "pkp", string>>;
+const textOf = ({ key = "", action = "", pkp = "" }: Asked): string => [key, action, pkp].join(" ");
+
+/** The address follows what is typed, a moment later; what it names otherwise is a link that was opened here. */
+function useAsked(): readonly [Asked, (next: Asked) => void] {
+  const search = useSearch({ from: "/why" });
+  const [asked, setAsked] = useState<Asked>(search);
+  const following = useRef(new Set<string>());
+  useEffect(() => {
+    if (textOf(search) !== textOf(asked) && following.current.has(textOf(search))) return;
+    following.current.clear();
+    setAsked(search);
+    // Not when the question changes: the address is about to.
+  }, [search]);
+  const ask = (next: Asked): void => {
+    following.current.add(textOf(next));
+    setAsked(next);
+  };
+  return [asked, ask];
 }
 
 type Options = readonly (readonly [value: string, label: string])[];

@@ -15,6 +15,7 @@ import {
   Spinner,
   When,
 } from "../../components/elements";
+import { SafeNotice } from "../../components/SafeNotice";
 import { dollars, duration, short } from "../../components/text";
 import { useNames } from "./names";
 import { OUTCOME_MEANINGS, outcomeText, outcomeWord } from "./outcomes";
@@ -29,7 +30,7 @@ export function RunPage(): ReactNode {
   const [, at = "0", id = place] = /^(\d{1,12})-(.+)$/.exec(place) ?? [];
   const seconds = Number(at);
   // A receipt names the executor's time, a record the relayer's.
-  const { data, error } = useSigned(`run-${place}`, (client) =>
+  const { data, error, isLoading } = useSigned(`run-${place}`, (client) =>
     client.listRuns({ from: Math.max(0, seconds - AROUND_SECONDS), until: seconds + AROUND_SECONDS, page_size: PAGE }),
   );
   const run = data?.items.find(({ request_id }) => request_id === id);
@@ -38,7 +39,8 @@ export function RunPage(): ReactNode {
       <Link to="/activity">All runs</Link>
       <PageHead title={`Run ${short(id)}`} />
       <Failure error={error} />
-      {data === undefined && error === null && <Spinner />}
+      <SafeNotice what="run" />
+      {isLoading && <Spinner />}
       {data !== undefined && run === undefined && (
         <Empty title="No such run">
           <p>Runs are kept for as many days as the operator sets.</p>

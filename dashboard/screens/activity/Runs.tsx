@@ -73,12 +73,17 @@ export function Runs(): ReactNode {
         idOf={({ request_id }) => request_id}
         textOf={(run) => `${run.request_id} ${run.action_ipfs_cid} ${run.outcome} ${names.key(run.api_key_hash)}`}
       />
-      {data !== undefined && !isByTime && <Pages page={page} size={PAGE} total={data.total} onPage={setPage} />}
+      {data !== undefined && (
+        <Pages page={page} size={PAGE} total={isByTime ? knownOf(data.items, page) : data.total} onPage={setPage} />
+      )}
     </section>
   );
 }
 
 const NONE: readonly Run[] = [];
+
+/** After a full page there may be more. */
+const knownOf = ({ length }: readonly Run[], page: number): number => (length < PAGE ? page * PAGE + 1 : Infinity);
 
 const NoRuns = ({ isFiltered }: { readonly isFiltered: boolean }): ReactNode => (
   <Empty title={isFiltered ? "No such runs" : "No runs yet"}>

@@ -5,9 +5,9 @@ import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { DataTable, type Column } from "../../components/DataTable";
-import { Empty, Failure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { Empty, Failure, PageHead, Spinner, When } from "../../components/elements";
+import { SafeNotice } from "../../components/SafeNotice";
 import { short } from "../../components/text";
-import { useSession } from "../../session/context";
 
 type Budget = Answer<"getBudgets">[number];
 const PAGE = 200;
@@ -15,7 +15,6 @@ const PAGE = 200;
 const MOST = 1_000;
 
 export function Budgets(): ReactNode {
-  const session = useSession();
   const { data, error, isLoading, isFetching, refetch } = useSigned("budgets", async ({ getBudgets }) => {
     const found: Budget[] = [];
     for (let page = 0; ; page++) {
@@ -36,9 +35,7 @@ export function Budgets(): ReactNode {
           </Button>
         )}
       </PageHead>
-      {session.kind === "wallet" && session.wallet.forSafe && (
-        <Notice>A multisig cannot sign in here: read the budgets with a key of the account.</Notice>
-      )}
+      <SafeNotice what="budgets" />
       <Failure error={error} />
       {isLoading && <Spinner />}
       {data?.total === 0 && <NoBudgets />}

@@ -36,6 +36,7 @@ export function AddFunds({ account, payments, onClose, onPaid }: Props): ReactNo
     <>
       <FormDialog
         onClose={onClose}
+        modal={usesDouble}
         title="Add funds"
         about="Credit pays for runs and changes. It does not expire."
         submit="Add funds"

@@ -1,14 +1,14 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
-import { readAgain, useLimits, useSigned, useBalance, useUsageKeys, readerOf } from "../../app/queries";
+import { readAgain, useLimits, useSigned, useBalance, useUsage, useUsageKeys, readerOf } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { DataTable, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
 import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../components/elements";
 import { codeOf, wordsOf } from "../../components/failures";
 import { dollars, short } from "../../components/text";
-import { useSession } from "../../session/context";
+import { useIsReadable, useSession } from "../../session/context";
 import { AddFunds } from "./AddFunds";
 import { resumePayment } from "./payment";
 
@@ -26,7 +26,7 @@ export function Credit(): ReactNode {
     setNotice(sentence);
     void refresh();
   });
-  const canPay = session.kind === "key" || !session.wallet.forSafe;
+  const canPay = useIsReadable();
   return (
     <>
       <PageHead title="Credit" about="Runs and changes are paid from your credit. Reading is free.">
@@ -176,9 +176,9 @@ function History(): ReactNode {
 function SpendingByKey(): ReactNode {
   const { account } = useSession();
   const { items } = useUsageKeys();
-  const { data } = useSigned("usage", (client) => client.usage({ page_size: 1_000 }));
+  const { data = [] } = useUsage();
   const byKey = new Map<string, { runs: number; changes: number }>();
-  for (const { api_key_hash: key, cost_cents, changes_cents } of data?.items ?? []) {
+  for (const { api_key_hash: key, cost_cents, changes_cents } of data) {
     const { runs, changes } = byKey.get(key) ?? { runs: 0, changes: 0 };
     byKey.set(key, { runs: runs + cost_cents, changes: changes + changes_cents });
   }

@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import { useAccount, useGroups, useMembers, useUsageKeys } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { Badge, Empty, Failure, PageHead, Spinner } from "../../components/elements";
+import { Absent, Badge, Empty, Failure, PageHead, Spinner } from "../../components/elements";
 import { usersOf } from "../pkps/uses";
 import { EditPkps, ListAction, RemoveGroup, RenameGroup } from "./GroupDialogs";
 import { MaySign } from "./MaySign";
@@ -18,7 +18,12 @@ export function Group(): ReactNode {
   const [open, setOpen] = useState<Open>();
   const close = (): void => setOpen(undefined);
   const group = groups.items.find((one) => one.id === id);
-  if (group === undefined) return groups.isLoading ? <Spinner /> : <Gone />;
+  if (group === undefined)
+    return (
+      <Absent from={groups}>
+        <Gone />
+      </Absent>
+    );
   return (
     <>
       <Link to="/groups">All groups</Link>
@@ -68,22 +73,21 @@ function Gone(): ReactNode {
 
 function WhoMayRun({ groupId }: { readonly groupId: string }): ReactNode {
   const { data: account } = useAccount();
-  const { items } = useUsageKeys();
-  const who = usersOf(groupId, items, account.managed ? { id: account.id, name: "the account key" } : undefined);
+  const keys = useUsageKeys();
+  const who = usersOf(groupId, keys.items, account.managed ? { id: account.id, name: "the account key" } : undefined);
   return (
     <section className="stack" aria-label="Who may run in it">
       <h2>Who may run in it</h2>
-      {who.length === 0 ? (
-        <p className="soft">No key yet. Give one the permission when you create it.</p>
-      ) : (
-        <ul className="row">
-          {who.map(({ id, name, key }) => (
-            <li key={id}>
-              <Badge kind={key === undefined ? "neutral" : "success"}>{name}</Badge>
-            </li>
-          ))}
-        </ul>
-      )}
+      <ul className="row">
+        {who.map(({ id, name, key }) => (
+          <li key={id}>
+            <Badge kind={key === undefined ? "neutral" : "success"}>{name}</Badge>
+          </li>
+        ))}
+      </ul>
+      <Absent from={keys}>
+        {who.length === 0 && <p className="soft">No key yet. Give one the permission when you create it.</p>}
+      </Absent>
     </section>
   );
 }

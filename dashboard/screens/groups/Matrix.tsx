@@ -1,13 +1,16 @@
 import type { ReactNode } from "react";
-import type { Action, Group, Members } from "../../app/queries";
+import type { Action, Group, Members, Pkp } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { removeActionFromGroup, removePkpFromGroup } from "../../changes/operations";
 import { Button } from "../../components/Button";
-import { useMay } from "../../session/may";
+import { useMay, type May } from "../../session/may";
 import { Empty, Notice } from "../../components/elements";
 import { Icon } from "../../components/icons";
 import { short } from "../../components/text";
 import { ANY_ACTION, ANY_PKP } from "../pkps/uses";
+
+/** More are not drawn one by one: a list of each says the same. */
+const MOST_CELLS = 2_000;
 
 interface MatrixProps {
   readonly group: Group;
@@ -20,6 +23,10 @@ export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
   const { perform } = useChanges();
   const may = useMay();
   const { pkps, actions } = members;
+  const isLarge = pkps.length * actions.length > MOST_CELLS;
+  const remover = may.removePkps(group.id)
+    ? (pkp: Pkp) => () => perform(removePkpFromGroup(group.id, group.name, pkp.wallet_address))
+    : () => undefined;
   const isWide =
     pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) ||
     actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION);
@@ -56,24 +63,24 @@ export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
             <thead>
               <tr>
                 <th scope="col">Action</th>
-                {pkps.map((pkp) => (
+                {(isLarge ? [] : pkps).map((pkp) => (
                   <th scope="col" key={pkp.wallet_address}>
-                    <Member
-                      name={pkp.name || short(pkp.wallet_address)}
-                      onRemove={
-                        may.removePkps(group.id)
-                          ? () => perform(removePkpFromGroup(group.id, group.name, pkp.wallet_address))
-                          : undefined
-                      }
-                    />
+                    <Member name={pkp.name || short(pkp.wallet_address)} onRemove={remover(pkp)} />
                   </th>
                 ))}
                 {pkps.length === 0 && <th scope="col">no PKP listed</th>}
+                {isLarge && <th scope="col">May use</th>}
               </tr>
             </thead>
             <tbody>
               {actions.map((action) => (
-                <MatrixRow key={action.hashed_cid} action={action} group={group} columns={pkps.length} />
+                <MatrixRow
+                  key={action.hashed_cid}
+                  action={action}
+                  group={group}
+                  ticks={isLarge ? ["✓ every PKP below"] : pkps.map(() => "✓ may use")}
+                  may={may}
+                />
               ))}
               {actions.length === 0 && (
                 <tr>
@@ -82,6 +89,15 @@ export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
               )}
             </tbody>
           </table>
+          {isLarge && (
+            <ul className="lines" aria-label="PKPs that each of these actions may use">
+              {pkps.map((pkp) => (
+                <li key={pkp.wallet_address}>
+                  <Member name={pkp.name || short(pkp.wallet_address)} onRemove={remover(pkp)} />
+                </li>
+              ))}
+            </ul>
+          )}
         </div>
       )}
     </section>
@@ -117,12 +133,12 @@ function Member({ name, onRemove }: MemberProps): ReactNode {
 interface RowProps {
   readonly action: Action;
   readonly group: Group;
-  readonly columns: number;
+  readonly ticks: readonly string[];
+  readonly may: May;
 }
 
-function MatrixRow({ action, group, columns }: RowProps): ReactNode {
+function MatrixRow({ action, group, ticks, may }: RowProps): ReactNode {
   const { perform } = useChanges();
-  const may = useMay();
   const isAny = action.hashed_cid === ANY_ACTION;
   const cid = short(action.action_ipfs_cid ?? action.hashed_cid);
   const name = isAny ? "Any code" : action.name || cid;
@@ -139,9 +155,9 @@ function MatrixRow({ action, group, columns }: RowProps): ReactNode {
         />
         {!isAny && <div className="code small soft">{cid}</div>}
       </th>
-      {Array.from({ length: columns }, (_, at) => (
+      {ticks.map((tick, at) => (
         <td key={at}>
-          <span className="tick">✓ may use</span>
+          <span className="tick">{tick}</span>
         </td>
       ))}
     </tr>

@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState, type ReactNode } from "react";
-import { useAccount, useBalance, useSigned } from "../../app/queries";
+import { useAccount, useBalance, useUsage } from "../../app/queries";
 import { Figure, PageHead, Spinner } from "../../components/elements";
 import { wordsOf } from "../../components/failures";
 import { dollars, plural } from "../../components/text";
@@ -17,9 +17,9 @@ let hidden = false;
 export function Overview(): ReactNode {
   const { data: account } = useAccount();
   const balance = useBalance();
-  const usage = useSigned("usage", (client) => client.usage({ page_size: 1_000 }));
+  const usage = useUsage();
   const [isHidden, setHidden] = useState(hidden);
-  const days = useMemo(() => daysOf(usage.data?.items ?? [], DAYS), [usage.data]);
+  const days = useMemo(() => daysOf(usage.data ?? [], DAYS), [usage.data]);
   const runs = days.reduce((sum, day) => sum + day.runs, 0);
   const [wasNew] = useState(
     () => account.wallet_count === 0 || account.group_count === 0 || account.usage_api_key_count === 0,

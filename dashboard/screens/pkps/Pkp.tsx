@@ -5,9 +5,9 @@ import { RenameDialog } from "../../changes/ChangeDialog";
 import { renamePkp } from "../../changes/operations";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { Badge, Empty, Facts, Failure, Id, Notice, PageHead, Spinner } from "../../components/elements";
+import { Absent, Badge, Empty, Facts, Failure, Id, Notice, PageHead, Spinner } from "../../components/elements";
 import { Address } from "../../components/explorer";
-import { short } from "../../components/text";
+import { plural, short } from "../../components/text";
 import { useSession } from "../../session/context";
 import { RowMenu } from "../../components/RowMenu";
 import { RevokeKey } from "../usageKeys/Revoke";
@@ -17,22 +17,19 @@ import { ANY_ACTION, usesOf, type Use, type User } from "./uses";
 export function Pkp(): ReactNode {
   const { pkp: address } = useParams({ from: "/pkps/$pkp" });
   const { config } = useSession();
-  const { items, isLoading } = usePkps();
+  const pkps = usePkps();
   const may = useMay();
   const [renaming, setRenaming] = useState(false);
-  const pkp = items.find(({ wallet_address }) => wallet_address === address);
-  if (pkp === undefined) {
-    return isLoading ? (
-      <Spinner />
-    ) : (
-      <>
+  const pkp = pkps.items.find(({ wallet_address }) => wallet_address === address);
+  if (pkp === undefined)
+    return (
+      <Absent from={pkps}>
         <PageHead title="PKP" />
         <Empty title="Not in this account">
           <p>No PKP of this account has this address.</p>
         </Empty>
-      </>
+      </Absent>
     );
-  }
   return (
     <>
       <Link to="/pkps">All PKPs</Link>
@@ -90,7 +87,7 @@ function useUses(address: string) {
   const accountKey: User | undefined = account.managed ? { id: account.id, name: "the account key" } : undefined;
   const byHash = useMemo(() => new Map(actions.items.map((one) => [one.hashed_cid, one])), [actions.items]);
   const uses = usesOf(groups, byHash, keys.items, accountKey);
-  return { groups, uses: complete ? uses : [], complete, error };
+  return { groups, uses: complete ? uses : [], complete, error: error ?? actions.error ?? keys.error };
 }
 
 function WhoCanUse({ address }: { readonly address: string }): ReactNode {
@@ -124,6 +121,7 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
 }
 
 function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
+  const { all: mayRevoke } = useMay();
   return (
     <div className="card scroll-x" tabIndex={0} role="region" aria-label="Uses">
       <table className="plain-table">
@@ -151,7 +149,7 @@ function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
                 </Link>
               </td>
               <td>
-                <Users who={who} />
+                <Users who={who} mayRevoke={mayRevoke} />
               </td>
             </tr>
           ))}
@@ -161,14 +159,16 @@ function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
   );
 }
 
-function Users({ who }: { readonly who: readonly User[] }): ReactNode {
-  const { all: mayRevoke } = useMay();
+/** Of the keys of one row: each has a menu. */
+const SHOWN = 20;
+
+function Users({ who, mayRevoke }: { readonly who: readonly User[]; readonly mayRevoke: boolean }): ReactNode {
   const [revoking, setRevoking] = useState<UsageKey>();
   if (who.length === 0) return <span className="soft">no key may run here</span>;
   return (
     <>
       <ul className="row">
-        {who.map(({ id, name, key }) => (
+        {who.slice(0, SHOWN).map(({ id, name, key }) => (
           <li key={id} className="row">
             <Badge kind={key === undefined ? "neutral" : "success"}>{name}</Badge>
             {mayRevoke && key !== undefined && (
@@ -176,6 +176,11 @@ function Users({ who }: { readonly who: readonly User[] }): ReactNode {
             )}
           </li>
         ))}
+        {who.length > SHOWN && (
+          <li>
+            and <Link to="/usage-keys">{plural(who.length - SHOWN, "more key")}</Link>
+          </li>
+        )}
       </ul>
       {revoking !== undefined && <RevokeKey usageKey={revoking} onClose={() => setRevoking(undefined)} />}
     </>

@@ -4,6 +4,7 @@ import type { Policy } from "../../../client/policies";
 import { Notice } from "../../components/elements";
 import { TextField } from "../../components/Field";
 import { refusalOf } from "./dryRun";
+import type { Shared } from "./sentences";
 import { unitsOf, type PolicyForm } from "./form";
 
 const TOKEN = new Interface(["function transfer(address,uint256)"]);
@@ -47,9 +48,12 @@ function judged(policy: Policy, form: PolicyForm, inputs: Inputs): ReactNode {
     if (transaction === undefined) return <span className="soft">Nothing is sent or signed.</span>;
     const refusal = refusalOf(policy, { ...transaction, hour: inputs.hour });
     if (refusal !== undefined) return <Notice kind="warning">It would refuse: {refusal}.</Notice>;
-    const { approvers } = policy.parameters as { approvers?: { threshold: number } };
-    const condition = approvers === undefined ? "" : `, with ${approvers.threshold} of its approvals`;
-    return <Notice kind="success">It would sign this{condition}.</Notice>;
+    const { approvers, budgets = [] } = policy.parameters as Shared;
+    const conditions = [
+      ...(approvers === undefined ? [] : [`with ${approvers.threshold} of its approvals`]),
+      ...(budgets.length === 0 ? [] : ["as long as the budget lasts"]),
+    ];
+    return <Notice kind="success">{["It would sign this", ...conditions].join(", ")}.</Notice>;
   } catch (error) {
     return <Notice kind="warning">{error instanceof Error ? error.message : ""}</Notice>;
   }

@@ -4,7 +4,7 @@
  */
 import { id, Interface } from "ethers";
 import type { Policy } from "../../../client/policies";
-import { ruleTexts, type Call, type Transfers } from "./sentences";
+import { ruleTexts, type Call, type Shared, type Transfers } from "./sentences";
 
 export interface Transaction {
   readonly to: string;
@@ -15,8 +15,22 @@ export interface Transaction {
   readonly hour: number;
 }
 
-/** Why it would refuse; undefined if it would sign, given the approvals it asks for. */
-export function refusalOf({ template, parameters }: Policy, transaction: Transaction): string | undefined {
+/** Why it would refuse; undefined if it would sign, given the approvals it asks for and what is left of its budgets. */
+export function refusalOf(policy: Policy, transaction: Transaction): string | undefined {
+  const { budgets = [] } = policy.parameters as Shared;
+  const above = ({ amount, limit }: (typeof budgets)[number]): boolean => amountIn(amount, transaction) > BigInt(limit);
+  return ruleRefusal(policy, transaction) ?? (budgets.some(above) ? "it alone is above a budget" : undefined);
+}
+
+/** "value", or `function argument`, which a call of another function does not have. */
+function amountIn(amount: string, { value, data }: Transaction): bigint {
+  if (amount === "value") return value;
+  const [called = "", number] = amount.split(" ");
+  if (id(called).slice(0, 10) !== data.slice(0, 10)) return 0n;
+  return BigInt(new Interface([`function ${called}`]).decodeFunctionData(called, data)[Number(number) - 1]);
+}
+
+function ruleRefusal({ template, parameters }: Policy, transaction: Transaction): string | undefined {
   const policy = parameters as unknown as Transfers & { readonly calls?: readonly Call[] };
   const { hours } = policy;
   if (hours !== undefined && !isWithin(hours, transaction.hour))

@@ -87,25 +87,26 @@ const pkpIn = ({ pkpId }: Ran["params"]): string | undefined =>
 
 export function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: () => void }): ReactNode {
   const { groups: items } = useListable();
-  const [group, setGroup] = useState(items[0]?.id ?? "");
-  const name = items.find(({ id }) => id === group)?.name ?? "";
+  const [chosen, setChosen] = useState("");
+  // The groups may still be loading when this opens.
+  const group = items.find(({ id }) => id === chosen) ?? items[0];
   return (
     <ChangeDialog
       onClose={onClose}
       title="Add this action to a group"
       about="Exactly this code may then use the group's PKPs. Changed code is another action."
       submit="Add to group"
-      ready={group !== ""}
-      change={() => addActionToGroup(group, name, cid)}
+      ready={group !== undefined}
+      change={() => addActionToGroup(group?.id ?? "", group?.name ?? "", cid)}
     >
       {items.length === 0 ? (
         <p>There are no groups yet.</p>
       ) : (
         <Select
           label="Group"
-          value={group}
+          value={group?.id ?? ""}
           options={items.map(({ id, name: label }) => [id, label || `Group ${id}`] as const)}
-          onChange={setGroup}
+          onChange={setChosen}
         />
       )}
     </ChangeDialog>

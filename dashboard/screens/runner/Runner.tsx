@@ -6,7 +6,7 @@ import { Button } from "../../components/Button";
 import { Notice, PageHead } from "../../components/elements";
 import { codeOf, wordsOf } from "../../components/failures";
 import { Select, TextField } from "../../components/Field";
-import { short } from "../../components/text";
+import { plural, short } from "../../components/text";
 import { useSession } from "../../session/context";
 import { cidOf } from "../actions/codes";
 import { Why } from "../activity/Why";
@@ -166,6 +166,9 @@ function Examples({ code, onOpen }: ExamplesProps): ReactNode {
   );
 }
 
+/** Of PKPs to choose from. */
+const SHOWN = 500;
+
 /** Inserts a PKP's address into the parameters. */
 function PkpInto({
   params,
@@ -186,11 +189,12 @@ function PkpInto({
   return (
     <select className="input compact" aria-label="Use a PKP" value="" onChange={(event) => put(event.target.value)}>
       <option value="">Use a PKP</option>
-      {items.slice(0, 500).map(({ wallet_address: address, name }) => (
+      {items.slice(0, SHOWN).map(({ wallet_address: address, name }) => (
         <option key={address} value={address}>
           {name || short(address)}
         </option>
       ))}
+      {items.length > SHOWN && <option disabled>{plural(items.length - SHOWN, "more PKP")}: write the address</option>}
     </select>
   );
 }

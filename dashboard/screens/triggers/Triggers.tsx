@@ -7,10 +7,11 @@ import { DataTable, type Column } from "../../components/DataTable";
 import { FormDialog } from "../../components/Dialog";
 import { Badge, Empty, Failure, Notice, PageHead, Spinner, When } from "../../components/elements";
 import { RowMenu } from "../../components/RowMenu";
+import { SafeNotice } from "../../components/SafeNotice";
 import { codeOf } from "../../components/failures";
 import { quoted, short } from "../../components/text";
 import { attempted } from "../../session/attempts";
-import { useSession } from "../../session/context";
+import { useIsReadable, useSession } from "../../session/context";
 import { useMay } from "../../session/may";
 import type { Session } from "../../session/types";
 import { CreateTrigger } from "./CreateTrigger";
@@ -27,6 +28,7 @@ export function Triggers(): ReactNode {
   const [open, setOpen] = useState<Open>();
   const may = useMay();
   const columns = useMemo(() => columnsOf(setOpen, may.all), [may.all]);
+  const mayCreate = useIsReadable() && may.all;
   const close = (): void => setOpen(undefined);
   return (
     <>
@@ -34,12 +36,13 @@ export function Triggers(): ReactNode {
         title="Triggers"
         about="Actions that run by themselves: on a schedule, on an event of a contract, or when a URL is called."
       >
-        {may.all && (
+        {mayCreate && (
           <Button variant="primary" onPress={() => setOpen("create")}>
             Create trigger
           </Button>
         )}
       </PageHead>
+      <SafeNotice what="triggers" />
       <Failure error={error} />
       {isLoading && <Spinner />}
       <Stopped triggers={data?.items} />

@@ -9,11 +9,19 @@ const placeOf = (timeZone: string): string => timeZone.split("/").at(-1)?.replac
 
 export function scheduleSentence(cron: string, timeZone: string): string {
   if (cron === "* * * * *") return "Every minute";
-  const text = cronstrue.toString(cron, { use24HourTimeFormat: true, verbose: false });
-  const plain = text
-    .replace(/^At (.*), Monday through Friday$/, "Every weekday at $1")
-    .replace(/^At (\d\d:\d\d)$/, "Every day at $1");
-  return `${plain} in ${placeOf(timeZone)}`;
+  return `${plainOf(cron)} in ${placeOf(timeZone)}`;
+}
+
+function plainOf(cron: string): string {
+  try {
+    return cronstrue
+      .toString(cron, { use24HourTimeFormat: true, verbose: false })
+      .replace(/^At (.*), Monday through Friday$/, "Every weekday at $1")
+      .replace(/^At (\d\d:\d\d)$/, "Every day at $1");
+  } catch {
+    // Schedules know more than this library does, such as +MON.
+    return cron;
+  }
 }
 
 export function sentenceOf({ schedule, event, hook }: Pick<Trigger, "schedule" | "event" | "hook">): string {

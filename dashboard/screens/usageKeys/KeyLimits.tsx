@@ -1,10 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
-import { readAgain, readerOf, useSigned, type UsageKey } from "../../app/queries";
+import { everyPage, readAgain, readerOf, useSigned, type UsageKey } from "../../app/queries";
 import { FormDialog } from "../../components/Dialog";
 import { Failure, Spinner } from "../../components/elements";
 import { TextField } from "../../components/Field";
+import { SafeNotice } from "../../components/SafeNotice";
 import { centsIn, dollars, plural, quoted } from "../../components/text";
 import { useSession } from "../../session/context";
 
@@ -16,14 +17,9 @@ type Limits = Answer<"listUsageKeyLimits">[number];
 
 /** The limits of a day and a minute, which the service holds beside what the contract says of the key. */
 export function KeyLimits({ usageKey, onClose }: Props): ReactNode {
-  const { data, error } = useSigned("key limits", async (records) => {
-    const found: Limits[] = [];
-    for (let page = 0; ; page++) {
-      const { items, total } = await records.listUsageKeyLimits({ page_number: page, page_size: 1_000 });
-      found.push(...items);
-      if (items.length === 0 || found.length >= total) return found;
-    }
-  });
+  const { data, error, isLoading } = useSigned("key limits", ({ listUsageKeyLimits }) =>
+    everyPage(1_000, (page) => listUsageKeyLimits(page)),
+  );
   if (data !== undefined)
     return (
       <LimitsForm
@@ -34,7 +30,9 @@ export function KeyLimits({ usageKey, onClose }: Props): ReactNode {
     );
   return (
     <FormDialog onClose={onClose} title="Limits" submit="Save" ready={false} onSubmit={() => Promise.resolve()}>
-      {error === null ? <Spinner /> : <Failure error={error} />}
+      <SafeNotice what="limits" />
+      {isLoading && <Spinner />}
+      <Failure error={error} />
     </FormDialog>
   );
 }

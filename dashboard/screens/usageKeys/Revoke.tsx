@@ -26,7 +26,13 @@ export function RevokeKey({ usageKey: { id, name }, onClose }: Props): ReactNode
   );
 }
 
-export function RevokeAll({ keys }: { readonly keys: readonly UsageKey[] }): ReactNode {
+interface AllProps {
+  /** Those that are loaded. */
+  readonly keys: readonly UsageKey[];
+  readonly total: number;
+}
+
+export function RevokeAll({ keys, total }: AllProps): ReactNode {
   const [asking, setAsking] = useState(false);
   return (
     <>
@@ -36,14 +42,14 @@ export function RevokeAll({ keys }: { readonly keys: readonly UsageKey[] }): Rea
       {asking && (
         <ChangeDialog
           onClose={() => setAsking(false)}
-          title={`Revoke ${plural(keys.length, "usage key")}?`}
+          title={`Revoke ${plural(total, "usage key")}?`}
           about={
             "Every program that uses one of them is refused from its next request on. It cannot be undone. The " +
             "account itself is not touched."
           }
           submit="Revoke all"
           danger
-          change={() => revokeAll(keys)}
+          change={() => revokeAll(keys, total)}
         />
       )}
     </>

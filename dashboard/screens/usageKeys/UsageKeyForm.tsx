@@ -138,14 +138,15 @@ const DAYS = [
 
 function Terms({ scopes, onChange }: FieldsProps): ReactNode {
   const [choice, setChoice] = useState(scopes.expiration === "0" ? "0" : "date");
+  // As typed: a year's first digits are a date already.
+  const [date, setDate] = useState(() => dateOf(scopes.expiration));
   const [cap, setCap] = useState(() => capText(scopes.balance));
   const choose = (next: string): void => {
     setChoice(next);
-    if (next !== "date")
-      onChange({
-        ...scopes,
-        expiration: next === "0" ? "0" : String(Math.floor(Date.now() / 1000) + Number(next) * 86_400),
-      });
+    if (next === "date") return;
+    const expiration = next === "0" ? "0" : String(Math.floor(Date.now() / 1000) + Number(next) * 86_400);
+    setDate(dateOf(expiration));
+    onChange({ ...scopes, expiration });
   };
   return (
     <div className="two">
@@ -157,8 +158,12 @@ function Terms({ scopes, onChange }: FieldsProps): ReactNode {
             type="date"
             required
             min={dateOf(String(Math.floor(Date.now() / 1000)))}
-            value={dateOf(scopes.expiration)}
-            onChange={(date) => onChange({ ...scopes, expiration: endOfDay(date) })}
+            max="9999-12-31"
+            value={date}
+            onChange={(next) => {
+              setDate(next);
+              onChange({ ...scopes, expiration: endOfDay(next) });
+            }}
           />
         )}
       </div>
@@ -183,8 +188,10 @@ function dateOf(expiration: string): string {
   const at = new Date(Number(expiration) * 1000);
   return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
 }
-const endOfDay = (date: string): string =>
-  date === "" ? "0" : String(Math.floor(new Date(`${date}T23:59:59`).getTime() / 1000));
+function endOfDay(date: string): string {
+  const seconds = Math.floor(new Date(`${date}T23:59:59`).getTime() / 1000);
+  return seconds > 0 ? String(seconds) : "0";
+}
 
 /** An unreadable amount, with which no key is created. */
 const NO_SUM = "";

@@ -35,7 +35,7 @@ export function UsageKeys(): ReactNode {
           "yourself."
         }
       >
-        {may.all && items.length > 0 && <RevokeAll keys={items} />}
+        {may.all && items.length > 0 && <RevokeAll keys={items} total={total} />}
         {may.all && (
           <Button variant="primary" onPress={() => setOpen("create")}>
             Create usage key

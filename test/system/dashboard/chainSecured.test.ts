@@ -7,6 +7,7 @@ import { expect } from "chai";
 import type { Locator } from "playwright-core";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
+import { fundedWallet } from "../../support/chain";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount } from "../../support/http";
 import { useProvider, useStack } from "../../support/stack";
@@ -280,10 +281,17 @@ describe("the dashboard of a ChainSecured owner", function () {
   it("reports a lost connection, sends nothing then, and continues when it is back", async () => {
     await open();
     await makeAccount("Patient");
+    await dashboard.page.reload();
+    await dashboard.page.route("**/assets/Review*", (route) => route.abort());
+    await dashboard.press("Connect wallet");
+    await dashboard.signedIn();
     await dashboard.go("Groups");
-    wallet.offline = true;
     await dashboard.press("Create group");
     await dashboard.fill("Name", "Later");
+    await dashboard.confirm("Create group");
+    await dashboard.dialog().getByText("A part of this page did not load.").waitFor();
+    await dashboard.page.unroute("**/assets/Review*");
+    wallet.offline = true;
     await dashboard.confirm("Create group");
     await dashboard.button("Try again").first().waitFor();
     wallet.offline = false;
@@ -304,6 +312,14 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.confirm("Sign and send");
     await dashboard.row(/Free of gas/).waitFor();
     expect(wallet.asked.slice(asked)).to.deep.equal(["eth_signTypedData_v4"]);
+    // Once it has coin, it is asked for what the review then says.
+    await (await (await fundedWallet(provider())).sendTransaction({ to: wallet.address, value: 10n ** 18n })).wait();
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Paid for");
+    await dashboard.confirm("Create group");
+    await dashboard.reviewAndSend("addGroup");
+    await dashboard.row(/Paid for/).waitFor();
+    expect(wallet.asked.slice(asked + 1)).to.deep.equal(["eth_sendTransaction"]);
     dashboard.expectCalm();
   });
 

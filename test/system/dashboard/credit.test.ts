@@ -12,6 +12,26 @@ const DECLINED_CARD = "4000 0000 0000 0002";
 const POOR_CARD = "4000 0000 0000 9995";
 const SECURE_CARD = "4000 0000 0000 3220";
 
+/** Stripe.js as far as the page uses it: it puts the bank's question into the body, outside every dialog. */
+const asksBesideTheForm = `() => ({
+  elements: () => ({
+    create: () => ({ mount: (place) => place.append("The card's own frame"), unmount: () => undefined }),
+  }),
+  retrievePaymentIntent: () => Promise.resolve({ paymentIntent: { status: "requires_payment_method" } }),
+  confirmCardPayment: () =>
+    new Promise((resolve) => {
+      const challenge = document.createElement("div");
+      challenge.id = "challenge";
+      challenge.style = "position: fixed; inset: 0; z-index: 2147483647; background: white";
+      challenge.innerHTML = "<input /><button>Confirm</button>";
+      document.body.append(challenge);
+      challenge.lastChild.onclick = () => {
+        resolve({ error: { message: "Your bank was told " + challenge.firstChild.value + "." } });
+        challenge.remove();
+      };
+    }),
+})`;
+
 describe("the dashboard's credit", function () {
   this.timeout(60_000);
   const stack = useStack();
@@ -144,6 +164,33 @@ describe("the dashboard's credit", function () {
     expect(await intentsOf(602)).to.deep.equal(["succeeded"]);
   });
 
+  it("lets the payer answer what the processor's own script asks beside the form", async () => {
+    const { page, context } = await Dashboard.open(browser(), stack().baseUrl, { bypassCSP: true }, async (opened) => {
+      await opened.route(`${stack().baseUrl}/`, async (route) => {
+        const page = await route.fetch();
+        await route.fulfill({
+          response: page,
+          body: (await page.text()).replace('content="double"', 'content="stripe"'),
+        });
+      });
+      await opened.route("https://js.stripe.com/**", (route) =>
+        route.fulfill({ contentType: "text/javascript", body: "" }),
+      );
+      await opened.addInitScript(`window.Stripe = ${asksBesideTheForm}`);
+    });
+    await page.getByLabel("API key", { exact: true }).fill(key);
+    await page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await page.getByRole("link", { name: "Credit", exact: true }).click();
+    await page.getByRole("button", { name: "Add funds", exact: true }).click();
+    await page.getByText("The card's own frame").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Add funds", exact: true }).click();
+    await page.locator("#challenge input").click();
+    await page.keyboard.type("123456");
+    await page.locator("#challenge button").click();
+    await page.getByRole("alert").getByText("Your bank was told 123456.").waitFor();
+    await context.close();
+  });
+
   it("makes no second payment after a lost answer, a double click or a reload", async () => {
     await dashboard.page.route("**/create_payment_intent", async (route) => {
       await route.fetch();
@@ -178,6 +225,23 @@ describe("the dashboard's credit", function () {
     await enter();
     await shows("$26.04");
     expect(await intentsOf(604)).to.deep.equal(["succeeded"]);
+  });
+
+  it("adds up the usage of every key and day, also where that is many pages", async () => {
+    const row = (api_key_hash: string): object => {
+      const day = new Date().toISOString().slice(0, 10);
+      return { api_key_hash, day, runs: 1, failed: 0, cost_cents: 1, changes: 0, changes_cents: 0 };
+    };
+    await dashboard.page.route("**/core/v1/usage?*", (route) => {
+      const page = Number(new URL(route.request().url()).searchParams.get("page_number") ?? 0);
+      const rows = Array.from({ length: page === 0 ? 1_000 : 1 }, () => row(page === 0 ? id : `0x${"a1".repeat(32)}`));
+      return route.fulfill({ json: rows, headers: { "x-total-count": "1001" } });
+    });
+    await dashboard.press("Refresh");
+    await dashboard.row(/The account key.*\$10\.00/).waitFor();
+    await dashboard.row(/0xa1a1a1…a1a1a1.*\$0\.01/).waitFor();
+    await dashboard.go("Overview");
+    await shows("1,001 runs");
   });
 
   it("is shown at /billing", async () => {

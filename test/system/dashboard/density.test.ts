@@ -60,6 +60,25 @@ describe("lists in the dashboard on a laptop", function () {
       await dashboard.looksRight(screen);
     });
 
+  it("shows a group of thousands of pairs as two lists", async () => {
+    const api = `${stack().baseUrl}/core/v1`;
+    await dashboard.page.route("**/list_wallets_in_group?*", async (route) =>
+      route.fulfill({ response: await route.fetch({ url: `${api}/list_wallets?page_size=1000` }) }),
+    );
+    await dashboard.page.route(/list_actions\?.*group_id/, async (route) =>
+      route.fulfill({ response: await route.fetch({ url: `${api}/list_actions?page_size=1000` }) }),
+    );
+    await dashboard.go("Groups");
+    await dashboard.page.getByRole("link", { name: "Group 7", exact: true }).click();
+    const matrix = dashboard.page.getByRole("region", { name: "Matrix of actions and PKPs" });
+    await matrix
+      .getByRole("listitem")
+      .nth(MANY - 1)
+      .waitFor();
+    expect(await matrix.getByRole("cell").allInnerTexts()).to.deep.equal(Array(ITEMS).fill("✓ every PKP below"));
+    await dashboard.looksRight("a large group");
+  });
+
   it(`shows ${ITEMS} runs and ${ITEMS} events at once`, async () => {
     await dashboard.go("Activity");
     expect(await seen("Runs")).to.be.at.least(ITEMS);

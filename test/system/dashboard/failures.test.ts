@@ -61,6 +61,26 @@ describe("the dashboard when things go wrong", function () {
     await dashboard.row(/Meanwhile/).waitFor();
   });
 
+  it("says of nothing that it is not there while its list cannot be read", async () => {
+    await dashboard.page.route("**/list_*", (route) => route.fulfill({ status: 500, body: "" }));
+    await dashboard.signIn(account.key);
+    for (const place of ["groups/1", `pkps/0x${"a1".repeat(20)}`, `actions/0x${"a1".repeat(32)}`]) {
+      await dashboard.page.goto(`${stack().baseUrl}/#/${place}`);
+      const main = dashboard.page.getByRole("main");
+      await main.getByText("HTTP 500").first().waitFor();
+      expect(await main.innerText()).to.not.match(/No such group|Not in this account/);
+    }
+  });
+
+  it("keeps the page when a part of it does not load", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.page.route("**/assets/Palette*", (route) => route.abort());
+    await dashboard.page.getByRole("button", { name: /^Search/ }).click();
+    await dashboard.says("A part of this page did not load.");
+    await dashboard.page.unroute("**/assets/Palette*");
+    await dashboard.go("Groups");
+  });
+
   it("says in words that a change takes long, and that nothing is done twice", async () => {
     await dashboard.signIn(account.key);
     await dashboard.go("Groups");

@@ -103,7 +103,10 @@ describe("managing an account in the dashboard", function () {
     await dashboard.go("Usage keys");
     await dashboard.row(/Bot/).getByRole("button", { name: "Edit" }).click();
     await dashboard.page.getByLabel("Expires", { exact: true }).selectOption({ label: "On a day I choose" });
-    await dashboard.page.getByLabel("Last day").fill("2035-06-07");
+    for (const halfTyped of ["0002-06-07", "12035-06-07", "2035-06-07"]) {
+      await dashboard.page.getByLabel("Last day").fill(halfTyped);
+      expect(await dashboard.page.getByLabel("Last day").inputValue()).to.equal(halfTyped);
+    }
     await dashboard.dialog().getByText("Until Jun 7, 2035.").waitFor();
     await dashboard.confirm("Save");
     await dashboard.row(/Bot.*Jun 7, 2035/).waitFor();

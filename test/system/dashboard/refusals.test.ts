@@ -168,6 +168,11 @@ describe("a refused or failed run in the dashboard", function () {
     await why().getByText("No group in which this key may run lists this action.").waitFor();
     await asked.getByLabel("Action", { exact: true }).fill("Qm");
     await dashboard.says("This is no CID");
+    // A link that is opened in the same tab is asked, not what was chosen before.
+    const link = `key=${bot.hash}&action=${await cidOf(SIGNS)}&pkp=${`0x${"a1".repeat(20)}`}`;
+    await dashboard.page.goto(`${stack().baseUrl}/#/why?${link}`);
+    await why().getByText("The account has no such PKP.").waitFor();
+    expect(await asked.getByLabel("Action", { exact: true }).inputValue()).to.equal(await cidOf(SIGNS));
     dashboard.expectCalm();
   });
 });

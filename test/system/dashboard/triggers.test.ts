@@ -64,6 +64,10 @@ describe("the dashboard's triggers", function () {
     await dashboard.fill("Name", "Morning report");
     await select("Action", "Report");
     await select("When", "every weekday at 9:00");
+    await select("When", "at other times (cron)");
+    await dashboard.fill("Cron", "0 12 1 * +MON");
+    await dashboard.says(/0 12 1 \* \+MON in .*Next: /);
+    await select("When", "every weekday at 9:00");
     await dashboard.fill("Time zone", "Mars/Olympus");
     await dashboard.says(/must be an IANA time zone/);
     await dashboard.fill("Time zone", "Europe/Berlin");
@@ -266,6 +270,10 @@ describe("the dashboard's triggers", function () {
     await owner.createAccount({ account_name: "w", account_description: "" });
     await owner.createTrigger({ name: "Kept", code: CODE, hook: { verification: "none" } });
     await owner.prepareTrigger({ name: "Left", code: CODE, hook: { verification: "none" } });
+    const { usage_api_key } = await owner.createUsageKey({ ...NO_PERMISSIONS, execute_in_groups: ["0"] });
+    await open(usage_api_key);
+    await dashboard.row(/Kept/).getByRole("button", { name: "Run now" }).waitFor();
+    await dashboard.close();
     const wallet = new BrowserWallet("Test Wallet", signer, 31_337n);
     dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
     await dashboard.press("Connect wallet");
