@@ -226,4 +226,33 @@ describe("the command line", function () {
     expect([seen.code, seen.err]).to.deep.equal([2, seen.err]);
     expect(seen.err).to.include("not a batch of this Safe");
   });
+
+  it("makes a Safe's file anew of the calls in it, and refuses calls of others", async () => {
+    const as = `safe --safe ${Wallet.createRandom().address} --rpc ${stack().rpcUrl} --out shared.json`;
+    const file = join(cli.cwd, "shared.json");
+    const read = (): SafeBatchFile => JSON.parse(readFileSync(file, "utf8")) as SafeBatchFile;
+    const key = await cli.ok(`--json ${as} key create bot --secret-out bot.json --execute-in-groups 0`);
+    const { usage_api_key } = JSON.parse(readFileSync(join(cli.cwd, "bot.json"), "utf8")) as { usage_api_key: string };
+    expect(usage_api_key).to.have.length(44);
+    expect(key.out + key.err).to.not.include(usage_api_key);
+    expect(key.json()).to.include({ secret_in: "bot.json" });
+    expect(statSync(join(cli.cwd, "bot.json")).mode & 0o777).to.equal(0o600);
+    const taken = await cli.run(`${as} key create bot --secret-out bot.json --execute-in-groups 0`);
+    expect([taken.code, read().transactions.length]).to.deep.equal([2, 1]);
+    const good = read();
+    const [call] = good.transactions;
+    if (call === undefined) throw new Error("no call");
+    const write = (changed: object): void =>
+      writeFileSync(file, JSON.stringify({ ...good, transactions: [{ ...call, ...changed }] }));
+    write({ contractMethod: { ...call.contractMethod, name: "freeze" }, contractInputsValues: {} });
+    await cli.ok(`${as} account freeze`);
+    expect(read().transactions[0]).to.deep.equal(call);
+    for (const changed of [{ to: Wallet.createRandom().address }, { value: "1" }, { data: "0x12345678" }]) {
+      write(changed);
+      const { code, err } = await cli.run(`${as} key create c --secret-out c.json --execute-in-groups 0`);
+      expect([code, err], JSON.stringify(changed)).to.deep.equal([2, err]);
+      expect(err).to.include("name another");
+      expect(existsSync(join(cli.cwd, "c.json"))).to.equal(false);
+    }
+  });
 });
