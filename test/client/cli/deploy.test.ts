@@ -168,6 +168,27 @@ describe("deploy", function () {
     expect((await cli.run("deploy --dry-run")).code).to.equal(0);
   });
 
+  it("takes from a key what it may do beyond the file", async () => {
+    configure({ bot: { execute: ["reports"] } }, { schedule: SCHEDULE });
+    await deploy();
+    for (const more of [
+      { can_create_groups: true },
+      { can_delete_groups: true },
+      { can_create_pkps: true },
+      { manage_ipfs_ids_in_groups: ["1"] },
+      { add_pkp_to_groups: ["0"] },
+      { remove_pkp_from_groups: ["1"] },
+    ]) {
+      for (const key of account.lists.keys) Object.assign(key, more);
+      expect(await deploy(), JSON.stringify(more)).to.deep.equal([
+        "~ key bot: what it may do",
+        "~ trigger report: what its key may do",
+      ]);
+      for (const key of account.lists.keys) expect(key).to.deep.include(RUNS_ONLY);
+      expect(await deploy()).to.deep.equal([]);
+    }
+  });
+
   it("keeps a secret as soon as it is made, also where what follows fails", async () => {
     const kept: unknown[] = [];
     const call = async (name: string, _input: unknown, made?: (answer: object) => void): Promise<unknown> => {
