@@ -18,9 +18,10 @@ import { createTransport, type CallOptions, type Transport, type TransportOption
 import {
   estimateWrite,
   sendWith,
+  sendingErrorOf,
   signEnvelope,
+  succeeded,
   tryWrite,
-  walletErrorOf,
   type SendTransaction,
   type SendingOptions,
   type WriteEstimate,
@@ -209,10 +210,10 @@ function sendingOf(
   owner: Address,
   signerAddress: Address,
   transport: Transport,
-  { provider, forwardDomain }: Deployment,
+  { provider, chainId, forwardDomain }: Deployment,
 ): SendTransaction | undefined {
   if (options.send !== undefined || owner !== signerAddress) return options.send;
-  const byWallet = sendWith(options.signer, options);
+  const byWallet = sendWith(options.signer, chainId, options);
   if (options.gas === undefined || options.gas === "wallet") return byWallet;
   const byService = sendByService({ ...options, transport, provider, domain: forwardDomain() });
   return options.gas === "service" ? byService : sendByEither(byWallet, byService);
@@ -253,17 +254,18 @@ function assemble(parts: Parts): ChainSecuredClient {
 function sending(
   parts: Parts,
 ): Pick<ChainSecuredClient, "send" | "check" | "estimate" | "transaction"> & { sender: () => SendTransaction } {
-  const { contractAddress, accountId, owner, provider } = parts;
+  const { contractAddress, accountId, owner, provider, chainId } = parts;
   const transaction = (write: OwnerWrite): OwnerTransaction => ({ to: contractAddress, value: "0", data: write.data });
-  const check = (write: OwnerWrite): Promise<void> => tryWrite(provider, owner, transaction(write));
+  const check = (write: OwnerWrite): Promise<void> => tryWrite(provider, chainId, owner, transaction(write));
   const estimate = (write: OwnerWrite): Promise<WriteEstimate> => estimateWrite(provider, owner, transaction(write));
   const sender = (): SendTransaction => parts.send ?? notTheOwner(owner);
   const send = async <Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>> => {
     const sendTransaction = sender();
     await check(write);
     const receipt = await sendTransaction(transaction(write)).catch((cause: unknown) =>
-      Promise.reject(walletErrorOf(cause)),
+      Promise.reject(sendingErrorOf(cause)),
     );
+    succeeded(receipt, receipt.hash);
     const result = write.resultOf(new AccountEvents(receipt.logs, contractAddress, accountId));
     return { ...result, success: true, transaction_hash: receipt.hash, block_number: receipt.blockNumber };
   };

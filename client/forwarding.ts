@@ -2,14 +2,14 @@
  * Writes that the owner signs and the service sends: the account's credit pays the gas, so the wallet needs no native
  * coin.
  */
-import { isError } from "ethers";
+import { Interface, isError } from "ethers";
 import { FORWARD_TYPES, type ForwardDomain } from "../protocol/forwardShape";
 import type { Address } from "../protocol/ids";
 import { ClientError } from "./errors";
 import { operations } from "./operations";
-import type { OwnerProvider, OwnerSigner } from "./ownerSigner";
+import type { OwnerProvider, OwnerSigner, Receipt } from "./ownerSigner";
 import type { Transport } from "./transport";
-import { receiptAfter, walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
+import { receiptAfter, succeeded, walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
 
 /** Leaves time for a person to review the request and for a busy chain. */
 const DEADLINE_SECONDS = 900;
@@ -43,17 +43,47 @@ export function sendByService({
     const signature = await signer.signTypedData({ ...domain }, FORWARD_TYPES, request).catch((cause: unknown) => {
       throw walletErrorOf(cause);
     });
-    const { transaction_hash: hash } = await relay({ ...request, signature });
+    const { transaction_hash: hash } = await relay({ ...request, signature }).catch((cause: unknown) => {
+      throw relayErrorOf(cause, { nonce, deadline });
+    });
     onSent?.(hash, "service");
     const receipt = await provider
       .waitForTransaction(hash, confirmations, confirmationTimeoutMs)
       .catch((cause: unknown) => receiptAfter(cause, hash));
-    if (receipt === null)
-      throw new ClientError("transaction_failed", "The node gave no receipt of the service's transaction.", {
-        facts: { transaction_hash: hash },
-      });
-    return receipt;
+    return executed(succeeded(receipt, hash), domain.verifyingContract, from, nonce);
   };
+}
+
+/** Without the service's answer nobody knows whether it sends the call, which it may do until the deadline. */
+function relayErrorOf(cause: unknown, facts: { nonce: string; deadline: string }): unknown {
+  if (!(cause instanceof ClientError) || !LOST.has(cause.code)) return cause;
+  return new ClientError(
+    "transaction_failed",
+    "The service gave no answer: it may have sent the call, or send it until the deadline. Before trying again, look " +
+      "whether the forwarder's nonce of the owner has passed this one.",
+    { cause, facts },
+  );
+}
+const LOST: ReadonlySet<string> = new Set(["network_failed", "client_timed_out", "aborted", "unexpected_answer"]);
+
+const FORWARDER = new Interface(["event ExecutedForwardRequest(address indexed signer, uint256 nonce, bool success)"]);
+
+/** A transaction of the service may be another one, or the call in it may have failed: its log says so. */
+function executed(receipt: Receipt, forwarder: Address, signer: Address, nonce: string): Receipt {
+  const found = receipt.logs
+    .filter(({ address }) => address.toLowerCase() === forwarder.toLowerCase())
+    .map((log) => FORWARDER.parseLog(log)?.args)
+    .find(
+      (args) => String(args?.["signer"]).toLowerCase() === signer.toLowerCase() && String(args?.["nonce"]) === nonce,
+    );
+  if (found?.["success"] === true) return receipt;
+  throw new ClientError(
+    "transaction_failed",
+    found === undefined
+      ? "The service named a transaction that is not the owner's call."
+      : "The service sent the call, and it was reverted.",
+    { facts: { transaction_hash: receipt.hash, nonce } },
+  );
 }
 
 /** Sends from the wallet, or through the service when the wallet's balance is too low for the gas. */

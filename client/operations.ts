@@ -11,9 +11,12 @@ export type OperationName = keyof typeof CLIENT_ROUTES;
 
 /** Operations by name, for whoever is logged in. */
 export interface Connection {
-  call(name: OperationName, input: unknown): Promise<unknown>;
+  /** `made` is told what is made before it is done, with its secret: a later step may fail and yet take effect. */
+  call(name: OperationName, input: unknown, made?: Made): Promise<unknown>;
   close(): void;
 }
+
+export type Made = (answer: Readonly<Record<string, unknown>>) => void;
 
 /** A page of a list, and how many items there are in all. */
 export interface Page<One> {

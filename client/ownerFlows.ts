@@ -19,7 +19,10 @@ import { defined } from "../protocol/defined";
 import { RUNS_ONLY } from "../protocol/updates";
 
 export type Progress<Minted> =
-  /** The mint is done. For a usage key, `usage_api_key` is the secret: store it now, it is shown only here. */
+  /**
+   * The mint is done. Store its secret now, it is shown only here: `usage_api_key` of a usage key, and a trigger's
+   * `minted.hook_secret`.
+   */
   | { readonly step: "minted"; readonly minted: Minted; readonly usage_api_key?: string }
   /** The transaction is simulated and sent. */
   | { readonly step: "sending" }
@@ -46,7 +49,7 @@ export interface OwnerFlows {
   ): Promise<Sent<MintedUsageKey & { usage_api_key: string }>>;
   /**
    * Makes a trigger and attaches its key, which only the keyholder knows. When the second step fails, pass
-   * `error.facts.minted` to `attachUsageKey`.
+   * `error.facts.minted` to `attachUsageKey`; a `hook_secret` was in the progress alone.
    */
   createTrigger(fields: TriggerFields, options?: FlowOptions<MintedTrigger>): Promise<Sent<MintedTrigger>>;
   /** Revokes the trigger's key on the chain, then deletes the trigger. */
@@ -142,6 +145,9 @@ async function secondHalf<Minted, Result extends object>(
     await onProgress?.({ step: "done", transaction_hash: sent.transaction_hash });
     return sent;
   } catch (error) {
-    throw error instanceof ClientError ? withFacts(error, { minted }) : error;
+    if (!(error instanceof ClientError)) throw error;
+    // Errors reach terminals and the logs of CI.
+    const { hook_secret: _, ...rest } = minted as Minted & { readonly hook_secret?: string };
+    throw withFacts(error, { minted: rest });
   }
 }

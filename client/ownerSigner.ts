@@ -7,6 +7,8 @@
 export interface Receipt {
   readonly hash: string;
   readonly blockNumber: number;
+  /** 0 when it reverted. */
+  readonly status?: number | null;
   readonly logs: readonly ReceiptLog[];
 }
 
@@ -21,6 +23,7 @@ interface TransactionFields {
   readonly to: string;
   readonly data: string;
   readonly nonce?: number;
+  readonly chainId?: bigint;
 }
 
 /** Reads the service's chain. */

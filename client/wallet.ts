@@ -45,26 +45,53 @@ export interface SendingOptions {
 /** Sends from the signer's own wallet. */
 export function sendWith(
   signer: OwnerSigner,
+  chainId: bigint,
   { confirmations = 1, confirmationTimeoutMs = 180_000, onSent }: SendingOptions,
 ): SendTransaction {
   let lastMined: number | undefined;
   return async ({ to, data }) => {
-    const sent = await nonceAfter(signer, lastMined)
-      .then((nonce) => signer.sendTransaction({ to, data, ...nonce }))
-      .catch((cause: unknown) => {
-        throw walletErrorOf(cause);
-      });
+    const nonce = await nonceAfter(signer, lastMined).catch((cause: unknown) => {
+      throw walletErrorOf(cause);
+    });
+    // With the chain's id, since the wallet may have changed to another one meanwhile.
+    const sent = await signer.sendTransaction({ to, data, chainId, ...nonce }).catch((cause: unknown) => {
+      throw sendingErrorOf(cause);
+    });
     onSent?.(sent.hash, "wallet");
     const receipt = await sent
       .wait(confirmations, confirmationTimeoutMs)
       .catch((cause: unknown) => receiptAfter(cause, sent.hash));
-    if (receipt === null)
-      throw new ClientError("transaction_failed", "The wallet's provider gave no receipt.", {
-        facts: { transaction_hash: sent.hash },
-      });
     lastMined = sent.nonce;
-    return receipt;
+    return succeeded(receipt, sent.hash);
   };
+}
+
+/** Not every wallet and provider refuses the receipt of a transaction that reverted. */
+export function succeeded(receipt: Receipt | null, hash: string): Receipt {
+  if (receipt !== null && receipt.status !== 0) return receipt;
+  throw new ClientError(
+    "transaction_failed",
+    receipt === null ? "The wallet's provider gave no receipt." : "The transaction is on chain and was reverted.",
+    { facts: { transaction_hash: receipt?.hash ?? hash } },
+  );
+}
+
+/** How the transaction may have arrived although the wallet gave an error; codes of Node.js and of ethers. */
+const NO_ANSWER = /^(E[A-Z]+|NETWORK_ERROR|SERVER_ERROR|TIMEOUT|CANCELLED)$/;
+
+/** An error of sending. What may have been sent is not to be sent again before somebody has looked. */
+export function sendingErrorOf(cause: unknown): ClientError {
+  const error = walletErrorOf(cause);
+  if (cause instanceof ClientError) return error;
+  const { code, info } = Object(cause) as { code?: unknown; info?: { sendTransactionHash?: unknown } | null };
+  const hash = info?.sendTransactionHash;
+  if (typeof hash !== "string" && !(typeof code === "string" && NO_ANSWER.test(code))) return error;
+  return new ClientError(
+    "transaction_failed",
+    "The wallet's node gave no answer: the transaction may have been sent. Look at the wallet's transactions before " +
+      "sending again.",
+    { cause, facts: typeof hash === "string" ? { transaction_hash: hash } : {} },
+  );
 }
 
 /**
@@ -87,11 +114,7 @@ export function receiptAfter(cause: unknown, hash: string): Receipt {
     throw new ClientError(
       "client_timed_out",
       "The transaction was sent and is not on chain yet: look for its hash before sending again.",
-      {
-        cause,
-        facts,
-        retryable: true,
-      },
+      { cause, facts },
     );
   }
   throw (
@@ -103,11 +126,24 @@ export function receiptAfter(cause: unknown, hash: string): Receipt {
   );
 }
 
-/** Simulates a write: throws the contract's revert under its error code before anything is paid or signed. */
-export async function tryWrite(provider: OwnerProvider, owner: Address, { to, data }: OwnerTransaction): Promise<void> {
-  await provider.call({ from: owner, to, data }).catch((cause: unknown) => {
+/**
+ * Simulates a write: throws the contract's revert under its error code before anything is paid or signed. The chain is
+ * asked each time: a browser's wallet may have changed to another one.
+ */
+export async function tryWrite(
+  provider: OwnerProvider,
+  expected: bigint,
+  owner: Address,
+  { to, data }: OwnerTransaction,
+): Promise<void> {
+  try {
+    const { chainId } = await provider.getNetwork();
+    if (chainId !== expected)
+      throw new ClientError("wrong_chain", `The wallet is now on chain ${chainId}, the service on chain ${expected}.`);
+    await provider.call({ from: owner, to, data });
+  } catch (cause) {
     throw walletErrorOf(cause);
-  });
+  }
 }
 
 export interface WriteEstimate {

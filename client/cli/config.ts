@@ -1,7 +1,18 @@
 /**
  * Resolves the service and the credential: flags, then the environment, then the file that `keywright login` writes.
  */
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
@@ -30,6 +41,9 @@ const walletProfile = z.strictObject({
   wallet_file: z.string(),
   rpc_url: z.string(),
   account_id: z.string().optional(),
+  /** As of the login: a service that names others later is refused. */
+  contract_address: z.string().optional(),
+  chain_id: z.string().optional(),
 });
 const fileSchema = z.strictObject({ profiles: z.record(z.string(), z.union([keyProfile, walletProfile])) });
 
@@ -125,11 +139,68 @@ export function readProfiles(file: string): Record<string, Profile> {
   }
 }
 
-export function writeProfile(file: string, name: string, profile: Profile | undefined): void {
-  const others = Object.entries(readProfiles(file)).filter(([known]) => known !== name);
-  const profiles = Object.fromEntries(profile === undefined ? others : [...others, [name, profile]]);
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  writePrivate(file, { profiles });
+/** Refuses to replace a stored key, which the service showed once: this may be its only copy. */
+export function requireNoKey(profiles: Readonly<Record<string, Profile>>, name: string): void {
+  const known = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (known !== undefined && "api_key" in known)
+    throw new WrongUse(
+      `The login "${name}" holds a key, which may be its only copy: choose another --profile, or keywright logout ` +
+        `--profile ${name} first. Nothing was sent or stored.`,
+    );
+}
+
+export function writeProfile(file: string, name: string, profile: Profile): void {
+  changeProfiles(file, (profiles) => {
+    requireNoKey(profiles, name);
+    return { ...profiles, [name]: profile };
+  });
+}
+
+export function removeProfile(file: string, name: string): void {
+  changeProfiles(file, (profiles) => Object.fromEntries(Object.entries(profiles).filter(([known]) => known !== name)));
+}
+
+/** Writes the file as it is: what cannot be stored later fails before a key is made. */
+export function requireWritable(file: string): void {
+  changeProfiles(file, (profiles) => profiles);
+}
+
+type Profiles = Readonly<Record<string, Profile>>;
+
+/** One program at a time, from reading to writing: of two logins, neither is lost. */
+function changeProfiles(file: string, change: (profiles: Profiles) => Profiles): void {
+  const unlock = lockOf(file);
+  try {
+    writePrivate(file, { profiles: change(readProfiles(file)) });
+  } finally {
+    unlock();
+  }
+}
+
+const LOCK_TRIES = 40;
+const LOCK_PAUSE_MS = 50;
+
+function lockOf(file: string): () => void {
+  const lock = `${file}.lock`;
+  for (let tries = 1; !isTaken(file, lock); tries += 1) {
+    if (tries === LOCK_TRIES)
+      throw new WrongUse(`Another program is changing the logins. If none is running, remove ${lock}.`);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_PAUSE_MS);
+  }
+  return () => rmSync(lock, { force: true });
+}
+
+/** Whether this program has taken the lock; false while another one has it. */
+function isTaken(file: string, lock: string): boolean {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    closeSync(openSync(lock, "wx", 0o600));
+    return true;
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST" && path === lock) return false;
+    throw new WrongUse(`${file} cannot be written (${String(code)}): nothing was stored.`);
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ export interface GlobalOptions {
   readonly profile?: string;
   readonly json?: boolean;
   readonly insecure?: boolean;
+  readonly idempotencyKey?: string;
 }
 
 export type Out = (value: unknown) => void;

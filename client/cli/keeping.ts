@@ -5,9 +5,18 @@
 import { closeSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { credentialsFile, originOf, profileName, readProfiles, settingsOf, writeProfile } from "./config";
+import {
+  credentialsFile,
+  originOf,
+  profileName,
+  readProfiles,
+  requireWritable,
+  settingsOf,
+  writeProfile,
+} from "./config";
 import type { Context } from "./context";
-import { WrongUse } from "../errors";
+import { ClientError, WrongUse, withFacts } from "../errors";
+import type { Made } from "../operations";
 import type { CommandSpec } from "./spec";
 
 interface KeepingOptions {
@@ -30,31 +39,74 @@ export async function keeping(
   context: Context,
   spec: CommandSpec,
   { out, login }: KeepingOptions,
-  request: () => Promise<unknown>,
+  request: (made: Made) => Promise<unknown>,
 ): Promise<unknown> {
   const storeLogin = login === true ? loginOf(context) : undefined;
-  const file = out === undefined ? undefined : newFile(resolve(context.io.cwd, out), out);
-  if (storeLogin === undefined && file === undefined) return request();
-  const answer = (await request().catch((error: unknown) => {
-    if (file !== undefined) rmSync(file);
-    throw error;
-  })) as Answer;
-  if (file !== undefined) writeFileSync(file, `${JSON.stringify(answer, null, 2)}\n`);
-  const kept = [out, storeLogin?.(answer["api_key"])].filter((one) => one !== undefined);
+  const file = out === undefined ? undefined : secretFile(context, out);
+  if (file === undefined && storeLogin === undefined) return secretShown(context, spec, request);
+  const answer = (await (file === undefined ? request(() => undefined) : intoFile(file, request))) as Answer;
+  const kept = [out, storeLogin?.(answer)].filter((one) => one !== undefined);
   if (context.options().json !== true) context.io.err(`${spec.secrets.join(" and ")}: in ${kept.join(" and ")}.\n`);
   return Object.fromEntries(Object.entries(answer).filter(([name]) => !spec.secrets.includes(name)));
 }
 
-function newFile(file: string, named: string): string {
+/** As soon as it is made: what fails later may still take effect. */
+async function intoFile({ write, failed }: SecretFile, request: (made: Made) => Promise<unknown>): Promise<unknown> {
   try {
-    closeSync(openSync(file, "wx", 0o600));
-    return file;
-  } catch {
-    throw new WrongUse(`${named} cannot be created, or exists already: nothing was sent.`);
+    const answer = await request(write);
+    write(answer as Answer);
+    return answer;
+  } catch (error) {
+    throw failed(error);
   }
 }
 
-function loginOf({ io, options }: Context): (key: unknown) => string {
+/** Where it is to be shown, a secret whose later step failed is shown all the same. */
+async function secretShown(
+  context: Context,
+  { secrets }: CommandSpec,
+  request: (made: Made) => Promise<unknown>,
+): Promise<unknown> {
+  let made: Answer = {};
+  try {
+    return await request((answer) => (made = answer));
+  } catch (error) {
+    if (secrets.some((name) => made[name] !== undefined)) {
+      context.print(made);
+      if (context.options().json !== true) context.io.err(`Store this: it was made, and may still take effect.\n`);
+    }
+    throw error;
+  }
+}
+
+export interface SecretFile {
+  readonly write: (answer: Answer) => void;
+  /** The error to throw: removes the file where nothing was written, and says otherwise what is in it. */
+  readonly failed: (error: unknown) => unknown;
+}
+
+/** Created before anything is sent, and by nobody else. */
+export function secretFile({ io }: Pick<Context, "io">, named: string): SecretFile {
+  const file = resolve(io.cwd, named);
+  try {
+    closeSync(openSync(file, "wx", 0o600));
+  } catch {
+    throw new WrongUse(`${named} cannot be created, or exists already: nothing was sent.`);
+  }
+  let written = false;
+  return {
+    write: (answer) => {
+      writeFileSync(file, `${JSON.stringify(answer, null, 2)}\n`);
+      written = true;
+    },
+    failed: (error) => {
+      if (!written) rmSync(file, { force: true });
+      return written && error instanceof ClientError ? withFacts(error, { secret_in: named }) : error;
+    },
+  };
+}
+
+function loginOf({ io, options, print }: Context): (answer: Answer) => string {
   const name = profileName(io.env, options().profile);
   const file = credentialsFile(io.env);
   // A new profile is no error here.
@@ -62,9 +114,17 @@ function loginOf({ io, options }: Context): (key: unknown) => string {
   if (wallet !== undefined) throw new WrongUse("An account owned by a wallet has no key to log in with.");
   if (name in readProfiles(file))
     throw new WrongUse(`There is a login "${name}" already: keywright logout, or another --profile. Nothing was sent.`);
-  return (api_key) => {
+  requireWritable(file);
+  return (answer) => {
+    const { api_key } = answer;
     if (typeof api_key !== "string") throw new WrongUse("The answer contains no key; nothing was stored.");
-    writeProfile(file, name, { url: originOf(url), api_key });
+    try {
+      writeProfile(file, name, { url: originOf(url), api_key });
+    } catch (error) {
+      // Shown after all, since it exists nowhere else.
+      print(answer);
+      throw error;
+    }
     return `the login "${name}"`;
   };
 }

@@ -4,6 +4,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import type { JsonRpcProvider } from "ethers";
 import { createClient } from "../api";
 import { ClientError, WrongUse } from "../errors";
 import {
@@ -13,10 +14,12 @@ import {
   originOf,
   profileName,
   readProfiles,
+  removeProfile,
+  requireNoKey,
   writeProfile,
   type Profile,
 } from "./config";
-import { connect } from "./connection";
+import { openOwner, openWallet } from "./connection";
 import { withProgress } from "./io";
 import type { Context } from "./context";
 import { defined } from "../../protocol/defined";
@@ -25,6 +28,7 @@ interface LoginOptions {
   readonly wallet?: string;
   readonly rpc?: string;
   readonly account?: string;
+  readonly contract?: string;
 }
 
 export function addLogin(program: Command, context: Context): void {
@@ -36,25 +40,33 @@ export function addLogin(program: Command, context: Context): void {
     .option("--wallet <file>", "an encrypted JSON wallet instead of a key: its owner's, in ChainSecured mode")
     .option("--rpc <url>", "RPC endpoint of the service's chain, with --wallet")
     .option("--account <id>", "the account's id when it is not the wallet's own")
+    .option("--contract <address>", "the expected contract, with --wallet; default: what the service names now")
     .action((options: LoginOptions) => login(context, options));
   program
     .command("logout")
-    .description("forget the login")
-    .action(() => {
-      const { io, options, print } = context;
-      const name = profileName(io.env, options().profile);
-      const file = credentialsFile(io.env);
-      if (!(name in readProfiles(file))) throw new WrongUse(`There is no login "${name}".`);
-      writeProfile(file, name, undefined);
-      print({ profile: name, forgotten: true });
-    });
+    .description("forget the login; of a key, this may be the only copy")
+    .option("--yes", "forget a key without asking")
+    .action((given: { yes?: boolean }) => logout(context, given.yes === true));
+}
+
+async function logout({ io, options, print }: Context, yes: boolean): Promise<void> {
+  const name = profileName(io.env, options().profile);
+  const file = credentialsFile(io.env);
+  const profiles = readProfiles(file);
+  const known = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (known === undefined) throw new WrongUse(`There is no login "${name}".`);
+  const warning = `The login "${name}" may be the only copy of its key`;
+  if ("api_key" in known && !yes && !(await io.confirm(`${warning}, which the service never shows again. Forget it?`)))
+    throw new WrongUse(`${warning}: pass --yes, or answer y. It was kept.`);
+  removeProfile(file, name);
+  print({ profile: name, forgotten: true });
 }
 
 async function login(context: Context, given: LoginOptions): Promise<void> {
   const { io, options, print } = context;
   const name = profileName(io.env, options().profile);
   const file = credentialsFile(io.env);
-  readProfiles(file);
+  requireNoKey(readProfiles(file), name);
   const url = originOf(options().url ?? io.env["KEYWRIGHT_URL"] ?? DEFAULT_URL);
   const profile = given.wallet === undefined ? await keyLogin(context, url) : await walletLogin(context, url, given);
   writeProfile(file, name, profile);
@@ -75,16 +87,21 @@ async function keyLogin({ io, options }: Context, url: string): Promise<Profile>
 async function walletLogin(
   { io, options }: Context,
   url: string,
-  { wallet, rpc, account }: LoginOptions,
+  { wallet, rpc, account, contract }: LoginOptions,
 ): Promise<Profile> {
   if (wallet === undefined || !existsSync(resolve(io.cwd, wallet)))
     throw new WrongUse(`There is no wallet file ${wallet ?? ""}.`);
   const rpc_url = rpc ?? io.env["KEYWRIGHT_RPC_URL"];
   if (rpc_url === undefined) throw new WrongUse("--wallet needs --rpc, an RPC endpoint of the service's chain.");
-  const profile = { url, wallet_file: resolve(io.cwd, wallet), rpc_url, ...defined({ account_id: account }) };
-  const { url: _, ...rest } = profile;
+  const wanted = { account_id: account, contract_address: contract };
+  const given = { wallet_file: resolve(io.cwd, wallet), rpc_url, ...defined(wanted) };
   // Connect once, so that a wrong password or chain fails here.
-  const insecure = isInsecure(io.env, options());
-  (await connect({ url, insecure, wallet: { ...rest, password: io.env["KEYWRIGHT_WALLET_PASSWORD"] } }, io)).close();
-  return profile;
+  const settings = { url, insecure: isInsecure(io.env, options()), wallet: given };
+  const signer = await openWallet({ ...given, password: io.env["KEYWRIGHT_WALLET_PASSWORD"] }, io);
+  try {
+    const { contractAddress: contract_address, chainId } = await openOwner(settings, signer);
+    return { url, ...given, contract_address, chain_id: String(chainId) };
+  } finally {
+    (signer.provider as JsonRpcProvider | null)?.destroy();
+  }
 }

@@ -4,12 +4,12 @@
  */
 import { Command, CommanderError } from "commander";
 import { everyItem } from "../api";
-import { ClientError } from "../errors";
-import type { Connection, Page } from "../operations";
+import { ClientError, WrongUse } from "../errors";
+import type { Connection, Made, Page } from "../operations";
 import { addCompletion } from "./completion";
 import { settingsOf } from "./config";
 import { commandOf, typedOf } from "./commands";
-import { connect } from "./connection";
+import { connect, type Repeating } from "./connection";
 import type { Context, GlobalOptions } from "./context";
 import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
 import { withProgress, type Io } from "./io";
@@ -53,6 +53,7 @@ export function buildProgram(io: Io): Command {
     .option("--profile <name>", "which login to use (KEYWRIGHT_PROFILE)")
     .option("--json", "answers, errors included, as JSON")
     .option("--insecure", "allow http to other machines: keys can be read on the way (KEYWRIGHT_INSECURE=1)")
+    .option("--idempotency-key <text>", "repeat a request whose answer was lost, without doing it twice")
     .version(VERSION, "--version", "the version of this program")
     .addHelpText("after", `\n${EXIT_TEXT}`)
     .exitOverride()
@@ -75,13 +76,18 @@ export function buildProgram(io: Io): Command {
 
 function contextOf(program: Command, io: Io): Context {
   const options = (): GlobalOptions => program.opts<GlobalOptions>();
-  const connected: Context["connected"] = async (use) => {
-    const connection = await connect(settingsOf(io.env, options()), io);
+  const connectedWith = async <T>(use: (connection: Connection) => Promise<T>, repeating?: Repeating): Promise<T> => {
+    const connection = await connect(settingsOf(io.env, options()), io, repeating);
     try {
       return await use(connection);
     } finally {
       connection.close();
     }
+  };
+  const connected: Context["connected"] = (use) => {
+    if (options().idempotencyKey !== undefined)
+      throw new WrongUse("--idempotency-key is for one request, and this command makes several.");
+    return connectedWith(use);
   };
   const waiting: Context["waiting"] = (what, work) => (options().json === true ? work : withProgress(io, what, work));
   return {
@@ -93,7 +99,8 @@ function contextOf(program: Command, io: Io): Context {
       io.out(
         options().json === true ? `${jsonText(value, 2)}\n` : readable(value, io.terminal ? io.columns : undefined),
       ),
-    asking: (what, use) => connected((connection) => waiting(what, use(connection))),
+    asking: (what, use) =>
+      connectedWith((connection) => waiting(what, use(connection)), { idempotencyKey: options().idempotencyKey }),
   };
 }
 
@@ -105,9 +112,9 @@ function addOperations(program: Command, context: Context): void {
     command.action(async (...given: unknown[]) => {
       const { all, ...typed } = typedOf(spec, given);
       const input = inputOf(spec, typed);
-      const request = (): Promise<unknown> =>
+      const request = (made: Made): Promise<unknown> =>
         context.asking(spec.words.join(" "), (connection) =>
-          all === true ? wholeList(context, connection, spec, input) : connection.call(spec.name, input),
+          all === true ? wholeList(context, connection, spec, input) : connection.call(spec.name, input, made),
         );
       const answer = await keeping(context, spec, command.opts(), request);
       printAnswer(context, spec, answer);

@@ -8,6 +8,7 @@ import { createClient } from "../api";
 import { buildAction, buildAll, options as buildOptions, readLock, writeLock } from "../project/build";
 import { planDeployment, type Plan } from "../project/deploy";
 import { openProject, type Project } from "../project/project";
+import type { Keep } from "../project/step";
 import { startSandbox, type LocalOutcome, type LocalSandbox } from "../project/sandbox";
 import { newProject } from "../project/templates";
 import { originOf, serviceOf, writePrivate } from "./config";
@@ -290,19 +291,22 @@ function readSecrets(folder: string): Record<string, string> {
 }
 
 /**
- * Runs the steps in sequence; a secret is written to disk before the next step starts. An error says at which step.
+ * Runs the steps in sequence; a secret is written to disk as soon as it is made. An error says at which step.
  * @returns whether there were secrets
  */
 async function carryOut({ folder }: Project, { steps, created }: Plan): Promise<boolean> {
-  let kept = 0;
+  let kept = false;
+  const keep: Keep = (name, secret) => {
+    if (typeof secret !== "string") return;
+    kept = true;
+    writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), [name]: secret });
+  };
   for (const [done, { mark, text, run }] of steps.entries()) {
-    await run(created).catch((error: unknown) => {
+    await run(created, keep).catch((error: unknown) => {
       if (!(error instanceof ClientError)) throw error;
-      throw withFacts(error, { step: `${mark} ${text}`, steps_done: `${done} of ${steps.length}` });
+      const where = { step: `${mark} ${text}`, steps_done: `${done} of ${steps.length}` };
+      throw withFacts(error, { ...where, ...(kept ? { secrets_in: SECRETS_FILE } : {}) });
     });
-    if (Object.keys(created.secrets).length === kept) continue;
-    kept = Object.keys(created.secrets).length;
-    writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), ...created.secrets });
   }
-  return kept > 0;
+  return kept;
 }

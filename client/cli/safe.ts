@@ -7,12 +7,14 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { JsonRpcProvider, Wallet } from "ethers";
 import { createChainSecuredClient, type ChainSecuredClient } from "../chainSecured";
+import { decodeCalls } from "../calls";
+import { ClientError, WrongUse } from "../errors";
 import type { OperationName } from "../operations";
-import type { SafeBatchFile } from "../safe";
+import { safeBatchFile, type OwnerTransaction, type SafeBatchFile } from "../safe";
 import type { OwnerWrite } from "../writes";
 import { serviceOf } from "./config";
-import { WrongUse } from "../errors";
 import { withProgress } from "./io";
+import { secretFile } from "./keeping";
 import { commandOf, typedOf } from "./commands";
 import type { Context } from "./context";
 import { commandSpecs, inputOf, type CommandSpec } from "./spec";
@@ -22,6 +24,7 @@ interface SafeOptions {
   readonly safe: string;
   readonly rpc?: string;
   readonly account?: string;
+  readonly contract?: string;
   readonly out: string;
   readonly title: string;
 }
@@ -51,12 +54,41 @@ export function addSafe(program: Command, context: Context): void {
     .requiredOption("--out <file>", "the batch file")
     .option("--rpc <url>", "RPC endpoint of the service's chain (KEYWRIGHT_RPC_URL)")
     .option("--account <id>", "the account's id when it is not the Safe's own")
+    .option("--contract <address>", "the expected contract; a service that names another one is refused")
     .option("--title <text>", "what the signers see", "Keywright");
   for (const spec of commandSpecs().filter(({ effect, name }) => effect && !NOT_WRITES.has(name))) {
-    commandOf(safe, spec).action(async (...given: unknown[]) => {
+    const command = commandOf(safe, spec);
+    if (spec.name === "addUsageApiKey")
+      command.option("--secret-out <file>", "write the key to a new file that only you can read, not to the screen");
+    command.action(async (...given: unknown[]) => {
       const { all: _, ...typed } = typedOf(spec, given);
-      await writeFile(context, safe.opts<SafeOptions>(), spec, inputOf(spec, typed));
+      const { secretOut } = command.opts<{ secretOut?: string }>();
+      await intoSecretFile(context, secretOut, (keep) =>
+        writeFile(context, safe.opts<SafeOptions>(), spec, inputOf(spec, typed), keep),
+      );
     });
+  }
+}
+
+type Minted = Readonly<Record<string, unknown>>;
+/** Keeps a secret, and returns what may be shown. */
+type Keep = (minted: Minted) => Minted;
+
+async function intoSecretFile(
+  context: Context,
+  named: string | undefined,
+  use: (keep: Keep) => Promise<void>,
+): Promise<void> {
+  if (named === undefined) return use((minted) => minted);
+  const file = secretFile(context, named);
+  try {
+    await use((minted) => {
+      file.write(minted);
+      const { usage_api_key: _, ...shown } = minted;
+      return { ...shown, secret_in: named };
+    });
+  } catch (error) {
+    throw file.failed(error);
   }
 }
 
@@ -65,6 +97,7 @@ async function writeFile(
   options: SafeOptions,
   spec: CommandSpec,
   input: Record<string, unknown>,
+  keep: Keep,
 ): Promise<void> {
   const { io, print } = context;
   const rpc = options.rpc ?? io.env["KEYWRIGHT_RPC_URL"];
@@ -80,19 +113,22 @@ async function writeFile(
       signer,
       owner: options.safe,
       ...defined({ accountId: options.account }),
+      expect: defined({ contractAddress: options.contract }),
     };
+    const file = resolve(io.cwd, options.out);
     const made = await withProgress(
       io,
       "preparing",
-      createChainSecuredClient(given).then(async (client) => ({
-        client,
-        ...(await prepare(client, spec.name, input)),
-      })),
+      createChainSecuredClient(given).then(async (client) => {
+        // Before anything is minted.
+        const earlier = earlierIn(file, client.safeFile([], { name: options.title }), client.contractAddress);
+        const { write, minted } = await prepare(client, spec.name, input, keep);
+        const calls = [...earlier.calls, client.transaction(write)];
+        return { write, minted, batch: safeBatchFile(client.chainId, calls, earlier.meta) };
+      }),
     );
-    const file = resolve(io.cwd, options.out);
-    const batch = joined(file, made.client.safeFile([made.write], { name: options.title }));
-    writeFileSync(file, `${JSON.stringify(batch, null, 2)}\n`);
-    print({ file, calls: batch.transactions.length, function: made.write.functionName, ...made.minted });
+    writeFileSync(file, `${JSON.stringify(made.batch, null, 2)}\n`);
+    print({ file, calls: made.batch.transactions.length, function: made.write.functionName, ...made.minted });
   } finally {
     provider.destroy();
   }
@@ -102,8 +138,9 @@ async function prepare(
   client: ChainSecuredClient,
   name: OperationName,
   input: Record<string, unknown>,
+  keep: Keep,
 ): Promise<{ write: OwnerWrite; minted?: object }> {
-  if (MINTING.includes(name)) return prepareMinted(client, name, input);
+  if (MINTING.includes(name)) return prepareMinted(client, name, input, keep);
   const method = (client.prepare as unknown as Record<string, ((input: unknown) => Promise<OwnerWrite>) | undefined>)[
     PREPARED[name] ?? name
   ];
@@ -115,28 +152,58 @@ async function prepareMinted(
   client: ChainSecuredClient,
   name: OperationName,
   input: Record<string, unknown>,
+  keep: Keep,
 ): Promise<{ write: OwnerWrite; minted: object }> {
   if (name === "createWallet") {
     const minted = await client.mintPkp();
     return { write: await client.prepare.registerPkp(minted, input), minted };
   }
   const { usage_api_key, minted } = await client.mintUsageKey();
-  return { write: await client.prepare.attachUsageKey(minted, input as never), minted: { usage_api_key, ...minted } };
+  const shown = keep({ usage_api_key, ...minted });
+  return { write: await client.prepare.attachUsageKey(minted, input as never), minted: shown };
 }
 
-/** One batch for one Safe on one chain; any other file content is refused rather than overwritten. */
-function joined(file: string, fresh: SafeBatchFile): SafeBatchFile {
-  if (!existsSync(file)) return fresh;
-  let old: SafeBatchFile;
+interface Earlier {
+  readonly calls: readonly OwnerTransaction[];
+  readonly meta: Parameters<typeof safeBatchFile>[2];
+}
+
+/**
+ * The calls that the file has: one batch for one Safe on one chain; any other content is refused rather than
+ * overwritten. Others may have written the file: only calls of the account contract count, and what the signers will
+ * read of them is made of their data again.
+ */
+function earlierIn(file: string, { meta: own, chainId }: SafeBatchFile, contract: string): Earlier {
+  const { createdFromSafeAddress: safe } = own;
+  const meta = { ...own, ...defined({ safe }) };
+  if (!existsSync(file)) return { calls: [], meta };
+  const old = batchIn(file);
+  const same = Array.isArray(old.transactions) && old.chainId === chainId && old.meta?.createdFromSafeAddress === safe;
+  if (!same) throw new WrongUse(`${file} is not a batch of this Safe on this chain; name another.`);
+  const calls = (old.transactions as readonly unknown[]).map((one) => {
+    const { to, value, data } = Object(one) as Partial<OwnerTransaction>;
+    const isOwn = typeof to === "string" && to.toLowerCase() === contract.toLowerCase();
+    if (!isOwn || value !== "0" || typeof data !== "string")
+      throw new WrongUse(`${file} has a call that is none of ${contract}, or sends coin; name another.`);
+    return { to, value, data };
+  });
+  requireCalls(file, calls);
+  return { calls, meta: { ...meta, name: String(old.meta?.name), description: String(old.meta?.description ?? "") } };
+}
+
+function batchIn(file: string): Partial<SafeBatchFile> {
   try {
-    old = JSON.parse(readFileSync(file, "utf8")) as SafeBatchFile;
+    return Object(JSON.parse(readFileSync(file, "utf8"))) as Partial<SafeBatchFile>;
   } catch {
     throw new WrongUse(`${file} is not a batch file; name another.`);
   }
-  const same =
-    Array.isArray(old.transactions) &&
-    old.chainId === fresh.chainId &&
-    old.meta.createdFromSafeAddress === fresh.meta.createdFromSafeAddress;
-  if (!same) throw new WrongUse(`${file} is not a batch of this Safe on this chain; name another.`);
-  return { ...old, transactions: [...old.transactions, ...fresh.transactions] };
+}
+
+function requireCalls(file: string, calls: readonly OwnerTransaction[]): void {
+  try {
+    calls.forEach(({ data }) => decodeCalls(data));
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    throw new WrongUse(`${file} has a call that the contract does not know; name another.`);
+  }
 }

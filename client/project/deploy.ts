@@ -7,11 +7,11 @@ import { parseCid } from "../../protocol/cidText";
 import { RUNS_ONLY } from "../../protocol/updates";
 import { everyItem } from "../api";
 import { WrongUse } from "../errors";
-import type { Connection, OperationName, Page } from "../operations";
+import type { Connection, Made, OperationName, Page } from "../operations";
 import type { Built } from "./build";
 import { hasTerms, hookSecretName, type Key } from "./keys";
 import type { Project } from "./project";
-import type { Created, Step } from "./step";
+import type { Created, Keep, Step } from "./step";
 import { triggerSteps, type Known } from "./triggers";
 
 interface Named {
@@ -55,7 +55,6 @@ export async function planDeployment(connection: Connection, project: Project, b
   const created: Created = {
     pkps: new Map(state.wallets.map((one) => [one.name, one.wallet_address])),
     groups: new Map(state.groups.map((one) => [one.name, one.id])),
-    secrets: {},
   };
   const parts = { call: connection.call, project, built, state };
   const own = [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)];
@@ -260,9 +259,9 @@ function keySteps({ call, project, state }: Parts): Step[] {
         expiration,
       });
       if (known === undefined) {
-        const run = async (created: Created): Promise<void> => {
-          const { usage_api_key } = (await call("addUsageApiKey", fields(created))) as { usage_api_key: string };
-          created.secrets[name] = usage_api_key;
+        const run = async (created: Created, keep: Keep): Promise<void> => {
+          const made: Made = ({ usage_api_key }) => keep(name, usage_api_key);
+          made((await call("addUsageApiKey", fields(created), made)) as Parameters<Made>[0]);
         };
         return [{ mark: "+", text: `key ${name}`, run }];
       }

@@ -1,12 +1,13 @@
 /** Usage keys as a deployment compares them, the project's own and those of triggers, and where secrets are stored. */
+import { RUNS_ONLY } from "../../protocol/updates";
 import type { Item } from "../wire";
 
 export type Key = Pick<
   Item<"listApiKeys">,
-  "name" | "description" | "api_key_hash" | "execute_in_groups" | "expiration" | "balance"
+  "name" | "description" | "api_key_hash" | "execute_in_groups" | "expiration" | "balance" | keyof typeof RUNS_ONLY
 >;
 
-/** Whether the key may already do what the project wants of it, in the groups of these ids. */
+/** Whether the key may do exactly what the project wants of it, in the groups of these ids, and nothing else. */
 export function hasTerms(
   key: Key,
   groups: readonly string[],
@@ -15,7 +16,8 @@ export function hasTerms(
   return (
     [...groups].sort().join() === [...key.execute_in_groups].sort().join() &&
     Number(key.balance) === balance &&
-    Number(key.expiration) === expiration
+    Number(key.expiration) === expiration &&
+    Object.entries(RUNS_ONLY).every(([name, none]) => String(key[name as keyof typeof RUNS_ONLY]) === String(none))
   );
 }
 

@@ -2,13 +2,14 @@
 export interface Step {
   readonly mark: "+" | "~" | "-";
   readonly text: string;
-  readonly run: (created: Created) => Promise<void>;
+  readonly run: (created: Created, keep: Keep) => Promise<void>;
 }
 
-/** Results of earlier steps by name, and the secrets to store. */
+/** Stores a secret, shown once, as soon as it is made: what fails later may still take effect. */
+export type Keep = (name: string, secret: unknown) => void;
+
+/** Results of earlier steps by name. */
 export interface Created {
   readonly pkps: Map<string, string>;
   readonly groups: Map<string, string>;
-  /** Usage keys by name: shown once. */
-  readonly secrets: Record<string, string>;
 }

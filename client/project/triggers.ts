@@ -6,14 +6,14 @@ import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { defined } from "../../protocol/defined";
 import { parseCid } from "../../protocol/cidText";
-import type { Connection } from "../operations";
+import type { Connection, Made } from "../operations";
 import { RUNS_ONLY } from "../../protocol/updates";
 import { WrongUse } from "../errors";
 import type { Answer } from "../wire";
 import type { Built } from "./build";
 import { hasTerms, type Key } from "./keys";
 import type { Project } from "./project";
-import type { Created, Step } from "./step";
+import type { Created, Keep, Step } from "./step";
 
 export type Known = Pick<
   Answer<"listTriggers">[number],
@@ -51,12 +51,12 @@ export function triggerSteps(
         run: async () => void (await call("deleteTrigger", { id })),
       }));
     if (kept !== undefined) return [...termSteps(call, kept, wanted, present), ...removals];
-    const run = async (created: Created): Promise<void> => {
+    const run = async (created: Created, keep: Keep): Promise<void> => {
       // Code with the request: nobody else may have it.
       const what = own === undefined ? { action_ipfs_cid: cid } : { code: own.code };
       const fields = { ...fieldsOf(name, wanted, created), ...what };
-      const { hook_secret } = (await call("createTrigger", fields)) as Answer<"createTrigger">;
-      if (hook_secret !== undefined) created.secrets[`${name}-hook`] = hook_secret;
+      const made: Made = ({ hook_secret }) => keep(`${name}-hook`, hook_secret);
+      made((await call("createTrigger", fields, made)) as Answer<"createTrigger">);
     };
     return [{ mark: "+", text: `trigger ${name}`, run }, ...removals];
   });

@@ -10,13 +10,13 @@ import {
   getAddress,
   http,
   isHex,
-  nonceManager,
   numberToHex,
   type Address,
   type Chain,
   type Hex,
   type LocalAccount,
   type Transport,
+  type WalletClient,
 } from "viem";
 import { ClientError } from "../errors";
 import { toKeywrightAccount, type PkpOptions } from "../viem";
@@ -36,9 +36,10 @@ export interface ProviderOptions extends Omit<PkpOptions, "pkpId"> {
   readonly transports?: Readonly<Record<number, Transport>> | undefined;
   /**
    * Asked before anything is signed: false refuses it (4001). Every script of a page can use what the page announces,
-   * and only the PKP's groups and this stand between.
+   * and only the PKP's groups and this stand between. The request is a copy, and it and a transaction's chain are what
+   * is signed, whatever the page changes meanwhile.
    */
-  readonly approve?: (request: ProviderRequest) => boolean | Promise<boolean>;
+  readonly approve?: (request: ProviderRequest, chain: Chain) => boolean | Promise<boolean>;
 }
 
 /** The events of EIP-1193 that it emits. */
@@ -64,30 +65,53 @@ export interface KeywrightProvider {
 export function keywrightProvider(options: ProviderOptions): KeywrightProvider {
   const { pkpIds, chains, transports = {}, approve = () => true, ...rest } = options;
   const accounts = new Map(
-    pkpIds.map((pkpId) => toKeywrightAccount({ ...rest, pkpId, nonceManager })).map((one) => [one.address, one]),
+    pkpIds.map((pkpId) => toKeywrightAccount({ ...rest, pkpId })).map((one) => [one.address, one]),
   );
   if (accounts.size === 0 || chains.length === 0)
     throw new ClientError("invalid_argument", "The provider needs a PKP and a chain.");
   const events = eventsOf();
-  const state: State = { accounts, chain: chains[0], isConnected: false, chains, transports, emit: events.emit };
+  const { emit } = events;
+  const nonces = new Map<string, Nonces>();
+  const state: State = { accounts, chain: chains[0], isConnected: false, chains, transports, nonces, emit };
   return {
     on: events.on,
     removeListener: events.removeListener,
-    request: async (request) => {
+    request: async (asked) => {
+      const request = copyOf(asked);
       const { method, params = [] } = request;
       const given: readonly unknown[] = Array.isArray(params) ? params : [params];
       const ask = WALLET[method];
       if (ask !== undefined) return ask(state, given);
       const sign = SIGNING[method];
       if (sign === undefined) return askNode(state, method, given);
+      const { chain } = state;
       const signing = sign(state, given);
-      if (!(await approve(request))) throw new UserRejectedRequestError(new Error("The request was not approved."));
+      if (!(await approve(request, chain)))
+        throw new UserRejectedRequestError(new Error("The request was not approved."));
       return signing();
     },
   };
 }
 
+/** The page must not change what it asked for after it was approved. */
+function copyOf({ method, params }: ProviderRequest): ProviderRequest {
+  try {
+    return structuredClone({ method, params });
+  } catch {
+    throw invalid("A request is plain data.");
+  }
+}
+
+/** Of one address on one chain. */
+interface Nonces {
+  /** Ends with the request before. */
+  before: Promise<unknown>;
+  /** A node may not count yet what it was just sent. */
+  lastSent: number;
+}
+
 interface State {
+  readonly nonces: Map<string, Nonces>;
   readonly accounts: ReadonlyMap<Address, LocalAccount>;
   readonly chains: ProviderOptions["chains"];
   readonly transports: Readonly<Record<number, Transport>>;
@@ -156,13 +180,46 @@ const SIGNING: Readonly<Record<string, (state: State, params: Params) => () => P
   },
   eth_signTransaction: (state, [given]) => {
     const { client, request } = transactionOf(state, given);
-    return async () => client.signTransaction(await client.prepareTransactionRequest(request));
+    return () =>
+      inTurn(state, client, async (next) => {
+        const nonce = request.nonce ?? (await next());
+        return client.signTransaction(await client.prepareTransactionRequest({ ...request, nonce } as typeof request));
+      });
   },
   eth_sendTransaction: (state, [given]) => {
     const { client, request } = transactionOf(state, given);
-    return () => client.sendTransaction(request);
+    return () =>
+      inTurn(state, client, async (next, nonces) => {
+        if (request.nonce !== undefined) return client.sendTransaction(request);
+        const nonce = await next();
+        const hash = await client.sendTransaction({ ...request, nonce } as typeof request);
+        nonces.lastSent = nonce;
+        return hash;
+      });
   },
 };
+
+/**
+ * One after the other, so that each has the nonce after those that were sent. What failed on the way leaves no gap:
+ * behind one, later transactions would wait, and all be paid when it is filled.
+ */
+function inTurn<T>(
+  { nonces }: State,
+  { account: { address }, chain, request }: TransactionClient,
+  use: (next: () => Promise<number>, nonces: Nonces) => Promise<T>,
+): Promise<T> {
+  const name = `${address} ${chain.id}`;
+  const own = nonces.get(name) ?? { before: Promise.resolve(), lastSent: -1 };
+  nonces.set(name, own);
+  const next = async (): Promise<number> => {
+    const counting = { method: "eth_getTransactionCount", params: [address, "pending"] };
+    const counted: unknown = await request(counting as never);
+    return Math.max(Number(counted), own.lastSent + 1);
+  };
+  const turn = own.before.then(() => use(next, own));
+  own.before = turn.catch(() => undefined);
+  return turn;
+}
 
 const isOneOf = ({ accounts }: State, value: unknown): boolean =>
   typeof value === "string" && /^0x[0-9a-fA-F]{40}$/.test(value) && accounts.has(getAddress(value));
@@ -194,7 +251,7 @@ const transportOf = ({ transports }: State, { id }: Chain): Transport => transpo
 const WHOLE = ["gas", "gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas", "value"] as const;
 
 /** Fields as JSON-RPC has them, in viem's types. What is missing is filled in from the chain. */
-function transactionOf(state: State, given: unknown) {
+function transactionOf(state: State, given: unknown): { client: TransactionClient; request: TransactionRequest } {
   if (typeof given !== "object" || given === null) throw invalid("A transaction is an object.");
   const { from, to, data, input, nonce, chainId, accessList, ...rest } = given as Record<string, unknown>;
   const account = accountOf(state, from);
@@ -208,8 +265,10 @@ function transactionOf(state: State, given: unknown) {
     ...(nonce === undefined ? {} : { nonce: Number(wholeOf(nonce, "nonce")) }),
   };
   const client = createWalletClient({ account, chain, transport: transportOf(state, chain) });
-  return { client, request: request as Parameters<typeof client.sendTransaction>[0] };
+  return { client, request: request as TransactionRequest };
 }
+type TransactionClient = WalletClient<Transport, Chain, LocalAccount>;
+type TransactionRequest = Parameters<TransactionClient["sendTransaction"]>[0] & { readonly nonce?: number };
 
 function wholeOf(value: unknown, name: string): bigint {
   if (isQuantity(value) && /^(0x[0-9a-fA-F]+|[0-9]+)$/.test(String(value))) return BigInt(value);

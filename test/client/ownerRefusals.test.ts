@@ -1,14 +1,15 @@
 /** A ChainSecured owner's writes that are refused: by the SDK, the contract, or the wallet's user. */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { AbstractSigner, Wallet, makeError, type HDNodeWallet, type TransactionRequest } from "ethers";
+import { AbstractSigner, Interface, Wallet, makeError, type HDNodeWallet, type TransactionRequest } from "ethers";
 import { ClientError } from "../../client";
 import { sendByService } from "../../client/forwarding";
+import { ownerFlows } from "../../client/ownerFlows";
 import type { OwnerSigner } from "../../client/ownerSigner";
 import type { Transport } from "../../client/transport";
 import { sendWith } from "../../client/wallet";
 import { wordsOf } from "../../dashboard/components/failures";
-import { PathKind } from "../../protocol/ids";
+import { PathKind, type Address } from "../../protocol/ids";
 import type { TestChain } from "../support/chain";
 import { CID, HASH, codeOf, minted, mintedKey, ownerBed, permissions } from "../support/owners";
 
@@ -116,11 +117,146 @@ describe("a ChainSecured owner's writes are refused", () => {
     const domain = { name: "Forwarder", version: "1", chainId: 31_337n, verifyingContract: wallet.address } as const;
     const provider = { estimateGas: async () => 50_000n, waitForTransaction: late };
     const transaction = owner.transaction(await owner.prepare.freezeAccount());
-    for (const send of [sendWith(signer, {}), sendByService({ signer, transport, provider, domain } as never)]) {
+    for (const send of [
+      sendWith(signer, 31_337n, {}),
+      sendByService({ signer, transport, provider, domain } as never),
+    ]) {
       const error: unknown = await send(transaction).catch((reason: unknown) => reason);
       expect(error).to.be.instanceOf(ClientError).with.property("code", "client_timed_out");
       expect(wordsOf(error)).to.include("look for its hash before sending again").and.to.include(hash);
+      expect((error as ClientError).retryable).to.equal(false);
     }
+  });
+
+  const TO = `0x${"a1".repeat(20)}` as Address;
+  const CALL = { to: TO, value: "0", data: "0x" } as const;
+  const HASH_SENT = `0x${"5e".repeat(32)}`;
+  const refusalOf = (work: Promise<unknown>): Promise<ClientError> =>
+    work.then(
+      () => Promise.reject(new Error("nothing was refused")),
+      (error: unknown) => (error instanceof ClientError ? error : Promise.reject(error as Error)),
+    );
+  const RECEIPT = { hash: HASH_SENT, blockNumber: 1, logs: [] };
+
+  it("by a lost answer, which is no reason to send again", async () => {
+    const wallet = Wallet.createRandom();
+    const sending = (cause: unknown): Promise<ClientError> => {
+      const signer = { getNonce: async () => 0, sendTransaction: () => Promise.reject(cause as Error) };
+      return refusalOf(sendWith(signer as never, 1n, {})(CALL));
+    };
+    const lost = [
+      makeError("gone", "NETWORK_ERROR", { event: "changed" }),
+      makeError("502", "SERVER_ERROR", { request: "" as never }),
+      makeError("late", "TIMEOUT", { operation: "send", reason: "timeout" }),
+      Object.assign(new Error("socket hang up"), { code: "ECONNRESET" }),
+    ];
+    for (const cause of lost) {
+      const { code, retryable, message, facts } = await sending(cause);
+      expect([code, retryable, facts], String(cause)).to.deep.equal(["transaction_failed", false, {}]);
+      expect(message).to.include("may have been sent");
+    }
+    const known = makeError("bad", "BAD_DATA", { value: 1, info: { sendTransactionHash: HASH_SENT } });
+    expect((await sending(known)).facts).to.deep.equal({ transaction_hash: HASH_SENT });
+    expect((await sending(makeError("low", "NONCE_EXPIRED", { transaction: {} as never }))).message).to.include(
+      "refused",
+    );
+
+    const transport: Transport = {
+      call: async ({ path }) => {
+        if (path.endsWith("/relay")) throw new ClientError("network_failed", "lost", { retryable: true });
+        return { body: { nonce: "7" }, headers: new Headers() };
+      },
+    };
+    const domain = { name: "Forwarder", version: "1", chainId: 1n, verifyingContract: TO } as const;
+    const provider = { estimateGas: async () => 50_000n };
+    const { code, retryable, facts } = await refusalOf(
+      sendByService({ signer: wallet, transport, provider, domain } as never)(CALL),
+    );
+    expect([code, retryable, facts["nonce"]]).to.deep.equal(["transaction_failed", false, "7"]);
+    expect(Number(facts["deadline"])).to.be.greaterThan(Date.now() / 1_000);
+  });
+
+  it("by a transaction that reverted, also a replacement's, and by another forward than the asked one", async () => {
+    const wallet = Wallet.createRandom();
+    const reverted = { ...RECEIPT, status: 0 };
+    const replaced = makeError("replaced", "TRANSACTION_REPLACED", {
+      ...{ cancelled: false, reason: "repriced", hash: HASH_SENT, replacement: {} as never },
+      receipt: reverted as never,
+    });
+    for (const wait of [async () => reverted, () => Promise.reject(replaced)]) {
+      const signer = { getNonce: async () => 0, sendTransaction: async () => ({ hash: HASH_SENT, nonce: 0, wait }) };
+      const { code, facts } = await refusalOf(sendWith(signer as never, 1n, {})(CALL));
+      expect([code, facts]).to.deep.equal(["transaction_failed", { transaction_hash: HASH_SENT }]);
+    }
+
+    const forwarder = new Interface(["event ExecutedForwardRequest(address indexed, uint256, bool)"]);
+    const log = (address: string, from: string, nonce: number, success: boolean) => ({
+      address,
+      ...forwarder.encodeEventLog("ExecutedForwardRequest", [from, nonce, success]),
+    });
+    const domain = { name: "Forwarder", version: "1", chainId: 1n, verifyingContract: TO } as const;
+    const transport: Transport = {
+      call: async () => ({ body: { nonce: "7", transaction_hash: HASH_SENT }, headers: new Headers() }),
+    };
+    const forwarded = (...logs: object[]): Promise<unknown> => {
+      const provider = {
+        estimateGas: async () => 1n,
+        waitForTransaction: async () => ({ ...RECEIPT, status: 1, logs }),
+      };
+      return sendByService({ signer: wallet, transport, provider, domain } as never)(CALL);
+    };
+    const good = log(TO, wallet.address, 7, true);
+    await forwarded(log(TO, TO, 7, false), good);
+    for (const logs of [
+      [],
+      [log(TO, wallet.address, 7, false)],
+      [log(TO, wallet.address, 6, true)],
+      [log(TO, TO, 7, true)],
+      [log(wallet.address, wallet.address, 7, true)],
+    ])
+      expect(await codeOf(forwarded(...logs)), JSON.stringify(logs)).to.equal("transaction_failed");
+  });
+
+  it("by a wallet that has changed to another chain since", async () => {
+    const wallet = await chain.wallet();
+    let chainId = 31_337n;
+    const provider = {
+      getNetwork: async () => ({ chainId }),
+      call: () => Promise.resolve("0x"),
+    };
+    let given: bigint | undefined;
+    const signer = {
+      provider,
+      getAddress: () => wallet.getAddress(),
+      getNonce: async () => 0,
+      sendTransaction: async (transaction: { chainId?: bigint }) => {
+        given = transaction.chainId;
+        return { hash: HASH_SENT, nonce: 0, wait: async () => RECEIPT };
+      },
+    };
+    const owner = await ownerOf(signer as never);
+    const write = await owner.prepare.freezeAccount();
+    await owner.send(write);
+    expect(given).to.equal(31_337n);
+    given = undefined;
+    chainId = 1n;
+    expect(await codeOf(owner.send(write))).to.equal("wrong_chain");
+    expect(given).to.equal(undefined);
+  });
+
+  it("without a secret in the error, which is in the progress", async () => {
+    const minted = { id: "1", api_key_hash: HASH, hook_secret: "a secret" };
+    const flows = ownerFlows({
+      createTrigger: async () => minted,
+      prepare: { attachUsageKey: async () => ({}) },
+      send: () => Promise.reject(new ClientError("client_timed_out", "late")),
+      sender: () => undefined,
+    } as never);
+    const told: unknown[] = [];
+    const failed = flows.createTrigger({ name: "t" } as never, { onProgress: (one) => void told.push(one) });
+    const { facts } = await refusalOf(failed);
+    expect(facts).to.deep.equal({ minted: { id: "1", api_key_hash: HASH } });
+    expect(told[0]).to.deep.equal({ step: "minted", minted });
   });
 });
 

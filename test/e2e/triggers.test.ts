@@ -149,7 +149,7 @@ describe("triggers", function () {
         triggers: await present(),
         ...{ keys: (await client.listApiKeys({ page_size: 1_000 })).items, groups: new Map() },
       });
-      for (const { run } of steps) await run({ pkps: new Map(), groups: new Map(), secrets: {} });
+      for (const { run } of steps) await run({ pkps: new Map(), groups: new Map() }, () => undefined);
       return steps.length;
     };
     expect(await deploy("0 0 1 1 *")).to.equal(1);

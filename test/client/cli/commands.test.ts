@@ -1,9 +1,9 @@
 /** The commands are generated from the route table, without exception. */
 import { expect } from "chai";
 import type { Command } from "commander";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -95,6 +95,74 @@ describe("the commands of the command line", () => {
     }
   });
 
+  describe("and a stored key, which may be its only copy", () => {
+    const KEY = `${"B".repeat(43)}=`;
+    let file: string;
+    beforeEach(() => {
+      file = join(cli.cwd, "credentials.json");
+      const profiles = { default: { url: "http://127.0.0.1:1", api_key: KEY } };
+      writeFileSync(file, JSON.stringify({ profiles }), { mode: 0o600 });
+    });
+    afterEach(() => rmSync(file, { force: true }));
+
+    it("is not replaced by a login, which says so before it asks for anything", async () => {
+      cli.secrets.push(`${"C".repeat(43)}=`);
+      for (const line of ["login", "login --wallet wallet.json --rpc http://127.0.0.1:1"]) {
+        const { code, err } = await cli.run(line);
+        expect([code, err], line).to.deep.equal([2, err]);
+        expect(err).to.include("only copy").and.to.include("keywright logout --profile default");
+      }
+      expect(cli.secrets.splice(0)).to.have.length(1);
+      expect(readFileSync(file, "utf8")).to.include(KEY);
+    });
+
+    it("is forgotten only by who agrees", async () => {
+      const { code, err } = await cli.run("logout");
+      expect([code, err]).to.deep.equal([2, err]);
+      expect(err).to.include("only copy").and.to.include("--yes");
+      expect(readFileSync(file, "utf8")).to.include(KEY);
+      await cli.ok("logout --yes");
+      expect(readFileSync(file, "utf8")).to.not.include(KEY);
+      expect((await cli.run("--profile constructor logout --yes")).code).to.equal(2);
+    });
+
+    it("waits for another program that changes the logins, and says which lock one has left behind", async () => {
+      const lock = `${file}.lock`;
+      writeFileSync(lock, "");
+      const other = spawn("sh", ["-c", 'sleep 0.3; rm "$0"', lock]);
+      const ended = once(other, "close");
+      await cli.ok("logout --yes");
+      await ended;
+      expect(existsSync(lock)).to.equal(false);
+      writeFileSync(lock, "");
+      const { code, err } = await cli.run("account create Acme --login");
+      expect([code, err]).to.deep.equal([2, err]);
+      expect(err).to.include(`remove ${lock}`);
+      rmSync(lock);
+    }).timeout(10_000);
+
+    it("is not asked for where it could not be stored", async () => {
+      let requests = 0;
+      const service = createServer((_, response) => {
+        requests += 1;
+        response.end("{}");
+      });
+      await once(service.listen(0, "127.0.0.1"), "listening");
+      const elsewhere = testCli({
+        KEYWRIGHT_URL: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
+        KEYWRIGHT_CONFIG: join(file, "credentials.json"),
+      });
+      try {
+        const { code, err } = await elsewhere.run("account create Acme --login");
+        expect([code, requests, err]).to.deep.equal([2, 0, err]);
+        expect(err).to.include("cannot be written");
+      } finally {
+        elsewhere.remove();
+        service.close();
+      }
+    });
+  });
+
   it("are refused where flag and environment name a login each", async () => {
     const profiles = { prod: { url: "http://127.0.0.1:1", api_key: `${"B".repeat(43)}=` } };
     writeFileSync(join(cli.cwd, "credentials.json"), JSON.stringify({ profiles }), { mode: 0o600 });
@@ -143,6 +211,33 @@ describe("the commands of the command line", () => {
     const { code, err } = await cli.run("--json service health");
     expect(code).to.equal(3);
     expect(JSON.parse(err)).to.have.nested.property("error.code", "network_failed");
+  }).timeout(20_000);
+
+  it("name the idempotency key of a request whose answer was lost, which repeats it", async () => {
+    const seen: unknown[] = [];
+    const service = createServer((request, response) => {
+      seen.push(request.headers["idempotency-key"]);
+      if (seen.length > 4) response.end("{}");
+      else request.socket.destroy();
+    });
+    await once(service.listen(0, "127.0.0.1"), "listening");
+    cli.env["KEYWRIGHT_URL"] = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+    cli.env["KEYWRIGHT_API_KEY"] = `${"A".repeat(43)}=`;
+    try {
+      const { err } = await cli.run("--json group delete 1");
+      const { error } = JSON.parse(err) as { error: { code: string; facts: { idempotency_key: string } } };
+      const { idempotency_key } = error.facts;
+      expect([error.code, new Set(seen)]).to.deep.equal(["network_failed", new Set([idempotency_key])]);
+      await cli.ok(`--idempotency-key ${idempotency_key} group delete 1`);
+      expect([seen.length, new Set(seen).size]).to.deep.equal([5, 1]);
+      cli.env["KEYWRIGHT_API_KEY"] = undefined;
+      seen.length = 0;
+      const made = await cli.run("account create Acme");
+      expect(made.err).to.include("network_failed").and.to.not.include(String(seen[0]));
+    } finally {
+      service.close();
+      cli.env["KEYWRIGHT_API_KEY"] = undefined;
+    }
   }).timeout(20_000);
 
   it("complete in a real bash", async () => {

@@ -9,6 +9,9 @@ import { join } from "node:path";
 import { testCli, type TestCli } from "../../support/cli";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
 import { cidOfCode } from "../../../protocol/cid";
+import { RUNS_ONLY } from "../../../protocol/updates";
+import { ClientError } from "../../../client";
+import { planDeployment } from "../../../client/project/deploy";
 
 type Body = Record<string, unknown>;
 
@@ -59,7 +62,7 @@ class Account {
         const action_ipfs_cid = await cidOfCode(String(code));
         triggers.push({ id, api_key_hash, name, action_ipfs_cid, params_sha256, hook, schedule });
         const terms = { balance: String(balance), expiration: String(expiration), execute_in_groups };
-        keys.push({ name, description: "trigger", api_key_hash, ...terms });
+        keys.push({ name, description: "trigger", api_key_hash, ...RUNS_ONLY, ...terms });
         return hook === undefined ? {} : { hook_secret: `secret of the hook ${id}` };
       },
     };
@@ -165,6 +168,47 @@ describe("deploy", function () {
     expect((await cli.run("deploy --dry-run")).code).to.equal(0);
   });
 
+  it("takes from a key what it may do beyond the file", async () => {
+    configure({ bot: { execute: ["reports"] } }, { schedule: SCHEDULE });
+    await deploy();
+    for (const more of [
+      { can_create_groups: true },
+      { can_delete_groups: true },
+      { can_create_pkps: true },
+      { manage_ipfs_ids_in_groups: ["1"] },
+      { add_pkp_to_groups: ["0"] },
+      { remove_pkp_from_groups: ["1"] },
+    ]) {
+      for (const key of account.lists.keys) Object.assign(key, more);
+      expect(await deploy(), JSON.stringify(more)).to.deep.equal([
+        "~ key bot: what it may do",
+        "~ trigger report: what its key may do",
+      ]);
+      for (const key of account.lists.keys) expect(key).to.deep.include(RUNS_ONLY);
+      expect(await deploy()).to.deep.equal([]);
+    }
+  });
+
+  it("keeps a secret as soon as it is made, also where what follows fails", async () => {
+    const kept: unknown[] = [];
+    const call = async (name: string, _input: unknown, made?: (answer: object) => void): Promise<unknown> => {
+      if (/^list/.test(name)) return { items: [], total: 0 };
+      if (!["addUsageApiKey", "createTrigger"].includes(name)) return {};
+      made?.(name === "createTrigger" ? { hook_secret: "hook" } : { usage_api_key: "key" });
+      throw new ClientError("client_timed_out", "The transaction is not on chain yet.");
+    };
+    const trigger = { action: "report", params: {}, hook: { verification: "hmac" }, execute: [] };
+    const config = { actions: {}, pkps: {}, groups: {}, keys: { bot: { execute: [] } }, triggers: { report: trigger } };
+    const built = [{ action: "report", file: "", code: "1", cid: await cidOfCode("1"), bytes: 1 }];
+    const connection = { call, close: () => undefined } as never;
+    const { steps, created } = await planDeployment(connection, { config } as never, built);
+    for (const { run } of steps) await run(created, (...secret) => kept.push(secret)).catch(() => undefined);
+    expect(kept).to.deep.equal([
+      ["bot", "key"],
+      ["report-hook", "hook"],
+    ]);
+  });
+
   it("names the step at which it breaks off, and goes on from there", async () => {
     configure({ bot: { execute: ["reports"] } }, { schedule: SCHEDULE });
     account.refused = "add_usage_api_key";
@@ -173,6 +217,7 @@ describe("deploy", function () {
       .and.to.include("step: + key bot")
       .and.to.include("steps_done: 3 of 5");
     account.refused = "";
+    expect((await cli.run("--idempotency-key x deploy --yes")).err).to.include("makes several");
     expect(await deploy()).to.deep.equal(["+ key bot", "+ trigger report"]);
   });
 });

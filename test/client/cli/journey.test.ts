@@ -11,8 +11,9 @@ import { connect, fundedWallet } from "../../support/chain";
 import { testCli, type TestCli } from "../../support/cli";
 import { SIGN } from "../../support/journey";
 import { deploySafe } from "../../support/safe";
+import { BREAK, RpcProxy } from "../../support/rpcProxy";
 import { useStack } from "../../support/stack";
-import type { SafeBatchFile } from "../../../client";
+import { createClient, type SafeBatchFile } from "../../../client";
 
 describe("the command line", function () {
   this.timeout(60_000);
@@ -110,8 +111,8 @@ describe("the command line", function () {
     expect(elsewhere.err).to.include("missing_credential");
     cli.secrets.push(randomBytes(32).toString("base64"));
     expect((await cli.run("login --profile other")).err).to.include("unknown_key");
-    await cli.ok("logout --profile given");
-    await cli.ok("logout");
+    await cli.ok("logout --profile given --yes");
+    await cli.ok("logout --yes");
     expect(readFileSync(file, "utf8")).to.not.include("api_key");
     expect((await cli.run("group list")).err).to.include("missing_credential");
     expect((await cli.run("logout")).code).to.equal(2);
@@ -152,6 +153,56 @@ describe("the command line", function () {
     expect((await cli.ok("--json triggers list")).json()).to.deep.include({ total: 0 });
   });
 
+  it("keeps the secret of a wallet's key that becomes live after its transaction's answer was lost", async () => {
+    const profiles = (): Record<string, Record<string, string>> =>
+      (JSON.parse(readFileSync(join(cli.cwd, "credentials.json"), "utf8")) as never)["profiles"];
+    const { default: login } = profiles();
+    const proxy = await RpcProxy.start(stack().rpcUrl);
+    const lost = testCli({
+      ...cli.env,
+      KEYWRIGHT_CONFIG: join(cli.cwd, "none.json"),
+      KEYWRIGHT_WALLET_FILE: login?.["wallet_file"],
+      KEYWRIGHT_RPC_URL: proxy.url,
+    });
+    try {
+      for (const out of ["--out late.json", ""]) {
+        proxy.injectTimes(1, "eth_sendRawTransaction", async (_call, forward): Promise<typeof BREAK> => {
+          await forward();
+          return BREAK;
+        });
+        const { code, out: shown, err } = await lost.run(`--json key create late --execute-in-groups 0 ${out}`);
+        const { error } = JSON.parse(err) as { error: { code: string; message: string; facts: object } };
+        expect([code, error.code], err).to.deep.equal([1, "transaction_failed"]);
+        expect(error.message).to.include("may have been sent");
+        const made = JSON.parse(out === "" ? shown : readFileSync(join(lost.cwd, "late.json"), "utf8")) as {
+          usage_api_key: string;
+        };
+        if (out !== "") expect([shown, error.facts]).to.deep.equal(["", { ...error.facts, secret_in: "late.json" }]);
+        expect(err).to.not.include(made.usage_api_key);
+        const bot = createClient({ baseUrl: stack().baseUrl, apiKey: made.usage_api_key });
+        expect(await bot.accountExists()).to.equal(true);
+      }
+    } finally {
+      lost.remove();
+      await proxy.stop();
+    }
+  });
+
+  it("has a wallet's login name its contract and chain, and refuses a service that names others", async () => {
+    const file = join(cli.cwd, "credentials.json");
+    const { profiles } = JSON.parse(readFileSync(file, "utf8")) as { profiles: { default: Record<string, string> } };
+    expect(profiles.default["contract_address"]).to.match(/^0x[0-9a-fA-F]{40}$/);
+    expect(profiles.default["chain_id"]).to.equal("31337");
+    const other = { ...profiles.default, contract_address: Wallet.createRandom().address };
+    writeFileSync(file, JSON.stringify({ profiles: { ...profiles, other } }));
+    expect((await cli.run("--profile other account show")).err).to.include("wrong_chain");
+    await cli.ok("--profile other logout");
+    const line = `--contract ${other.contract_address}`;
+    expect((await cli.run(`--profile new login --wallet wallet.json --rpc ${stack().rpcUrl} ${line}`)).err).to.include(
+      "wrong_chain",
+    );
+  });
+
   it("appends calls to a Transaction Builder file, and refuses another Safe's file", async () => {
     const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(provider));
     const safe = await deploySafe(await fundedWallet(provider), seats, 2);
@@ -174,5 +225,34 @@ describe("the command line", function () {
     );
     expect([seen.code, seen.err]).to.deep.equal([2, seen.err]);
     expect(seen.err).to.include("not a batch of this Safe");
+  });
+
+  it("makes a Safe's file anew of the calls in it, and refuses calls of others", async () => {
+    const as = `safe --safe ${Wallet.createRandom().address} --rpc ${stack().rpcUrl} --out shared.json`;
+    const file = join(cli.cwd, "shared.json");
+    const read = (): SafeBatchFile => JSON.parse(readFileSync(file, "utf8")) as SafeBatchFile;
+    const key = await cli.ok(`--json ${as} key create bot --secret-out bot.json --execute-in-groups 0`);
+    const { usage_api_key } = JSON.parse(readFileSync(join(cli.cwd, "bot.json"), "utf8")) as { usage_api_key: string };
+    expect(usage_api_key).to.have.length(44);
+    expect(key.out + key.err).to.not.include(usage_api_key);
+    expect(key.json()).to.include({ secret_in: "bot.json" });
+    expect(statSync(join(cli.cwd, "bot.json")).mode & 0o777).to.equal(0o600);
+    const taken = await cli.run(`${as} key create bot --secret-out bot.json --execute-in-groups 0`);
+    expect([taken.code, read().transactions.length]).to.deep.equal([2, 1]);
+    const good = read();
+    const [call] = good.transactions;
+    if (call === undefined) throw new Error("no call");
+    const write = (changed: object): void =>
+      writeFileSync(file, JSON.stringify({ ...good, transactions: [{ ...call, ...changed }] }));
+    write({ contractMethod: { ...call.contractMethod, name: "freeze" }, contractInputsValues: {} });
+    await cli.ok(`${as} account freeze`);
+    expect(read().transactions[0]).to.deep.equal(call);
+    for (const changed of [{ to: Wallet.createRandom().address }, { value: "1" }, { data: "0x12345678" }]) {
+      write(changed);
+      const { code, err } = await cli.run(`${as} key create c --secret-out c.json --execute-in-groups 0`);
+      expect([code, err], JSON.stringify(changed)).to.deep.equal([2, err]);
+      expect(err).to.include("name another");
+      expect(existsSync(join(cli.cwd, "c.json"))).to.equal(false);
+    }
   });
 });

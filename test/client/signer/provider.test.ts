@@ -114,6 +114,50 @@ describe("PKPs as a wallet of a web application", function () {
     expect(await codeOf(provider.request({ method: "eth_sendTransaction", params: [elsewhere] }))).to.equal(-32602);
   });
 
+  it("leaves no gap behind a transaction that failed on the way, and pays none twice", async () => {
+    const provider = open();
+    await provider.request({ method: "eth_requestAccounts" });
+    const count = () => node.getTransactionCount(pkp, "pending");
+    const before = await count();
+    const send = (value: bigint) =>
+      provider.request({ method: "eth_sendTransaction", params: [{ from: pkp, to: TO, value: numberToHex(value) }] });
+    const [first, tooMuch, second] = await Promise.allSettled([send(1n), send(parseEther("1000000")), send(2n)]);
+    expect([first.status, tooMuch.status, second.status]).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
+    for (const one of [first, second])
+      expect((await node.waitForTransaction(String((one as { value?: unknown }).value), 1, 5_000))?.status).to.equal(1);
+    expect(await count()).to.equal(before + 2);
+    const raw = { from: pkp, to: TO, value: "0x1" };
+    const signed = String(await provider.request({ method: "eth_signTransaction", params: [raw] }));
+    expect(Transaction.from(signed).nonce).to.equal(before + 2);
+    expect((await node.waitForTransaction(String(await send(3n)), 1, 5_000))?.status).to.equal(1);
+    expect(await count()).to.equal(before + 3);
+  });
+
+  it("signs what was approved, for the chain that was told, whatever the page changes meanwhile", async () => {
+    const seen: unknown[] = [];
+    const transaction = { from: pkp, to: TO, value: "0x1" };
+    const data = { domain: {}, types: TYPES, primaryType: "Order", message: { amount: "7" } };
+    const provider = open({
+      approve: async (request, { id }) => {
+        data.message.amount = "8";
+        transaction.value = "0x2";
+        await provider.request({ method: "wallet_switchEthereumChain", params: [{ chainId: "0x63" }] });
+        seen.push((request.params as unknown[])[0], id);
+        return true;
+      },
+    });
+    await provider.request({ method: "eth_requestAccounts" });
+    const raw = await provider.request({ method: "eth_signTransaction", params: [transaction] });
+    const { value, chainId } = Transaction.from(String(raw));
+    expect([value, chainId]).to.deep.equal([1n, 31_337n]);
+    expect(seen).to.deep.equal([{ from: pkp, to: TO, value: "0x1" }, 31_337]);
+    data.message.amount = "7";
+    const signature = await provider.request({ method: "eth_signTypedData_v4", params: [pkp, data] });
+    expect(verifyTypedData({}, { Order: [...TYPES.Order] }, { amount: 7n }, String(signature))).to.equal(pkp);
+    const odd = { method: "personal_sign", params: [pkp, { toString: () => "hello" }] };
+    expect(await codeOf(provider.request(odd))).to.equal(-32602);
+  });
+
   it("refuses what is not approved, unknown methods, other chains, and to let a node sign", async () => {
     const asked: unknown[] = [];
     const provider = open({ approve: ({ method }) => asked.push(method) === 0 });
