@@ -164,7 +164,7 @@ describe("authorizeWrites", () => {
     expect(await attempt(packedAccountId(owner), true, wallet, identity)).to.equal("not_authorized");
   });
 
-  it("creates no account under the id of a usage key, whichever secret is presented: it would take the key's place", async () => {
+  it("creates no account under the id of a usage key, which would take the key from its account", async () => {
     const account = keyIdOf(THEIRS) as Hash32;
     const newAccount = { functionName: "newAccount", args: [keyIdOf(MINE), true, "", "", walletAddressOf(MINE)] };
     const attempt = (accountOf: AccountId | undefined): Promise<string> =>
