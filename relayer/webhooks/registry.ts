@@ -113,6 +113,8 @@ export class Webhooks {
     const { url, events = ["*"], description = "", credit_low_cents: lowCents } = values;
     const id = `wh_${randomBytes(16).toString("hex")}`;
     return this.#ofOwner(owner, async (trx) => {
+      // One after the other: together, each would be the last for which there is room.
+      await sql`select pg_advisory_xact_lock(hashtext(${`webhooks of ${accountId}`}))`.execute(trx);
       const { rows } = await sql<WebhookView>`
         insert into webhooks (id, account_id, url, events, description, credit_low_cents)
         select ${id}, ${accountId}, ${url ?? null}, ${JSON.stringify(events)}::jsonb, ${description},

@@ -20,7 +20,7 @@ describe("on a real PostgreSQL", () => {
   });
   after(() => postgres.stop());
 
-  for (const suite of ["store", "credits", "triggers"]) {
+  for (const suite of ["store", "credits", "triggers", "webhooks"]) {
     it(`the tests of ${suite} pass`, async function () {
       this.timeout(300_000);
       const databaseUrl = await postgres.database(`suite_${suite}`);

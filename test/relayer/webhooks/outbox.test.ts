@@ -204,6 +204,15 @@ describe("the outbox of webhooks", () => {
     expect(messages[1]?.data).to.deep.include({ removed: true, args: null });
   });
 
+  it("is for at most sixteen webhooks of an account, however many are asked for at once", async () => {
+    const webhooks = new Webhooks({ db, executor: undefined as never, httpsOnly: true });
+    const owner = { accountId: freshAccount() };
+    const asked = Array.from({ length: 40 }, () => webhooks.create(owner, {}));
+    const refused = (await Promise.allSettled(asked)).flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
+    expect(new Set(refused.map(codeOf))).to.deep.equal(new Set(["too_many_webhooks"]));
+    expect(await webhooks.list(owner.accountId)).to.have.length(WEBHOOK_LIMITS.perAccount);
+  });
+
   it("ends with a change of ownership: the former owner's receivers learn nothing more", async () => {
     const account = freshAccount();
     const id = await webhook(db, account, ["*"]);
