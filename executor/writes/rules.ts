@@ -36,14 +36,16 @@ const ownIdOnly: Rule = (write, { ids }) => {
 
 /**
  * A new account is managed, with the id and owner of the presented key (or verified identity). Under the id of a usage
- * key it would come before that key, and so take it from its account for ever.
+ * key, whose text only can be presented as a key, it would come before that key and so take it from its account for
+ * ever. An identity's id is public: anybody could set a key under it.
  */
 const ownNewAccount: Rule = (write, caller, facts) => {
   const [id, isManaged, owner] = [wordOf(write, 0), flagIn(write, 1), addressIn(write, 4)];
   if (id !== caller.ids[0] || owner !== caller.wallet() || !isManaged) {
     throw refuse("A new account must be managed and have the id and owner of the credential that came with it.");
   }
-  if (facts.isUsageKey(id)) throw new KeywrightError("key_id_taken", "A usage key has the id of this new account.");
+  if (caller.type === "key" && facts.isUsageKey(id))
+    throw new KeywrightError("key_id_taken", "A usage key has the id of this new account.");
 };
 
 /**

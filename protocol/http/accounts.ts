@@ -38,7 +38,7 @@ const newAccount = defineRoute({
     api_key_hash: outHash,
     secret_returned_before: secretReturnedBefore,
   }),
-  errors: ["account_id_taken", "string_too_long"],
+  errors: ["account_id_taken", "key_id_taken", "string_too_long"],
   example: {
     body: { account_name: "Acme", account_description: "Treasury" },
     response: {

@@ -164,7 +164,10 @@ async function welcome(
 async function accountExists({ chain, executor }: RouteDeps, call: Call<"accountExists">): Promise<boolean> {
   const { key, identityToken } = call.presented;
   if (key !== undefined) return (await chain.key([key.id, decodedKeyIdOf(key.text)]))?.live ?? false;
-  const { walletAddress, accountId } = await executor.call("ownerWallet", { token: identityToken ?? "" }, call);
+  // To its end, also for a client that leaves: whether the token is invalid is counted.
+  const { requestId } = call;
+  const asked = executor.call("ownerWallet", { token: identityToken ?? "" }, { requestId });
+  const { walletAddress, accountId } = await asked;
   const account = await chain.account(accountId as AccountId);
   return account?.owner === walletAddress && account.managed;
 }

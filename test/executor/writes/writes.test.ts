@@ -177,6 +177,10 @@ describe("authorizeWrites", () => {
     expect(await attempt(keyIdOf(MINE) as Hash32 as AccountId), "the account exists: the contract says so").to.equal(
       "allowed",
     );
+    const owner = keyring.ownerWallet(HOLDER.issuer, HOLDER.subject);
+    const write = { functionName: "newAccount", args: [packedAccountId(owner), true, "", "", owner] };
+    const squatted = makeWrites({ accountOf: () => Promise.resolve(account as AccountId) });
+    expect(await codeOf({ credential: identity, write }, squatted), "whose id is public").to.equal("allowed");
   });
 
   it("converts only with the new owner's fresh ConvertAccount signature, and never for an identity", async () => {

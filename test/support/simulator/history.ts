@@ -25,8 +25,9 @@ const OTHER_CHAIN_ID = 8_453;
 const OTHER_HEAD = 300;
 /** Deeper than finality, and as short as histories are. */
 const DETAIL_DAYS = 40 / 86_400;
-/** After the faults have ended, everything has to be settled within this time. */
+/** By nodes that prune states. */
 const COUNTS_KEPT = 3;
+/** After the faults have ended, everything has to be settled within this time. */
 const QUIET_MS = 180_000;
 const LOOKS_BETWEEN_REPEATS = 6;
 /** One history in so many waits until the leases of killed relayers expire. */

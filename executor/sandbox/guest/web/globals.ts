@@ -23,7 +23,7 @@ export function webGlobals(bridge: Bridge, random: Host["random"], convert: Host
   const files = () => require("./files") as typeof Files;
   const streams = () => require("./streams") as typeof Streams;
   const texts = once(() => streams().textStreams(encoding()));
-  const http = once(() => (require("./http") as typeof Http).createHttp(bridge, encoding(), abort(), files));
+  const http = once(() => (require("./http") as typeof Http).createHttp(bridge, encoding(), files));
   const crypto = once(() => (require("./crypto/crypto") as typeof Crypto).createCrypto(random, encoding()));
   return [
     [["URL", "URLSearchParams"], () => require("./url") as typeof Url],

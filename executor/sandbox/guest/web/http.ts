@@ -215,7 +215,6 @@ async function copyOf(source: Source): Promise<ArrayBuffer | undefined> {
 export function createHttp(
   bridge: Bridge,
   textAndBytes: Encoding,
-  { DOMException }: typeof abortModule,
   blobsAndForms: () => typeof filesModule,
 ) {
   encoding = textAndBytes;
@@ -240,7 +239,7 @@ export function createHttp(
     return new Promise((resolve, reject) => {
       const request = new Request(input, init);
       const { signal } = request;
-      const stop = (): void => reject(signal?.reason ?? new DOMException("The operation was aborted", "AbortError"));
+      const stop = (): void => reject(signal?.reason);
       if (signal?.aborted) return stop();
       signal?.addEventListener("abort", stop, { once: true });
       exchange(request).then(resolve, reject);
