@@ -172,5 +172,5 @@ function isPlainNode(node: Node): boolean {
   const { tag, anchor = "a" } = node as { tag?: string; anchor?: string };
   if (tag !== undefined || !/^[A-Za-z0-9_-]+$/.test(anchor)) return false;
   if (isScalar(node)) return !node.type?.startsWith("BLOCK_");
-  return !isMap(node) || node.items.filter(({ key }) => isScalar(key) && key.value === "<<").length < 2;
+  return !isMap(node) || node.items.filter(({ key }) => isScalar(key) && key.source === "<<").length < 2;
 }

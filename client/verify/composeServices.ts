@@ -27,8 +27,11 @@ export function checkServices({ compose, allowedEnvs }: Application, sourceText:
   const foreign = allowedEnvs.find((name) => name !== "COMPOSE_PROFILES" && !variables.has(name));
   if (foreign !== undefined)
     throw new Malformed(`allowed_envs has ${foreign}, which is no variable of the source's compose file`);
-  for (const name of built)
-    checkOwn(name, serviceOf(compose, name, "the compose file"), serviceOf(source, name, "the source's compose file"));
+  for (const name of built) {
+    const service = serviceOf(compose, name, "the compose file");
+    checkOwn(name, service, serviceOf(source, name, "the source's compose file"));
+    checkOpen(name, service, allowedEnvs);
+  }
   const kept = new Set(built.flatMap((name) => mountsOf(source.services.get(name) ?? {}).map((mount) => mount.source)));
   const others = [...compose.services].filter(([name]) => !built.includes(name));
   for (const [name, service] of others) checkOther(name, service, compose, kept);
@@ -80,6 +83,8 @@ function mountsOf({ volumes }: Members): Mount[] {
 }
 
 function shortMount(text: string): Mount {
+  // Compose puts values in before it splits: a variable alone could become a source and a target.
+  if (text.includes("$")) throw new Malformed(`the volume "${text}" has a variable`);
   const [one = "", target, mode = "rw", ...more] = text.split(":");
   if (more.length > 0 || !["ro", "rw"].includes(mode)) throw new Malformed(`the volume "${text}" has unknown options`);
   if (target === undefined) return { type: "volume", source: "", target: one, isReadOnly: false };
@@ -107,6 +112,16 @@ function checkOwn(name: string, service: Members, own: Members): void {
   for (const [variable, template] of templates) {
     if (!mayBe(actual.get(variable), template))
       throw new Malformed(`the service "${name}" has another ${variable} than the source's compose file`);
+  }
+}
+
+/** A value that is not measured could lead a path into another folder. */
+function checkOpen(name: string, service: Members, allowedEnvs: readonly string[]): void {
+  for (const [variable, text] of environmentOf(service)) {
+    if (typeof text !== "string" || literalParts(text).join("") === "") continue;
+    const open = allowedEnvs.find((one) => new RegExp(`\\$\\{?${one}\\b`).test(text));
+    if (open !== undefined)
+      throw new Malformed(`${variable} of the service "${name}" contains ${open}, whose value is not measured`);
   }
 }
 

@@ -55,7 +55,7 @@ export interface VerifyOptions {
   readonly builtImages?: Readonly<Record<string, string>>;
   /** Text of the same source's compose.yaml: how its images must run. Needed with `builtImages`. */
   readonly composeFile?: string;
-  /** Intel's collateral instead of fetching it: an object as returned by `getCollateral` of @phala/dcap-qvl. */
+  /** Intel's collateral instead of fetching it: in the form of `getCollateral` of @phala/dcap-qvl. */
   readonly collateral?: unknown;
   /** Where to fetch collateral; default: the library's public service. */
   readonly pccsUrl?: string;

@@ -85,7 +85,9 @@ function chainIn(quote: Buffer): string {
 
 async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureOptions): Promise<Collateral> {
   try {
-    const collateral = await within(timeoutMs, getCollateral(pccsUrl ?? PHALA_PCCS_URL, quote), () => {
+    const base = pccsUrl ?? PHALA_PCCS_URL;
+    const fetched = getCollateral(base, quote).then((all) => withPlatformsList(all, base));
+    const collateral = await within(timeoutMs, fetched, () => {
       throw new NoCollateral(`the collateral service did not answer within ${timeoutMs} ms`);
     });
     return collateralSchema.parse(collateral);
@@ -95,6 +97,24 @@ async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureO
       `the collateral could not be fetched (${error instanceof Error ? error.message : "unknown reason"})`,
     );
   }
+}
+
+/**
+ * The library (0.3.9) cannot read who issued a certificate, and always fetches the list of the processors' authority:
+ * that of the platforms', which issues servers' certificates, takes its place.
+ */
+async function withPlatformsList<T extends { pck_certificate_chain?: string | null }>(
+  all: T,
+  base: string,
+): Promise<T> {
+  const [pck] = utils.extractCerts(Buffer.from(all.pck_certificate_chain ?? ""));
+  if (pck === undefined || !/Platform CA$/m.test(new X509Certificate(pck).issuer)) return all;
+  const origin = base.replace(/\/$/, "").replace(/\/(sgx|tdx)\/certification\/v4$/, "");
+  const answer = await fetch(`${origin}/sgx/certification/v4/pckcrl?ca=platform&encoding=der`);
+  const chain = answer.headers.get("SGX-PCK-CRL-Issuer-Chain");
+  if (!answer.ok || chain === null) throw new Error("no revocation list of the platforms' authority");
+  const list = Buffer.from(await answer.arrayBuffer()).toString("hex");
+  return { ...all, pck_crl: list, pck_crl_issuer_chain: decodeURIComponent(chain) };
 }
 
 /**

@@ -46,7 +46,7 @@ describe("a deployed compose file against the source's", () => {
           Object.assign(relayer ?? {}, { ports: ["127.0.0.1:9000:9464"], restart: "always" });
           Object.assign(ingress?.["environment"] ?? {}, { DOMAIN: "$DOMAIN" });
         });
-        expect(checked(compose, ["DOMAIN", "POSTGRES_PASSWORD", "COMPOSE_PROFILES"])).to.deep.equal(["postgres"]);
+        expect(checked(compose, ["POSTGRES_PASSWORD", "COMPOSE_PROFILES"])).to.deep.equal(["postgres"]);
       });
 
       it("passes without PostgreSQL, and with another service that touches nothing", () => {
@@ -119,6 +119,8 @@ describe("a deployed compose file against the source's", () => {
         { volumes: [{ type: "volume", source: "socket", target: "/x", volume: {} }] },
         { volumes: ["undeclared:/x"] },
         { volumes: ["$HOME/x:/x"] },
+        { volumes: ["$SERVICE_NAME"] },
+        { volumes: ["${SERVICE_NAME}"] },
         { volumes: { a: "/x" } },
         { cap_add: ["NET_ADMIN"] },
         { cap_drop: [] },
@@ -135,6 +137,12 @@ describe("a deployed compose file against the source's", () => {
       });
     });
   }
+
+  it("fails when the operator may give a variable that is a part of a path", () => {
+    for (const name of ["NETWORK", "DOMAIN"])
+      expect(() => checked(withImages(SOURCE), [name]), name).to.throw(Malformed, `contains ${name}`);
+    expect(checked(RENDERED, ["NETWORK", "DOMAIN"])).to.deep.equal(["postgres"]);
+  });
 
   it("fails when the operator may give variables that the source's file has not", () => {
     for (const name of ["BASH_ENV", "LD_PRELOAD", "COMPOSE_FILE", "DOCKER_HOST", "PATH", "OTHER"])

@@ -5,6 +5,9 @@
 import { QuoteVerifier } from "@phala/dcap-qvl";
 import { expect } from "chai";
 import fc from "fast-check";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { pinnedImages } from "../../../client/verify/compose";
 import { parseEventLog, replayAgainst } from "../../../client/verify/eventLog";
 import { acmeAccountOf, leafOf, MAX_EVIDENCE_BYTES, parseChecksums, quoteFileOf } from "../../../client/verify/files";
@@ -145,10 +148,11 @@ describe("parsers of a service's documents", () => {
       by: Platform,
       measurements: Partial<Measurements> = {},
       change: Partial<Collateral> = {},
+      pccsUrl?: string,
     ): Promise<string> => {
       const bytes = await quoteBy(by, measurements);
       const options = {
-        collateral: { ...by.collateral, ...change },
+        ...(pccsUrl === undefined ? { collateral: { ...by.collateral, ...change } } : { pccsUrl }),
         trustedRoot: by.rootDer,
         nowSeconds: now(),
         timeoutMs: 1_000,
@@ -193,6 +197,39 @@ describe("parsers of a service's documents", () => {
       const other = await platform.otherCrl();
       expect(await library(platform, {}, other)).to.equal("UpToDate");
       expect(await judged(platform, {}, other)).to.match(/^refused: the PCK revocation list is not of the authority/);
+    });
+
+    it("fetches the revocation list of the authority that issued the platform's certificate", async () => {
+      const { collateral } = platform;
+      const lists = { platform: collateral, processor: { ...collateral, ...(await platform.otherCrl()) } };
+      const signed = (name: string, text: string, signature: string): string =>
+        `{"${name}":${text},"signature":"${signature}"}`;
+      const server = createServer(({ url = "" }, answer) => {
+        const { pathname, searchParams } = new URL(url, "http://pccs");
+        const list = lists[searchParams.get("ca") === "platform" ? "platform" : "processor"];
+        const answers: Record<string, readonly [body: string | Buffer, header?: string, chain?: string]> = {
+          pckcrl: [Buffer.from(list.pck_crl, "hex"), "SGX-PCK-CRL-Issuer-Chain", list.pck_crl_issuer_chain],
+          tcb: [
+            signed("tcbInfo", collateral.tcb_info, collateral.tcb_info_signature),
+            ...(["TCB-Info-Issuer-Chain", collateral.tcb_info_issuer_chain] as const),
+          ],
+          identity: [
+            signed("enclaveIdentity", collateral.qe_identity, collateral.qe_identity_signature),
+            ...(["SGX-Enclave-Identity-Issuer-Chain", collateral.qe_identity_issuer_chain] as const),
+          ],
+          rootcacrl: [collateral.root_ca_crl],
+        };
+        const [body, header, chain] = answers[pathname.split("/").at(-1) ?? ""] ?? [""];
+        if (header !== undefined && chain !== undefined) answer.setHeader(header, encodeURIComponent(chain));
+        answer.end(body);
+      }).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const pccsUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+      try {
+        expect(await judged(platform, {}, {}, pccsUrl)).to.equal("UpToDate");
+      } finally {
+        server.close();
+      }
     });
 
     it("rejects TCB info that a platform's own certificate signed", async () => {
@@ -362,7 +399,7 @@ describe("parsers of a service's documents", () => {
         service("entrypoint: !!null x"),
         service("environment: !!map {A: b}"),
         service("tmpfs: !!seq [/tmp]"),
-        `x: &x {}\ny: &y {}\nservices: {a: {<<: *x, <<: *y, ${image}}}`,
+        `x-x: &x {}\nx-y: &y {}\nservices: {a: {<<: *x, <<: *y, ${image}}}`,
         ...["\r", "\u0085", "\u2028", "\ufeff"].map((end) => file(`# comment${end}x-any: thing`)),
         `%YAML 1.1\n---\n${file("x-any: thing")}`,
         file("x-any: |\n  thing"),
