@@ -47,8 +47,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "executor/triggers/hooks.ts": ['createHash("sha256").update(id).digest("hex").slice(0, 32)'],
   "relayer/triggers/index.ts": ['createHash("sha256").update(actId).digest("hex").slice(0, 32)'],
-  // A lock: accounts with the same number wait for each other, no more.
+  // Locks: accounts with the same number wait for each other, no more.
   "relayer/triggers/book.ts": ["hashtext(${`triggers of ${accountId}`})"],
+  "relayer/webhooks/registry.ts": ["hashtext(${`webhooks of ${accountId}`})"],
   "relayer/store/migrations/0000_schema.ts": ["(key varchar(255) primary key"],
   "executor/writes/calldata.ts": ["word.slice(ADDRESS_PADDING.length)"],
   // Words that are checked to be addresses first, and addresses computed from public keys.
