@@ -86,11 +86,10 @@ function chainIn(quote: Buffer): string {
 async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureOptions): Promise<Collateral> {
   try {
     const base = pccsUrl ?? PHALA_PCCS_URL;
-    const fetched = getCollateral(base, quote).then((all) => withPlatformsList(all, base));
-    const collateral = await within(timeoutMs, fetched, () => {
+    const fetched = getCollateral(base, quote).then((all) => withPlatformsList(collateralSchema.parse(all), base));
+    return await within(timeoutMs, fetched, () => {
       throw new NoCollateral(`the collateral service did not answer within ${timeoutMs} ms`);
     });
-    return collateralSchema.parse(collateral);
   } catch (error) {
     if (error instanceof NoCollateral) throw error;
     throw new NoCollateral(
@@ -103,10 +102,7 @@ async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureO
  * The library (0.3.9) cannot read who issued a certificate, and always fetches the list of the processors' authority:
  * that of the platforms', which issues servers' certificates, takes its place.
  */
-async function withPlatformsList<T extends { pck_certificate_chain?: string | null }>(
-  all: T,
-  base: string,
-): Promise<T> {
+async function withPlatformsList(all: Collateral, base: string): Promise<Collateral> {
   const [pck] = utils.extractCerts(Buffer.from(all.pck_certificate_chain ?? ""));
   if (pck === undefined || !/Platform CA$/m.test(new X509Certificate(pck).issuer)) return all;
   const origin = base.replace(/\/$/, "").replace(/\/(sgx|tdx)\/certification\/v4$/, "");

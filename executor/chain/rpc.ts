@@ -148,11 +148,13 @@ export class RpcEndpoint {
     const answer = await this.#send("eth_getTransactionReceipt", [transactionHash]);
     const { success, data: receipt } = receiptSchema.safeParse(answer);
     if (!success) throw new RpcFailure("the endpoint's answer to eth_getTransactionReceipt is no receipt");
-    if (receipt?.blockHash !== blockHash) throw new Absent("the transaction is not in this block");
+    // It may have no index of transactions, or not yet: its logs say whether it is in the block.
+    if (receipt === null) throw new RpcFailure("the endpoint has no receipt of the transaction");
+    if (receipt.blockHash !== blockHash) throw new Absent("the transaction is not in this block");
     return receipt.logs;
   }
 
-  /** Where the transaction has a receipt too large to be read: its sender has it log what nobody asked for. */
+  /** Where the endpoint has no receipt, or one too large to be read: its sender has it log what nobody asked for. */
   async #logsInBlock({ address, topics }: LogFilter, { blockHash }: LogBlock): Promise<readonly RpcLog[]> {
     const logs = z.array(logSchema).safeParse(await this.#send("eth_getLogs", [{ blockHash, address, topics }]));
     if (logs.success) return logs.data;

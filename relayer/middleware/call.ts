@@ -75,8 +75,8 @@ export interface Call<N extends RouteName> {
   countAsMint(): Promise<void>;
   /** Counts a write without credit; call the returned function to refund it. Throws `rate_limited`. */
   countAsFree(accountId: AccountId): Promise<() => Promise<void>>;
-  /** Counts what is stored and may not be charged. Call the returned function if it was. Throws `rate_limited`. */
-  countAsFreeChange(): Promise<() => Promise<void>>;
+  /** Counts what is stored before it is paid. Throws `rate_limited`. */
+  countAsFreeChange(): Promise<void>;
   header(name: string): string | undefined;
   acceptsEncoding(name: string): boolean;
   setHeader(name: string, value: string): void;

@@ -108,14 +108,9 @@ export class RequestLimits {
     return async () => void (await this.#freeWrites.reward(accountId));
   }
 
-  /**
-   * Counts what costs nothing and is stored. Of each credential: none uses up what an owner needs to end another. Call
-   * the returned function to refund it if it was charged after all.
-   */
-  async freeChange(actorId: string): Promise<() => Promise<void>> {
-    const detail = "Too many changes that cost nothing were made with this key today.";
-    await consume(this.#freeChanges, actorId, detail);
-    return async () => void (await this.#freeChanges.reward(actorId));
+  /** Counts what is stored at no cost. Of each credential: none uses up what an owner needs to end another. */
+  freeChange(actorId: string): Promise<void> {
+    return consume(this.#freeChanges, actorId, "Too many changes that cost nothing were made with this key today.");
   }
 
   /** `address`: a hash, since the count is in the store. */

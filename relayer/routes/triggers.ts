@@ -97,7 +97,8 @@ async function createTrigger(
   const { settings, cid, minted } = await mint(deps, call);
   const { triggerId: id, paramsSha256, sealed, walletAddress, derivationPath, statement, hookSecret } = minted;
   const keyId = minted.apiKeyHash as KeyId;
-  const takeBack = call.operation?.isRepeated === true ? undefined : await call.countAsFreeChange();
+  // It is stored before anything is paid, if it ever is.
+  if (call.operation?.isRepeated !== true) await call.countAsFreeChange();
   await triggers.book.add({
     ...{ id, accountId, keyId, sealed, paramsSha256, cid: cid as Cid, name: body.name, code: body.code },
     kind: kindOfSettings(settings),
@@ -111,7 +112,6 @@ async function createTrigger(
         throw error;
       })
     : undefined;
-  if (transaction !== undefined) await takeBack?.().catch(() => undefined);
   // Attached and paid for, so it is told as made. What fails here is made up for once the event of its key is seen.
   if (transaction !== undefined) await triggers.activate(id, "unattached").catch(() => undefined);
   return {

@@ -44,8 +44,10 @@ const isFailure = ({ outcome, isRefused }: Fired): boolean =>
   !NO_FAILURE.has(outcome) && !(isRefused === true && isErrorCode(outcome) && "retryable" in ERRORS[outcome]);
 /** Why a trigger is paused whose firings come faster than they can be made: those that wait are made still. */
 export const CROWDED = "More firings wait than the service keeps for one trigger.";
+/** As well: what its contract logged in a block is more than can be read. */
+export const UNREAD = "Its contract logged more in a block than any endpoint returns: some of its logs are missing.";
 const isFiring = sql<boolean>`(triggers.state = 'active'
-  or (triggers.state = 'paused' and triggers.reason = ${CROWDED}))`;
+  or (triggers.state = 'paused' and triggers.reason in (${CROWDED}, ${UNREAD})))`;
 /** Of a firing's trigger: one that was paused or deleted makes nothing that has not begun. */
 const acts = sql<boolean>`exists (select from triggers where triggers.id = trigger_firings.trigger_id
   and ${isFiring})`;

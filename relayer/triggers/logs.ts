@@ -12,7 +12,7 @@ import type { Block, Header } from "../chain/events/blockLogs";
 import type { ChainLog } from "../chain/events/eventRows";
 import type { LogSource } from "../chain/events/logSource";
 import type { Db, Trx } from "../store/database";
-import { CROWDED, type OnPaused } from "./firings";
+import { CROWDED, UNREAD, type OnPaused } from "./firings";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
 
 interface Watcher {
@@ -30,11 +30,13 @@ interface Position {
 /** What the logs of a block are to make. */
 interface Found {
   readonly firings: NewFiring[];
-  /** Triggers whose logs are more than is kept of their account, or than can be read: some of theirs are missing. */
+  /** Triggers whose logs are more than is kept of their account: some of theirs are missing. */
   readonly crowded: string[];
+  /** Triggers whose contract's logs are more than can be read. */
+  readonly unread: string[];
 }
 
-const NOTHING: Found = { firings: [], crowded: [] };
+const NOTHING: Found = { firings: [], crowded: [], unread: [] };
 const ACCOUNTS_CHAIN = 0;
 const BLOCKS_AT_ONCE = 32;
 /** Their reads and transactions share connections with all others. */
@@ -194,16 +196,17 @@ class ChainSearch {
 
   /** Bounded for each account: a thousand triggers that watch a thousand logs are no million firings. */
   async #foundIn(block: Header, watchers: readonly Watcher[]): Promise<Found | undefined> {
-    const firing: Found = { firings: [], crowded: [] };
+    const firing: Found = { firings: [], crowded: [], unread: [] };
     const room = new Map<AccountId, number>();
     const watching = watchers.filter(({ from_block }) => from_block <= block.number);
     const byAddress = Map.groupBy(watching, ({ settings }) => settings.event.address.toLowerCase());
     const logsOf = await this.#logs.logsOf(block, [...byAddress.keys()]);
     if (logsOf === undefined) return undefined;
-    for (const address of logsOf.unread) firing.crowded.push(...(byAddress.get(address) ?? []).map(({ id }) => id));
+    for (const address of logsOf.unread) firing.unread.push(...(byAddress.get(address) ?? []).map(({ id }) => id));
     let compared = 0;
     for (const [address, those] of byAddress) {
       const logs = inOrder(logsOf.found.get(address) ?? []);
+      compared += logs.length;
       for (const watcher of logs.length === 0 ? [] : those) {
         const left = room.get(watcher.account_id) ?? TRIGGER_LIMITS.waitingPerAccount;
         const firings = firingsOf(watcher, block, logs, left + 1);
@@ -219,12 +222,7 @@ class ChainSearch {
     return firing;
   }
 
-  async #move(
-    confirmations: number,
-    from: Position,
-    to: Position,
-    { firings, crowded }: Found,
-  ): Promise<Position | undefined> {
+  async #move(confirmations: number, from: Position, to: Position, found: Found): Promise<Position | undefined> {
     const isMoved = await this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql`
         insert into trigger_scans (chain_id, confirmations, next_block, recent)
@@ -232,9 +230,9 @@ class ChainSearch {
         on conflict (chain_id, confirmations) do update set next_block = excluded.next_block, recent = excluded.recent
           where trigger_scans.next_block <= ${from.next}::int8
         returning confirmations`.execute(trx);
-      if (rows.length > 0 && firings.length + crowded.length > 0) {
-        await storeFirings(trx, firings);
-        await this.#pauseCrowded(trx, firings, crowded);
+      if (rows.length > 0 && Object.values(found).some(({ length }) => length > 0)) {
+        await storeFirings(trx, found.firings);
+        await this.#pauseCrowded(trx, found);
       }
       return rows.length > 0;
     });
@@ -242,17 +240,19 @@ class ChainSearch {
   }
 
   /** A contract that logs more than its trigger's runs can follow would fill the store. */
-  async #pauseCrowded(trx: Trx, firings: readonly NewFiring[], crowded: readonly string[]): Promise<void> {
-    const ids = JSON.stringify([...new Set([...crowded, ...firings.map(({ triggerId }) => triggerId)])]);
+  async #pauseCrowded(trx: Trx, { firings, crowded, unread }: Found): Promise<void> {
+    const [paused, missing] = [JSON.stringify([...crowded, ...unread]), JSON.stringify(unread)];
+    const ids = JSON.stringify([...new Set([...crowded, ...unread, ...firings.map(({ triggerId }) => triggerId)])]);
+    const isIn = (list: string) => sql`id = any(array(select jsonb_array_elements_text(${list}::jsonb)))`;
     const waiting = sql`select count(*) from trigger_firings where state = 'waiting'`;
-    const { rows } = await sql<{ id: string; accountId: AccountId }>`
-      update triggers set state = 'paused', reason = ${CROWDED}
-      where state = 'active' and id = any(array(select jsonb_array_elements_text(${ids}::jsonb)))
-        and (id = any(array(select jsonb_array_elements_text(${JSON.stringify(crowded)}::jsonb)))
+    const { rows } = await sql<{ id: string; accountId: AccountId; reason: string }>`
+      update triggers set state = 'paused', reason = case when ${isIn(missing)} then ${UNREAD} else ${CROWDED} end
+      where state = 'active' and ${isIn(ids)}
+        and (${isIn(paused)}
           or (${waiting} and trigger_id = triggers.id) > ${TRIGGER_LIMITS.waitingPerAccount}
           or (${waiting} and account_id = triggers.account_id) > ${TRIGGER_LIMITS.waitingOfLogs})
-      returning id, account_id as "accountId"`.execute(trx);
-    for (const paused of rows) await this.#onPaused(trx, { ...paused, reason: CROWDED });
+      returning id, account_id as "accountId", reason`.execute(trx);
+    for (const row of rows) await this.#onPaused(trx, row);
   }
 
   async #position(confirmations: number): Promise<Position | undefined> {

@@ -112,7 +112,7 @@ describe("the receipt of a run in the API", function () {
     const stale = await cli.run(`${offline} ${answered} --quote stale.json`);
     expect([stale.code, String(stale.json()["wrong"])]).to.deep.equal([
       1,
-      "the quote covers no config document to check the receipt with",
+      "no genuine quote covers a config document to check the receipt with",
     ]);
     expect((await cli.run(`${offline} ${answered} --quote ${answered}`)).code).to.equal(2);
   });

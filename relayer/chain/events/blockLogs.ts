@@ -53,6 +53,9 @@ const MAX_DOUBTS = 1_024;
 const MISSING_ACCEPTED_AFTER_MS = 15_000;
 /** So long each question about a contract alone goes unanswered before it is given up: it costs its triggers more. */
 const UNREAD_AFTER_MS = 60_000;
+/** A reader that is so far behind would fall further behind, at block after block with such a contract. */
+const FAR_BEHIND_MS = 10 * UNREAD_AFTER_MS;
+const UNREAD_WHEN_BEHIND_MS = 2_000;
 const MAX_CHARS_KEPT = 32 * MIB;
 /** What a log takes besides its data. */
 const LOG_CHARS = 1_024;
@@ -93,7 +96,11 @@ export class BlockLogs {
     if (answers?.every(({ isWhole }) => isWhole) === true) return whole(found);
     const all = await this.#inReceipts(block);
     if (all !== undefined) return whole(all);
-    if (answers === undefined) return undefined;
+    if (answers === undefined) {
+      // Nobody could be asked about them, so none was refused.
+      this.#isGivenUp(block, asked, new Set());
+      return undefined;
+    }
     const unread = answers.filter(({ isAnswered }) => !isAnswered).flatMap((answer) => answer.asked);
     if (!this.#isGivenUp(block, asked, new Set(unread))) return undefined;
     const isAllSaid = answers.every(({ isWhole, isAnswered }) => isWhole || !isAnswered);
@@ -123,7 +130,9 @@ export class BlockLogs {
       answers.push(
         ...(answer.isAnswered ? [answer] : await this.#inHalves(block, pieces[index] ?? [], isPromised, answer)),
       );
-    this.#most = Math.max(1, ...answers.map(({ isAnswered, asked }) => (isAnswered ? asked.length : 0)));
+    const taken = Math.max(0, ...answers.map(({ isAnswered, asked }) => (isAnswered ? asked.length : 0)));
+    // A contract that is refused alone says nothing of how many are taken.
+    if (taken > 1 || answers.every(({ isAnswered }) => isAnswered)) this.#most = taken;
     return answers;
   }
 
@@ -182,8 +191,13 @@ export class BlockLogs {
   }
 
   /** One that is answered once is in doubt anew the next time. */
-  #isGivenUp({ hash }: Header, asked: readonly BloomQuestion[], unread: ReadonlySet<string>): boolean {
+  #isGivenUp(
+    { hash, madeAtMs = Infinity }: Header,
+    asked: readonly BloomQuestion[],
+    unread: ReadonlySet<string>,
+  ): boolean {
     const now = Date.now();
+    const patienceMs = now - madeAtMs > FAR_BEHIND_MS ? UNREAD_WHEN_BEHIND_MS : UNREAD_AFTER_MS;
     let isGivenUp = true;
     for (const { address } of asked) {
       const name = `${hash} ${address}`;
@@ -191,7 +205,7 @@ export class BlockLogs {
       if (!unread.has(address)) this.#doubts.delete(name);
       else {
         this.#doubts.set(name, since);
-        isGivenUp &&= now - since >= UNREAD_AFTER_MS;
+        isGivenUp &&= now - since >= patienceMs;
       }
     }
     return isGivenUp;
