@@ -141,25 +141,50 @@ describe("logs of many contracts in a block", function () {
     mock.timers.enable({ apis: ["Date"], now: Date.now() });
     try {
       world.unreadable = [first, last, other];
-      expect(await world.of(addresses, world.block(0))).to.equal(undefined);
+      expect(await world.of(addresses, world.block())).to.equal(undefined);
       mock.timers.tick(59_000);
       world.unreadable = [first, last];
-      expect(await world.of(addresses, world.block(0)), "it may be answered yet").to.equal(undefined);
+      expect(await world.of(addresses, world.block()), "it may be answered yet").to.equal(undefined);
       mock.timers.tick(2_000);
       world.unreadable = [first, last, other];
-      expect(await world.of(addresses, world.block(0)), "one was answered meanwhile").to.equal(undefined);
+      expect(await world.of(addresses, world.block()), "one was answered meanwhile").to.equal(undefined);
       world.unreadable = [first, last];
-      expect(await world.of(addresses, world.block(0))).to.deep.equal(read);
+      expect(await world.of(addresses, world.block())).to.deep.equal(read);
       expect(world.unread).to.deep.equal([first, last]);
       const before = world.asked.length;
-      expect(await world.of(addresses, world.block(0))).to.deep.equal(read);
+      expect(await world.of(addresses, world.block())).to.deep.equal(read);
       expect(world.asked.length - before, "queries").to.be.below(60);
       world.most = 0;
       mock.timers.tick(120_000);
-      expect(await world.of(addresses, world.block(0)), "nobody has the block").to.equal(undefined);
+      expect(await world.of(addresses, world.block()), "nobody has the block").to.equal(undefined);
+      world.most = Infinity;
+      expect(await world.of(addresses, world.block()), "nobody refused them meanwhile").to.equal(undefined);
     } finally {
       mock.timers.reset();
     }
+  });
+
+  it("are given up sooner by a reader that is far behind", async () => {
+    const world = new World(addresses.slice(0, 2), ["no receipts"], FULL);
+    world.unreadable = addresses.slice(0, 1);
+    mock.timers.enable({ apis: ["Date"], now: Date.now() });
+    try {
+      expect(await world.of(addresses, world.block(0))).to.equal(undefined);
+      mock.timers.tick(2_000);
+      expect(await world.of(addresses, world.block(0))).to.deep.equal(addresses.slice(1, 2));
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  it("take few queries after one contract was refused alone", async () => {
+    const world = new World(addresses.slice(0, 2), ["no receipts"], FULL);
+    world.unreadable = addresses.slice(0, 1);
+    expect(await world.of(addresses.slice(0, 1))).to.equal(undefined);
+    world.unreadable = [];
+    const before = world.asked.length;
+    expect(await world.of(addresses)).to.deep.equal(addresses.slice(0, 2));
+    expect(world.asked.length - before).to.be.below(5);
   });
 
   it("are found with endpoints that take few contracts in a query", async () => {
