@@ -183,6 +183,11 @@ describe("the dashboard's credit", function () {
     await page.getByRole("link", { name: "Credit", exact: true }).click();
     await page.getByRole("button", { name: "Add funds", exact: true }).click();
     await page.getByText("The card's own frame").waitFor();
+    const behind = page.locator("#root");
+    expect(await behind.getAttribute("inert"), "what is behind the form").to.equal("");
+    await page.keyboard.press("Escape");
+    await page.locator("#root:not([inert]) button:focus").getByText("Add funds").waitFor();
+    await page.getByRole("button", { name: "Add funds", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Add funds", exact: true }).click();
     await page.locator("#challenge input").click();
     await page.keyboard.type("123456");
