@@ -84,8 +84,8 @@ function useList<Item>(
     getNextPageParam: (last, all) => (last.items.length < size ? undefined : all.length),
   });
   useEffect(() => {
-    // It would cancel a read that is under way.
-    if (enabled && hasNextPage && !isFetching && error === null) void fetchNextPage();
+    // Neither here nor in another component that shows the list may it cancel a read that is under way.
+    if (enabled && hasNextPage && !isFetching && error === null) void fetchNextPage({ cancelRefetch: false });
   }, [enabled, hasNextPage, isFetching, fetchNextPage, error]);
   const items = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const isComplete = data !== undefined && !hasNextPage && error === null;
