@@ -84,8 +84,8 @@ function useList<Item>(
     getNextPageParam: (last, all) => (last.items.length < size ? undefined : all.length),
   });
   useEffect(() => {
-    // It would cancel a read that is under way.
-    if (enabled && hasNextPage && !isFetching && error === null) void fetchNextPage();
+    // Neither here nor in another component that shows the list may it cancel a read that is under way.
+    if (enabled && hasNextPage && !isFetching && error === null) void fetchNextPage({ cancelRefetch: false });
   }, [enabled, hasNextPage, isFetching, fetchNextPage, error]);
   const items = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const isComplete = data !== undefined && !hasNextPage && error === null;
@@ -213,10 +213,28 @@ export function useSigned<T>(name: string, read: (client: Records) => Promise<T>
 
 export const useBalance = () => useSigned("balance", (client) => client.balance());
 
-const MOST_USAGE = 100_000;
+/** Further from the start of a list of records the service answers no page. */
+export const FURTHEST = 10_000;
+/** Today included; those that the service answers unasked. */
+export const USAGE_DAYS = 30;
+const DAY_MS = 86_400_000;
 
 /** What each key used on each of the last days. */
-export const useUsage = () => useSigned("usage", ({ usage }) => everyPage(PAGE, (page) => usage(page), MOST_USAGE));
+export const useUsage = () => useSigned("usage", usageOf);
+
+async function usageOf({ usage }: Pick<Records, "usage">): Promise<Answer<"usage">> {
+  const from = new Date(Date.now() - (USAGE_DAYS - 1) * DAY_MS).toISOString().slice(0, 10);
+  const all: Answer<"usage">[number][] = [];
+  for (let to: string | undefined; ;) {
+    const until = to === undefined ? {} : { from, to };
+    const found = await everyPage(PAGE, (page) => usage({ ...until, ...page }), FURTHEST);
+    const last = found.length < FURTHEST ? undefined : found.at(-1)?.day;
+    if (last === undefined || last === to) return [...all, ...found];
+    // The last day may have more than was read: it is read again, with those before it.
+    all.push(...found.filter(({ day }) => day !== last));
+    to = last;
+  }
+}
 
 export const useLimits = () =>
   useQuery({ queryKey: ["limits"], queryFn: () => openClient.limits(), staleTime: 60_000 });

@@ -1,5 +1,5 @@
 import { Dialog as Radix } from "radix-ui";
-import { useRef, useState, type FormEvent, type ReactNode } from "react";
+import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Button } from "./Button";
 import { Icon } from "./icons";
 import { Failure, Slow } from "./elements";
@@ -22,6 +22,9 @@ interface Props {
 /** Typing may begin at once; without such a field the first control gets the focus. */
 const FIRST_FIELD = "input:not([type=checkbox], [type=radio]), textarea";
 
+/** What is behind a dialog that is not modal; behind others Radix sees to it. */
+const setPageInert = (inert: boolean): void => void document.getElementById("root")?.toggleAttribute("inert", inert);
+
 /** A dialog above an inert background that closes on Escape. Unless told otherwise it keeps the focus. */
 export function Dialog({
   open = true,
@@ -34,6 +37,7 @@ export function Dialog({
   children,
 }: Props): ReactNode {
   const before = useRef<Element | null>(null);
+  useEffect(() => (open && !modal ? () => setPageInert(false) : undefined), [open, modal]);
   const keep = (event: Event): void => void (closable || event.preventDefault());
   return (
     <Radix.Root open={open} modal={modal} onOpenChange={(next) => !next && closable && onClose()}>
@@ -43,6 +47,7 @@ export function Dialog({
           className={`dialog fade-in stack ${wide ? "wide" : ""}`}
           onOpenAutoFocus={(event) => {
             before.current = document.activeElement;
+            if (!modal) setPageInert(true);
             const field = (event.target as HTMLElement).querySelector<HTMLElement>(FIRST_FIELD);
             if (field === null) return;
             event.preventDefault();

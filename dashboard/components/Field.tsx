@@ -172,7 +172,7 @@ interface PickerProps {
   readonly chosen: readonly string[];
   readonly onChange: (chosen: readonly string[]) => void;
   /** Shown when there is nothing to pick from. */
-  readonly empty: string;
+  readonly empty?: ReactNode;
 }
 const SHOWN = 200;
 
@@ -186,7 +186,7 @@ export function Picker({ legend, options, chosen, onChange, empty }: PickerProps
     <fieldset className="stack-s">
       <legend className="label">{legend}</legend>
       {options.length === 0 ? (
-        <p className="soft small">{empty}</p>
+        <div className="soft small">{empty}</div>
       ) : (
         <div className="picker">
           {options.length > 8 && (

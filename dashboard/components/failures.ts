@@ -15,6 +15,9 @@ const SENTENCES: Readonly<Record<string, string>> = {
     "press Run to run it again.",
 };
 
+/** In Chrome's and Firefox's words, and in Safari's. */
+const UNLOADED = /dynamically imported module|Importing a module script failed/;
+
 /** A human-readable error message. */
 export function wordsOf(error: unknown): string {
   if (error instanceof ClientError) {
@@ -22,7 +25,7 @@ export function wordsOf(error: unknown): string {
     // Something was sent: no sentence may say otherwise, and its owner must be able to look for it.
     return typeof hash === "string" ? `${error.message} Transaction: ${hash}` : SENTENCES[error.code] || error.message;
   }
-  if (error instanceof TypeError && error.message.includes("dynamically imported module"))
+  if (error instanceof TypeError && UNLOADED.test(error.message))
     return "A part of this page did not load. Check the connection, or load the page again, and try again.";
   if (error instanceof Error && error.message !== "") return error.message;
   return "Something went wrong. Try again.";

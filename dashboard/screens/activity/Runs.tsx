@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
-import { readerOf, useSigned, type Records } from "../../app/queries";
+import { FURTHEST, readerOf, useSigned, type Records } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { DataTable, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
@@ -49,6 +49,7 @@ export function Runs(): ReactNode {
   const columns = useMemo(() => columnsOf(names), [names]);
   // The service counts runs of a key, an action, an outcome; not those of a time.
   const isByTime = filter.from !== "" || filter.until !== "";
+  const known = isByTime ? countOf(data?.items, page) : (data?.total ?? 0);
   const isFiltered = Object.keys(query).length > 0;
   const change = (part: Partial<Filter>): void => {
     setFilter({ ...filter, ...part });
@@ -59,11 +60,11 @@ export function Runs(): ReactNode {
       <Failure error={error} />
       <DataTable
         label="Runs"
-        unit={["run", "runs"]}
+        unit={known === Infinity ? ["run on this page", "runs on this page"] : ["run", "runs"]}
         rows={data?.items ?? NONE}
-        total={isByTime ? data?.items.length : data?.total}
+        total={known === Infinity ? undefined : known}
         filters={<Filters filter={filter} names={names} onChange={change} />}
-        empty={isLoading ? <Spinner /> : error === null && <NoRuns isFiltered={isFiltered} />}
+        empty={isLoading ? <Spinner /> : error === null && <NoRuns isFiltered={isFiltered} isLater={page > 0} />}
         tools={
           <Button size="small" onPress={() => exportRuns(readerOf(session), query, names)}>
             Export CSV
@@ -73,8 +74,9 @@ export function Runs(): ReactNode {
         idOf={({ request_id }) => request_id}
         textOf={(run) => `${run.request_id} ${run.action_ipfs_cid} ${run.outcome} ${names.key(run.api_key_hash)}`}
       />
-      {data !== undefined && (
-        <Pages page={page} size={PAGE} total={isByTime ? knownOf(data.items, page) : data.total} onPage={setPage} />
+      <Pages page={page} size={PAGE} total={reachable(known, page)} onPage={setPage} />
+      {known > FURTHEST + PAGE && page * PAGE === FURTHEST && (
+        <p className="soft small">Older runs: choose a day in Until.</p>
       )}
     </section>
   );
@@ -83,17 +85,24 @@ export function Runs(): ReactNode {
 const NONE: readonly Run[] = [];
 
 /** After a full page there may be more. */
-const knownOf = ({ length }: readonly Run[], page: number): number => (length < PAGE ? page * PAGE + 1 : Infinity);
+const countOf = ({ length }: readonly Run[] = NONE, page: number): number =>
+  length < PAGE ? page * PAGE + length : Infinity;
 
-const NoRuns = ({ isFiltered }: { readonly isFiltered: boolean }): ReactNode => (
-  <Empty title={isFiltered ? "No such runs" : "No runs yet"}>
-    <p>
-      {isFiltered
-        ? "Nothing fits these filters."
-        : "Run an action in the Runner, or from your program, and it appears here."}
-    </p>
-  </Empty>
-);
+/** What has pages: as far as the service answers them, and this one, also while it is read or when it is empty. */
+const reachable = (known: number, page: number): number => Math.max(Math.min(known, FURTHEST + PAGE), page * PAGE + 1);
+
+function NoRuns({ isFiltered, isLater }: { readonly isFiltered: boolean; readonly isLater: boolean }): ReactNode {
+  if (isLater) return <p className="soft">No older runs.</p>;
+  return (
+    <Empty title={isFiltered ? "No such runs" : "No runs yet"}>
+      <p>
+        {isFiltered
+          ? "Nothing fits these filters."
+          : "Run an action in the Runner, or from your program, and it appears here."}
+      </p>
+    </Empty>
+  );
+}
 
 interface FiltersProps {
   readonly filter: Filter;

@@ -5,7 +5,7 @@ import { readAgain, useLimits, useSigned, useBalance, useUsage, useUsageKeys, re
 import { Button } from "../../components/Button";
 import { DataTable, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
-import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { Empty, Failure, Figure, Notice, PageHead, Spinner, When } from "../../components/elements";
 import { codeOf, wordsOf } from "../../components/failures";
 import { dollars, short } from "../../components/text";
 import { useIsReadable, useSession } from "../../session/context";
@@ -176,13 +176,13 @@ function History(): ReactNode {
 function SpendingByKey(): ReactNode {
   const { account } = useSession();
   const { items } = useUsageKeys();
-  const { data = [] } = useUsage();
+  const { data = [], error } = useUsage();
   const byKey = new Map<string, { runs: number; changes: number }>();
   for (const { api_key_hash: key, cost_cents, changes_cents } of data) {
     const { runs, changes } = byKey.get(key) ?? { runs: 0, changes: 0 };
     byKey.set(key, { runs: runs + cost_cents, changes: changes + changes_cents });
   }
-  if (byKey.size === 0) return null;
+  if (byKey.size === 0) return <Failure error={error} />;
   const nameOf = (id: string): string =>
     id === account.id
       ? account.managed
@@ -196,6 +196,7 @@ function SpendingByKey(): ReactNode {
   return (
     <section className="stack" aria-label="Spending by key">
       <h2>Spending by key, last 30 days</h2>
+      <Failure error={error} />
       <DataTable
         label="Spending by key"
         unit={["key", "keys"]}

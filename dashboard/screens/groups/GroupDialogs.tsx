@@ -4,6 +4,7 @@ import { useState, type ReactNode } from "react";
 import { useActions, usePkps, type Group, type Members } from "../../app/queries";
 import { ChangeDialog, RenameDialog } from "../../changes/ChangeDialog";
 import { addActionToGroup, changeGroupPkps, removeGroup, renameGroup } from "../../changes/operations";
+import { Absent } from "../../components/elements";
 import { Picker, TextField } from "../../components/Field";
 import { quoted, short } from "../../components/text";
 import { pkpOptions } from "./GroupForm";
@@ -43,7 +44,7 @@ export function RemoveGroup({ group, onClose }: GroupProps): ReactNode {
 }
 
 export function EditPkps({ group, members, onClose }: MembersProps): ReactNode {
-  const { items } = usePkps();
+  const pkps = usePkps();
   // Not what is read meanwhile: a PKP that somebody else adds is not taken out again.
   const [before] = useState(() => members.pkps.map(({ wallet_address }) => wallet_address));
   const [chosen, setChosen] = useState<readonly string[]>(before);
@@ -61,19 +62,19 @@ export function EditPkps({ group, members, onClose }: MembersProps): ReactNode {
     >
       <Picker
         legend="PKPs"
-        options={pkpOptions(items)}
+        options={pkpOptions(pkps.items)}
         chosen={chosen}
         onChange={setChosen}
-        empty="There are no PKPs yet."
+        empty={<Absent from={pkps}>There are no PKPs yet.</Absent>}
       />
     </ChangeDialog>
   );
 }
 
 export function ListAction({ group, members, onClose }: MembersProps): ReactNode {
-  const { items } = useActions();
+  const actions = useActions();
   const listed = new Set(members.actions.map(({ hashed_cid }) => hashed_cid));
-  const known = items.filter(
+  const known = actions.items.filter(
     ({ hashed_cid, action_ipfs_cid }) => !listed.has(hashed_cid) && action_ipfs_cid !== undefined,
   );
   const [cid, setCid] = useState("");
@@ -90,7 +91,7 @@ export function ListAction({ group, members, onClose }: MembersProps): ReactNode
         options={known.map(({ action_ipfs_cid: id = "", name }) => ({ id, label: name || short(id), hint: short(id) }))}
         chosen={cid === "" ? [] : [cid]}
         onChange={(chosen) => setCid(chosen.at(-1) ?? "")}
-        empty="Every action whose code address is known is listed already."
+        empty={<Absent from={actions}>Every action whose code address is known is listed already.</Absent>}
       />
       <TextField label="Or by its CID" code value={cid} onChange={setCid} placeholder="Qm…" />
     </ChangeDialog>

@@ -2,6 +2,7 @@ import { useState, type ReactNode } from "react";
 import { useActions, usePkps, type Action, type Pkp } from "../../app/queries";
 import { ChangeDialog } from "../../changes/ChangeDialog";
 import { createGroup } from "../../changes/operations";
+import { Absent } from "../../components/elements";
 import { Picker, StringsFields, type Option, type Strings } from "../../components/Field";
 import { short } from "../../components/text";
 
@@ -41,14 +42,14 @@ export function GroupForm({ onClose, pkps: firstPkps = [], actions: firstActions
         options={pkpOptions(allPkps.items)}
         chosen={pkps}
         onChange={setPkps}
-        empty="There are no PKPs yet. You can list some later."
+        empty={<Absent from={allPkps}>There are no PKPs yet. You can list some later.</Absent>}
       />
       <Picker
         legend="Actions"
         options={actionOptions(allActions.items)}
         chosen={actions}
         onChange={setActions}
-        empty="There are no actions yet. You can list some later."
+        empty={<Absent from={allActions}>There are no actions yet. You can list some later.</Absent>}
       />
     </ChangeDialog>
   );

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState, type ReactNode } from "react";
-import { useAccount, useBalance, useUsage } from "../../app/queries";
-import { Figure, PageHead, Spinner } from "../../components/elements";
+import { USAGE_DAYS as DAYS, useAccount, useBalance, useUsage } from "../../app/queries";
+import { Failure, Figure, PageHead, Spinner } from "../../components/elements";
 import { wordsOf } from "../../components/failures";
 import { dollars, plural } from "../../components/text";
 import { useMay } from "../../session/may";
@@ -11,7 +11,6 @@ import { Recent } from "./Recent";
 
 const Chart = lazy(async () => ({ default: (await import("./Chart")).Chart }));
 const FirstSignature = lazy(async () => ({ default: (await import("./FirstSignature")).FirstSignature }));
-const DAYS = 30;
 let hidden = false;
 
 export function Overview(): ReactNode {
@@ -47,6 +46,7 @@ export function Overview(): ReactNode {
         <Count label="Usage keys" count={account.usage_api_key_count} to="/usage-keys" />
       </section>
       <Recent />
+      <Failure error={usage.error} />
       {(usage.isLoading || days.some(({ runs: count, cents }) => count > 0 || cents > 0)) && (
         <section className="charts" aria-label="The last 30 days">
           <DayChart

@@ -159,16 +159,17 @@ function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
   );
 }
 
-/** Of the keys of one row: each has a menu. */
+/** Of the keys of one row, until all are asked for: each has a menu. */
 const SHOWN = 20;
 
 function Users({ who, mayRevoke }: { readonly who: readonly User[]; readonly mayRevoke: boolean }): ReactNode {
   const [revoking, setRevoking] = useState<UsageKey>();
+  const [isLong, setLong] = useState(false);
   if (who.length === 0) return <span className="soft">no key may run here</span>;
   return (
     <>
       <ul className="row">
-        {who.slice(0, SHOWN).map(({ id, name, key }) => (
+        {(isLong ? who : who.slice(0, SHOWN)).map(({ id, name, key }) => (
           <li key={id} className="row">
             <Badge kind={key === undefined ? "neutral" : "success"}>{name}</Badge>
             {mayRevoke && key !== undefined && (
@@ -176,9 +177,11 @@ function Users({ who, mayRevoke }: { readonly who: readonly User[]; readonly may
             )}
           </li>
         ))}
-        {who.length > SHOWN && (
+        {!isLong && who.length > SHOWN && (
           <li>
-            and <Link to="/usage-keys">{plural(who.length - SHOWN, "more key")}</Link>
+            <Button size="small" variant="quiet" onPress={() => setLong(true)}>
+              {plural(who.length - SHOWN, "more key")}
+            </Button>
           </li>
         )}
       </ul>

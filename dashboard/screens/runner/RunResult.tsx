@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import { useGroups, type Group } from "../../app/queries";
+import { useGroups, type Group, type Listed } from "../../app/queries";
 import { ChangeDialog } from "../../changes/ChangeDialog";
 import { addActionToGroup } from "../../changes/operations";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { Badge, CodeBlock, Facts, Id } from "../../components/elements";
+import { Absent, Badge, CodeBlock, Facts, Id } from "../../components/elements";
 import { Select } from "../../components/Field";
 import { dollars, duration } from "../../components/text";
 import { AddAction } from "../actions/AddAction";
@@ -76,20 +76,25 @@ function ResultButtons({ onOpen }: { readonly onOpen: (open: "group" | "name") =
 }
 
 /** The groups in which this credential may list an action; the owner may make one first. */
-export function useListable(): { readonly groups: readonly Group[]; readonly isOffered: boolean } {
+export function useListable(): {
+  readonly all: Listed<Group>;
+  readonly groups: readonly Group[];
+  readonly isOffered: boolean;
+} {
   const may = useMay();
-  const groups = useGroups().items.filter(({ id }) => may.listActions(id));
-  return { groups, isOffered: may.all || groups.length > 0 };
+  const all = useGroups();
+  const groups = all.items.filter(({ id }) => may.listActions(id));
+  return { all, groups, isOffered: may.all || groups.length > 0 };
 }
 
 const pkpIn = ({ pkpId }: Ran["params"]): string | undefined =>
   typeof pkpId === "string" && /^0x[0-9a-fA-F]{40}$/.test(pkpId) ? pkpId : undefined;
 
 export function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: () => void }): ReactNode {
-  const { groups: items } = useListable();
+  const { all, groups: items } = useListable();
   const [chosen, setChosen] = useState("");
-  // The groups may still be loading when this opens.
-  const group = items.find(({ id }) => id === chosen) ?? items[0];
+  // The groups may still be loading when this opens. No other takes the place of the one chosen when that is removed.
+  const group = chosen === "" ? items[0] : items.find(({ id }) => id === chosen);
   return (
     <ChangeDialog
       onClose={onClose}
@@ -100,12 +105,17 @@ export function AddToGroup({ cid, onClose }: { readonly cid: string; readonly on
       change={() => addActionToGroup(group?.id ?? "", group?.name ?? "", cid)}
     >
       {items.length === 0 ? (
-        <p>There are no groups yet.</p>
+        <Absent from={all}>
+          <p>There are no groups yet.</p>
+        </Absent>
       ) : (
         <Select
           label="Group"
           value={group?.id ?? ""}
-          options={items.map(({ id, name: label }) => [id, label || `Group ${id}`] as const)}
+          options={[
+            ...(group === undefined ? [["", "Choose a group"] as const] : []),
+            ...items.map(({ id, name: label }) => [id, label || `Group ${id}`] as const),
+          ]}
           onChange={setChosen}
         />
       )}

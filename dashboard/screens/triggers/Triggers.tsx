@@ -12,7 +12,7 @@ import { codeOf } from "../../components/failures";
 import { quoted, short } from "../../components/text";
 import { attempted } from "../../session/attempts";
 import { useIsReadable, useSession } from "../../session/context";
-import { useMay } from "../../session/may";
+import { useMay, type May } from "../../session/may";
 import type { Session } from "../../session/types";
 import { CreateTrigger } from "./CreateTrigger";
 import { Firings } from "./Firings";
@@ -27,7 +27,7 @@ export function Triggers(): ReactNode {
   const { data, error, isLoading } = useSigned("triggers", (client) => client.listTriggers({ page_size: PAGE }));
   const [open, setOpen] = useState<Open>();
   const may = useMay();
-  const columns = useMemo(() => columnsOf(setOpen, may.all), [may.all]);
+  const columns = useMemo(() => columnsOf(setOpen, may), [may]);
   const mayCreate = useIsReadable() && may.all;
   const close = (): void => setOpen(undefined);
   return (
@@ -80,7 +80,7 @@ function Stopped({ triggers = [] }: { readonly triggers: readonly Trigger[] | un
   ));
 }
 
-const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Column<Trigger>[] => [
+const columnsOf = (onOpen: (open: Open) => void, may: May): readonly Column<Trigger>[] => [
   {
     title: "Name",
     width: "minmax(14rem, 1fr)",
@@ -122,13 +122,13 @@ const columnsOf = (onOpen: (open: Open) => void, isOwner: boolean): readonly Col
     end: true,
     cell: (trigger) => (
       <div className="actions">
-        <RunNow trigger={trigger} />
-        {isOwner && <Pause trigger={trigger} />}
+        {may.run && <RunNow trigger={trigger} />}
+        {may.all && <Pause trigger={trigger} />}
         <RowMenu
           of={trigger.name || "this trigger"}
           items={[
             { name: "Firings", onChoose: () => onOpen({ what: "firings", trigger }) },
-            ...(isOwner ? [{ name: "Delete", danger: true, onChoose: () => onOpen({ what: "delete", trigger }) }] : []),
+            ...(may.all ? [{ name: "Delete", danger: true, onChoose: () => onOpen({ what: "delete", trigger }) }] : []),
           ]}
         />
       </div>
@@ -154,8 +154,7 @@ function useAgain(): () => Promise<void> {
 function RunNow({ trigger }: { readonly trigger: Trigger }): ReactNode {
   const session = useSession();
   const again = useAgain();
-  const may = useMay();
-  if (session.kind !== "key" || !may.run || trigger.state === "unattached") return null;
+  if (session.kind !== "key" || trigger.state === "unattached") return null;
   const run = async (): Promise<void> => {
     const attempt = JSON.stringify([session.account.id, "runTrigger", trigger.id]);
     await attempted(attempt, (options) => session.client.runTrigger({ id: trigger.id }, options));

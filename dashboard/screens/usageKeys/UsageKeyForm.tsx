@@ -4,7 +4,7 @@ import { useChanges } from "../../changes/ChangesProvider";
 import { createUsageKey, updateUsageKey } from "../../changes/operations";
 import { SCOPE_FLAGS, SCOPE_LISTS, scopeSentences } from "../../changes/scopes";
 import { FormDialog } from "../../components/Dialog";
-import { Notice } from "../../components/elements";
+import { Absent, Notice } from "../../components/elements";
 import { Check, Picker, Select, StringsFields, TextField, type Option } from "../../components/Field";
 import { scopesOf, type Scopes } from "./scopesOf";
 import { CAP_HINT, capCents } from "./cap";
@@ -20,8 +20,8 @@ interface Props {
 
 export function UsageKeyForm({ onClose, usageKey, groups: firstGroups = [], name = "" }: Props): ReactNode {
   const { perform } = useChanges();
-  const { items: groups } = useGroups();
-  const names = useGroupNames(groups);
+  const groups = useGroups();
+  const names = useGroupNames(groups.items);
   const [scopes, setScopes] = useState(() => (usageKey === undefined ? blank(name, firstGroups) : scopesOf(usageKey)));
 
   const submit = async (): Promise<boolean> => {
@@ -46,7 +46,8 @@ export function UsageKeyForm({ onClose, usageKey, groups: firstGroups = [], name
         onChange={({ name: label, description }) => setScopes({ ...scopes, name: label, description })}
         placeholder="Payout bot"
       />
-      <ScopeFields scopes={scopes} groups={groups} onChange={setScopes} />
+      <ScopeFields scopes={scopes} groups={groups.items} onChange={setScopes} />
+      <Absent from={groups}>{null}</Absent>
       <Terms scopes={scopes} onChange={setScopes} />
       <Notice kind="success">
         <strong>What this key will be able to do</strong>
@@ -96,7 +97,6 @@ function ScopeFields({ scopes, groups, onChange }: FieldsProps & { readonly grou
       options={options}
       chosen={scopes[list].map(String)}
       onChange={(chosen) => onChange({ ...scopes, [list]: onlyEvery(chosen) })}
-      empty="There are no groups yet."
     />
   );
   return (

@@ -183,6 +183,11 @@ describe("the dashboard's credit", function () {
     await page.getByRole("link", { name: "Credit", exact: true }).click();
     await page.getByRole("button", { name: "Add funds", exact: true }).click();
     await page.getByText("The card's own frame").waitFor();
+    const behind = page.locator("#root");
+    expect(await behind.getAttribute("inert"), "what is behind the form").to.equal("");
+    await page.keyboard.press("Escape");
+    await page.locator("#root:not([inert]) button:focus").getByText("Add funds").waitFor();
+    await page.getByRole("button", { name: "Add funds", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Add funds", exact: true }).click();
     await page.locator("#challenge input").click();
     await page.keyboard.type("123456");
@@ -242,6 +247,34 @@ describe("the dashboard's credit", function () {
     await dashboard.row(/0xa1a1a1…a1a1a1.*\$0\.01/).waitFor();
     await dashboard.go("Overview");
     await shows("1,001 runs");
+  });
+
+  it("adds up usage beyond the furthest page too, and says when it cannot be read", async () => {
+    const [days, keys, size, furthest] = [30, 500, 1_000, 10_000];
+    const dayOf = (back: number): string => new Date(Date.now() - back * 86_400_000).toISOString().slice(0, 10);
+    const rows = Array.from({ length: days * keys }, (_, at) => ({
+      api_key_hash: at % keys === 0 ? id : `0x${String(at % keys).padStart(64, "0")}`,
+      day: dayOf(Math.floor(at / keys)),
+      ...{ runs: 1, failed: 0, cost_cents: 1, duration_ms: 1, changes: 0, changes_cents: 0 },
+    }));
+    const refusal = { status: 400, json: { code: "invalid_value", detail: "Use to for older ones." } };
+    let isRefused = false;
+    await dashboard.page.route("**/core/v1/usage?*", (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      const from = Number(query.get("page_number") ?? 0) * size;
+      const within = rows.filter(({ day }) => day <= (query.get("to") ?? day) && day >= (query.get("from") ?? day));
+      if (isRefused || (from > furthest && from < within.length)) return route.fulfill(refusal);
+      return route.fulfill({ json: within.slice(from, from + size), headers: { "x-total-count": `${within.length}` } });
+    });
+    await dashboard.press("Refresh");
+    await dashboard.row(/The account key.*\$0\.30/).waitFor();
+    await dashboard.go("Overview");
+    await shows("15,000 runs");
+    isRefused = true;
+    await dashboard.press("Refresh");
+    await shows("Use to for older ones.");
+    await dashboard.go("Credit");
+    await dashboard.page.getByRole("region", { name: "Spending by key" }).getByText("Use to for older ones.").waitFor();
   });
 
   it("is shown at /billing", async () => {

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
+import { cidOfCode } from "../../../protocol/cid";
 import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
@@ -70,6 +71,52 @@ describe("the dashboard when things go wrong", function () {
       await main.getByText("HTTP 500").first().waitFor();
       expect(await main.innerText()).to.not.match(/No such group|Not in this account/);
     }
+  });
+
+  it("says of nothing that there is none to choose while its list cannot be read", async () => {
+    const cid = await cidOfCode("async function main() { return 1; }");
+    await account.api.must("/add_action", { action_ipfs_cid: cid, name: "One", description: "" });
+    await dashboard.page.route(/list_(groups|wallets)\b/, (route) => route.fulfill({ status: 500, body: "" }));
+    await dashboard.signIn(account.key);
+    await dashboard.go("Actions");
+    await dashboard.page.getByRole("link", { name: "One" }).click();
+    await dashboard.press("Add this action to a group");
+    await dashboard.dialog().getByText("HTTP 500").waitFor();
+    expect(await dashboard.dialog().innerText()).to.not.include("There are no groups yet");
+    await dashboard.confirm("Cancel");
+    await dashboard.go("Groups");
+    await dashboard.press("Create group");
+    await dashboard.dialog().getByRole("group", { name: "PKPs" }).getByText("HTTP 500").waitFor();
+    expect(await dashboard.dialog().innerText()).to.not.include("There are no PKPs yet");
+    await dashboard.confirm("Cancel");
+    await dashboard.go("Usage keys");
+    await dashboard.press("Create usage key");
+    await dashboard.dialog().getByText("HTTP 500").waitFor();
+  });
+
+  it("adds an action to no other group than the one that was chosen", async () => {
+    const cid = await cidOfCode("async function main() { return 2; }");
+    await account.api.must("/add_action", { action_ipfs_cid: cid, name: "Two", description: "" });
+    const [first, second] = await Promise.all(
+      ["First", "Second"].map((group_name) => account.api.must("/add_group", { group_name, group_description: "" })),
+    );
+    await dashboard.page.clock.install();
+    await dashboard.signIn(account.key);
+    await dashboard.go("Actions");
+    await dashboard.page.getByRole("link", { name: "Two" }).click();
+    await dashboard.press("Add this action to a group");
+    const choice = dashboard.dialog().getByLabel("Group", { exact: true });
+    await choice.selectOption("Second");
+    await account.api.must("/remove_group", { group_id: second?.["group_id"] });
+    await dashboard.page.clock.fastForward(LOOKS_AGAIN_MS);
+    await dashboard.page.evaluate('window.dispatchEvent(new Event("visibilitychange"))');
+    await choice.getByRole("option", { name: "Choose a group" }).waitFor({ state: "attached" });
+    expect(await choice.inputValue()).to.equal("");
+    await choice.selectOption("First");
+    await dashboard.confirm("Add to group");
+    await dashboard.says("Done: ");
+    const { body } = await account.api.get(`/list_actions?group_id=${String(first?.["group_id"])}`);
+    expect(body).to.have.length(1);
   });
 
   it("keeps the page when a part of it does not load", async () => {

@@ -93,4 +93,28 @@ describe("requests of the dashboard", function () {
     dashboard.expectCalm();
     console.log(`      requests at ${PKPS} PKPs and ${GROUPS} groups: ${JSON.stringify(figures)}`);
   });
+
+  it("ask once for each page of keys, and a PKP's page names all who may use it", async () => {
+    await dashboard.page.reload();
+    await dashboard.signIn(account.key);
+    await dashboard.go("PKPs");
+    await link(/Treasury|Vault/).click();
+    await dashboard.page.getByText("Bot", { exact: true }).first().waitFor();
+    const { body } = await account.api.get("/list_api_keys");
+    const [bot] = body as object[];
+    const [first, second] = [1_000, 5];
+    const id = (at: number): string => `0x${String(at).padStart(64, "0")}`;
+    const keys = Array.from({ length: first + second }, (_, at) => ({ ...bot, id: id(at), name: `Bot ${at}` }));
+    await dashboard.page.route("**/list_api_keys?*", (route) => {
+      const from = Number(new URL(route.request().url()).searchParams.get("page_number")) * first;
+      return route.fulfill({ json: keys.slice(from, from + first), headers: { "x-total-count": `${keys.length}` } });
+    });
+    asked.length = 0;
+    await dashboard.press("Refresh");
+    const row = dashboard.page.getByRole("row", { name: new RegExp(`Group number ${GROUPS - 2}\\b`) });
+    // The account's own key is among those shown.
+    await row.getByRole("button", { name: "986 more keys" }).click();
+    await row.getByText(`Bot ${first + second - 1}`, { exact: true }).waitFor();
+    expect(asked.filter((one) => /list_api_keys.*page_number=1\b/.test(one))).to.have.length(1);
+  });
 });

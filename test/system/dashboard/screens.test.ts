@@ -108,6 +108,37 @@ describe("the dashboard's screens", function () {
     dashboard.expectCalm();
   });
 
+  it("Activity: many pages of runs, as far back as the service answers them", async () => {
+    await open();
+    const { body } = await account.api.get("/list_runs?page_size=1");
+    const [run] = body as object[];
+    const page = Array.from({ length: 1_000 }, (_, at) => ({ ...run, request_id: `run-${at}` }));
+    await dashboard.page.route("**/list_runs?*", (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      const isEmpty = query.has("from") && query.get("page_number") === "1";
+      return route.fulfill({ json: isEmpty ? [] : page, headers: { "x-total-count": "50000" } });
+    });
+    await dashboard.go("Activity");
+    const runs = dashboard.page.getByRole("region", { name: "Runs", exact: true });
+    await runs.getByText("1,000 of 50,000 runs").waitFor();
+    for (let older = 1; older <= 10; older += 1) {
+      const answer = dashboard.page.waitForResponse(new RegExp(`list_runs.*page_number=${older}&`));
+      await dashboard.press("Older");
+      await answer;
+    }
+    await runs.getByText("Older runs: choose a day in Until.").waitFor();
+    expect(await dashboard.button("Older").count()).to.equal(0);
+    await dashboard.button("Newer").waitFor();
+    await dashboard.page.getByLabel("From").fill("2001-01-01");
+    await runs.getByText("1,000 runs on this page", { exact: true }).waitFor();
+    await dashboard.press("Older");
+    await dashboard.says("No older runs.");
+    expect(await dashboard.button("Older").count()).to.equal(0);
+    await dashboard.press("Newer");
+    await runs.getByText("1,000 runs on this page", { exact: true }).waitFor();
+    dashboard.expectCalm();
+  });
+
   it("A run: an address of none says so", async () => {
     await open();
     for (const place of ["1700000000-none", "none", "5f0e-4a"]) {
