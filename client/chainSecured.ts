@@ -16,6 +16,7 @@ import { contractReader, ownerReads, type OwnerReads } from "./reads";
 import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
 import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
 import {
+  chainOf,
   estimateWrite,
   sendWith,
   sendingErrorOf,
@@ -188,7 +189,7 @@ async function deploymentOf(transport: Transport, options: ChainSecuredOptions):
   const contractAddress = toAddress(config.contract_address, "contract_address");
   const chainId = BigInt(config.chain_id);
   const { contractAddress: known, chainId: knownChain } = options.expect ?? {};
-  const wallets = (await provider.getNetwork()).chainId;
+  const wallets = await chainOf(provider);
   if (wallets !== chainId)
     throw new ClientError("wrong_chain", `The wallet is on chain ${wallets}, the service on chain ${chainId}.`);
   if (knownChain !== undefined && BigInt(knownChain) !== chainId)

@@ -54,17 +54,21 @@ export function sendByService({
   };
 }
 
-/** Without the service's answer nobody knows whether it sends the call, which it may do until the deadline. */
+/** Without the service's last word nobody knows whether it sends the call, which it may do until the deadline. */
 function relayErrorOf(cause: unknown, facts: { nonce: string; deadline: string }): unknown {
   if (!(cause instanceof ClientError) || !LOST.has(cause.code)) return cause;
   return new ClientError(
     "transaction_failed",
-    "The service gave no answer: it may have sent the call, or send it until the deadline. Before trying again, look " +
-      "whether the forwarder's nonce of the owner has passed this one.",
-    { cause, facts },
+    "The service gave no final answer: it may have sent the call, or send it until the deadline. Before trying " +
+      "again, look whether the forwarder's nonce of the owner has passed this one.",
+    { cause, facts: { ...cause.facts, ...facts } },
   );
 }
-const LOST: ReadonlySet<string> = new Set(["network_failed", "client_timed_out", "aborted", "unexpected_answer"]);
+const LOST: ReadonlySet<string> = new Set([
+  ...["network_failed", "client_timed_out", "aborted", "unexpected_answer"],
+  // The service's: it may still send, or an earlier attempt of the same request may have.
+  ...["submission_pending", "timed_out", "not_ready", "idempotency_in_progress"],
+]);
 
 const FORWARDER = new Interface(["event ExecutedForwardRequest(address indexed signer, uint256 nonce, bool success)"]);
 

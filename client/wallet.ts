@@ -126,6 +126,16 @@ export function receiptAfter(cause: unknown, hash: string): Receipt {
   );
 }
 
+/** After a change, ethers' BrowserProvider on "any" network gives the chain before it once more. */
+export async function chainOf(provider: OwnerProvider): Promise<bigint> {
+  try {
+    await provider.getNetwork();
+    return (await provider.getNetwork()).chainId;
+  } catch (cause) {
+    throw walletErrorOf(cause);
+  }
+}
+
 /**
  * Simulates a write: throws the contract's revert under its error code before anything is paid or signed. The chain is
  * asked each time: a browser's wallet may have changed to another one.
@@ -137,7 +147,7 @@ export async function tryWrite(
   { to, data }: OwnerTransaction,
 ): Promise<void> {
   try {
-    const { chainId } = await provider.getNetwork();
+    const chainId = await chainOf(provider);
     if (chainId !== expected)
       throw new ClientError("wrong_chain", `The wallet is now on chain ${chainId}, the service on chain ${expected}.`);
     await provider.call({ from: owner, to, data });
@@ -176,6 +186,9 @@ export function walletErrorOf(cause: unknown): ClientError {
     return new ClientError("transaction_failed", "The wallet has too little of the chain's token to pay for gas.", {
       cause,
     });
+  // What ethers throws for a provider that was made for one network.
+  if (isError(cause, "NETWORK_ERROR") && cause.event === "changed")
+    return new ClientError("wrong_chain", "The wallet has changed to another chain: connect it anew.", { cause });
   if (isError(cause, "NETWORK_ERROR") || isError(cause, "SERVER_ERROR") || isError(cause, "TIMEOUT")) {
     return new ClientError("network_failed", "The wallet's node could not be reached.", { cause, retryable: true });
   }

@@ -35,8 +35,8 @@ export const ENVIRONMENT = {
 
 export const processEnvironment = (): Environment => process.env;
 
-const keyProfile = z.strictObject({ url: z.string(), api_key: z.string() });
-const walletProfile = z.strictObject({
+const keyProfile = z.object({ url: z.string(), api_key: z.string() });
+const walletProfile = z.object({
   url: z.string(),
   wallet_file: z.string(),
   rpc_url: z.string(),
@@ -45,7 +45,10 @@ const walletProfile = z.strictObject({
   contract_address: z.string().optional(),
   chain_id: z.string().optional(),
 });
-const fileSchema = z.strictObject({ profiles: z.record(z.string(), z.union([keyProfile, walletProfile])) });
+/** What a newer program stored besides is kept. */
+const fileSchema = z.looseObject({
+  profiles: z.record(z.string(), z.union([keyProfile.loose(), walletProfile.loose()])),
+});
 
 export type WalletProfile = z.output<typeof walletProfile>;
 export type Profile = z.output<typeof keyProfile> | WalletProfile;
@@ -126,23 +129,31 @@ export function originOf(url: string): string {
   return new URL(url).origin;
 }
 
-export function readProfiles(file: string): Record<string, Profile> {
-  if (!existsSync(file)) return {};
+interface Logins {
+  readonly profiles: Record<string, Profile>;
+}
+
+export const readProfiles = (file: string): Logins["profiles"] => readLogins(file).profiles;
+
+function readLogins(file: string): Logins {
+  if (!existsSync(file)) return { profiles: {} };
   if (process.platform !== "win32" && (statSync(file).mode & 0o077) !== 0)
     throw new WrongUse(
       `${file} can be read by other users: chmod 600 it, and change the keys if others use this machine.`,
     );
   try {
-    return fileSchema.parse(JSON.parse(readFileSync(file, "utf8"))).profiles;
+    return fileSchema.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch {
-    throw new WrongUse(`${file} is not a file of logins: remove it and log in again.`);
+    throw new WrongUse(
+      `${file} is not a file of logins: repair it or move it away; it may hold the only copy of a key.`,
+    );
   }
 }
 
-/** Refuses to replace a stored key, which the service showed once: this may be its only copy. */
-export function requireNoKey(profiles: Readonly<Record<string, Profile>>, name: string): void {
+/** Refuses to replace a stored key by another login: the service showed it once, and this may be its only copy. */
+export function requireNoOtherKey(profiles: Profiles, name: string, key?: string): void {
   const known = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
-  if (known !== undefined && "api_key" in known)
+  if (known !== undefined && "api_key" in known && known.api_key !== key)
     throw new WrongUse(
       `The login "${name}" holds a key, which may be its only copy: choose another --profile, or keywright logout ` +
         `--profile ${name} first. Nothing was sent or stored.`,
@@ -151,7 +162,7 @@ export function requireNoKey(profiles: Readonly<Record<string, Profile>>, name: 
 
 export function writeProfile(file: string, name: string, profile: Profile): void {
   changeProfiles(file, (profiles) => {
-    requireNoKey(profiles, name);
+    requireNoOtherKey(profiles, name, "api_key" in profile ? profile.api_key : undefined);
     return { ...profiles, [name]: profile };
   });
 }
@@ -171,7 +182,8 @@ type Profiles = Readonly<Record<string, Profile>>;
 function changeProfiles(file: string, change: (profiles: Profiles) => Profiles): void {
   const unlock = lockOf(file);
   try {
-    writePrivate(file, { profiles: change(readProfiles(file)) });
+    const logins = readLogins(file);
+    writePrivate(file, { ...logins, profiles: change(logins.profiles) });
   } finally {
     unlock();
   }

@@ -22,6 +22,9 @@ const methodOf = (client: object, name: string): Method | undefined => {
   return typeof method === "function" ? (method as Method) : undefined;
 };
 
+/** With a shorter one, the service would not give again a secret whose answer was lost. */
+const UNGUESSABLE_CHARS = 32;
+
 /** For one request with an effect, which can then be repeated when its answer is lost. */
 export interface Repeating {
   /** As given; otherwise one is made and told with the error. */
@@ -31,6 +34,8 @@ export interface Repeating {
 export async function connect(settings: Settings, io: Io, repeating?: Repeating): Promise<Connection> {
   if (settings.wallet !== undefined && repeating?.idempotencyKey !== undefined)
     throw new WrongUse("--idempotency-key is for requests with a key: a wallet sends transactions.");
+  if ((repeating?.idempotencyKey?.length ?? UNGUESSABLE_CHARS) < UNGUESSABLE_CHARS)
+    throw new WrongUse(`--idempotency-key needs at least ${UNGUESSABLE_CHARS} random characters. Nothing was sent.`);
   if (settings.wallet !== undefined) return walletConnection(settings, await openWallet(settings.wallet, io));
   const { url: baseUrl, insecure, apiKey } = settings;
   const client = createClient({ baseUrl, insecure, ...defined({ apiKey }) });
@@ -58,11 +63,12 @@ async function repeatable(
 ): Promise<unknown> {
   const idempotencyKey = given ?? randomBytes(16).toString("hex");
   return method(input, { idempotencyKey }).catch((error: unknown) => {
-    const isLost = error instanceof ClientError && LOST.has(error.code);
-    throw isLost && hasCredential ? withFacts(error, { idempotency_key: idempotencyKey }) : error;
+    const isUnknown = error instanceof ClientError && (error.retryable || UNKNOWN.has(error.code));
+    throw isUnknown && hasCredential ? withFacts(error, { idempotency_key: idempotencyKey }) : error;
   });
 }
-const LOST: ReadonlySet<string> = new Set(["network_failed", "client_timed_out"]);
+/** Besides what is retryable: the request may have taken effect, or an earlier attempt of it. */
+const UNKNOWN: ReadonlySet<string> = new Set(["unexpected_answer", "idempotency_in_progress"]);
 
 /** Operations that are one request in API mode and one multi-step SDK call for owners. */
 type Flow = (client: ChainSecuredClient, input: never, made: Made | undefined) => Promise<unknown>;

@@ -1,4 +1,5 @@
 /** The context passed to every command: I/O, options, requests and output. */
+import { WrongUse } from "../errors";
 import type { Connection } from "../operations";
 import type { Io } from "./io";
 
@@ -8,6 +9,11 @@ export interface GlobalOptions {
   readonly json?: boolean;
   readonly insecure?: boolean;
   readonly idempotencyKey?: string;
+}
+
+export function refuseIdempotencyKey({ idempotencyKey }: GlobalOptions): void {
+  if (idempotencyKey !== undefined)
+    throw new WrongUse("--idempotency-key is for one request, and this command makes several.");
 }
 
 export type Out = (value: unknown) => void;

@@ -15,8 +15,8 @@ export interface Io {
   readonly usage?: (text: string) => void;
   /** Reads one line without echo; without a terminal, the first line of standard input. */
   secret(question: string): Promise<string>;
-  /** True when the user agrees; false without a terminal. */
-  confirm(question: string): Promise<boolean>;
+  /** Whether the user agrees; undefined without a terminal, where nobody can be asked. */
+  confirm(question: string): Promise<boolean | undefined>;
 }
 
 export function processIo(): Io {
@@ -35,7 +35,7 @@ export function processIo(): Io {
       return line;
     },
     confirm: async (question) => {
-      if (!stdin.isTTY) return false;
+      if (!stdin.isTTY) return undefined;
       stderr.write(`${question} [y/N] `);
       return /^y(es)?$/i.test(await firstLine(false));
     },

@@ -2,7 +2,7 @@
  * Where an answer's secrets go instead of the screen: a new file, or the login. What would lose them is refused before
  * the request.
  */
-import { closeSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import {
@@ -12,6 +12,7 @@ import {
   readProfiles,
   requireWritable,
   settingsOf,
+  writePrivate,
   writeProfile,
 } from "./config";
 import type { Context } from "./context";
@@ -86,7 +87,7 @@ export interface SecretFile {
 }
 
 /** Created before anything is sent, and by nobody else. */
-export function secretFile({ io }: Pick<Context, "io">, named: string): SecretFile {
+export function secretFile({ io, print }: Pick<Context, "io" | "print">, named: string): SecretFile {
   const file = resolve(io.cwd, named);
   try {
     closeSync(openSync(file, "wx", 0o600));
@@ -96,7 +97,14 @@ export function secretFile({ io }: Pick<Context, "io">, named: string): SecretFi
   let written = false;
   return {
     write: (answer) => {
-      writeFileSync(file, `${JSON.stringify(answer, null, 2)}\n`);
+      try {
+        writePrivate(file, answer);
+      } catch (error) {
+        // It exists nowhere else.
+        print(answer);
+        io.err(`Shown after all, since ${named} could not be written: store it.\n`);
+        throw error;
+      }
       written = true;
     },
     failed: (error) => {

@@ -15,7 +15,7 @@ import {
   profileName,
   readProfiles,
   removeProfile,
-  requireNoKey,
+  requireNoOtherKey,
   writeProfile,
   type Profile,
 } from "./config";
@@ -56,8 +56,11 @@ async function logout({ io, options, print }: Context, yes: boolean): Promise<vo
   const known = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (known === undefined) throw new WrongUse(`There is no login "${name}".`);
   const warning = `The login "${name}" may be the only copy of its key`;
-  if ("api_key" in known && !yes && !(await io.confirm(`${warning}, which the service never shows again. Forget it?`)))
-    throw new WrongUse(`${warning}: pass --yes, or answer y. It was kept.`);
+  const isRefused =
+    "api_key" in known &&
+    !yes &&
+    (await io.confirm(`${warning}, which the service never shows again. Forget it?`)) === false;
+  if (isRefused) throw new WrongUse(`${warning}: pass --yes, or answer y. It was kept.`);
   removeProfile(file, name);
   print({ profile: name, forgotten: true });
 }
@@ -66,18 +69,22 @@ async function login(context: Context, given: LoginOptions): Promise<void> {
   const { io, options, print } = context;
   const name = profileName(io.env, options().profile);
   const file = credentialsFile(io.env);
-  requireNoKey(readProfiles(file), name);
+  const profiles = readProfiles(file);
+  const requireFree = (key?: string): void => requireNoOtherKey(profiles, name, key);
+  if (given.wallet !== undefined) requireFree();
   const url = originOf(options().url ?? io.env["KEYWRIGHT_URL"] ?? DEFAULT_URL);
-  const profile = given.wallet === undefined ? await keyLogin(context, url) : await walletLogin(context, url, given);
+  const profile =
+    given.wallet === undefined ? await keyLogin(context, url, requireFree) : await walletLogin(context, url, given);
   writeProfile(file, name, profile);
   print({ profile: name, url, credential: "api_key" in profile ? "key" : "wallet", file });
 }
 
-async function keyLogin({ io, options }: Context, url: string): Promise<Profile> {
+async function keyLogin({ io, options }: Context, url: string, requireFree: (key: string) => void): Promise<Profile> {
   const connection = { baseUrl: url, insecure: isInsecure(io.env, options()) };
   // Refused before a key is asked for.
   createClient(connection);
   const api_key = await io.secret("Account key or usage key: ");
+  requireFree(api_key);
   const client = createClient({ ...connection, apiKey: api_key });
   if (!(await withProgress(io, "trying the key", client.accountExists())))
     throw new ClientError("unknown_key", "The key is unknown to the service or was revoked.");

@@ -4,13 +4,13 @@
  */
 import { Command, CommanderError } from "commander";
 import { everyItem } from "../api";
-import { ClientError, WrongUse } from "../errors";
+import { ClientError } from "../errors";
 import type { Connection, Made, Page } from "../operations";
 import { addCompletion } from "./completion";
 import { settingsOf } from "./config";
 import { commandOf, typedOf } from "./commands";
 import { connect, type Repeating } from "./connection";
-import type { Context, GlobalOptions } from "./context";
+import { refuseIdempotencyKey, type Context, type GlobalOptions } from "./context";
 import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
 import { withProgress, type Io } from "./io";
 import { addExport } from "./export";
@@ -85,8 +85,7 @@ function contextOf(program: Command, io: Io): Context {
     }
   };
   const connected: Context["connected"] = (use) => {
-    if (options().idempotencyKey !== undefined)
-      throw new WrongUse("--idempotency-key is for one request, and this command makes several.");
+    refuseIdempotencyKey(options());
     return connectedWith(use);
   };
   const waiting: Context["waiting"] = (what, work) => (options().json === true ? work : withProgress(io, what, work));

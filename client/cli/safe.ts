@@ -16,7 +16,7 @@ import { serviceOf } from "./config";
 import { withProgress } from "./io";
 import { secretFile } from "./keeping";
 import { commandOf, typedOf } from "./commands";
-import type { Context } from "./context";
+import { refuseIdempotencyKey, type Context } from "./context";
 import { commandSpecs, inputOf, type CommandSpec } from "./spec";
 import { defined } from "../../protocol/defined";
 
@@ -61,6 +61,7 @@ export function addSafe(program: Command, context: Context): void {
     if (spec.name === "addUsageApiKey")
       command.option("--secret-out <file>", "write the key to a new file that only you can read, not to the screen");
     command.action(async (...given: unknown[]) => {
+      refuseIdempotencyKey(context.options());
       const { all: _, ...typed } = typedOf(spec, given);
       const { secretOut } = command.opts<{ secretOut?: string }>();
       await intoSecretFile(context, secretOut, (keep) =>

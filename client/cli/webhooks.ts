@@ -8,7 +8,7 @@ import type { Answer, Body } from "../wire";
 import { settingsOf } from "./config";
 import { connect } from "./connection";
 import type { Connection } from "../operations";
-import type { Context } from "./context";
+import { refuseIdempotencyKey, type Context } from "./context";
 import { WrongUse } from "../errors";
 import { oneLine } from "./text";
 
@@ -36,6 +36,7 @@ export function addWebhooks(program: Command, context: Context): void {
 }
 
 async function listen(context: Context, { forwardTo, events }: Options): Promise<void> {
+  refuseIdempotencyKey(context.options());
   if (!URL.canParse(forwardTo) || !/^https?:$/.test(new URL(forwardTo).protocol))
     throw new WrongUse("--forward-to must be an http or https URL.");
   const wanted = events.split(",").map((type) => type.trim());

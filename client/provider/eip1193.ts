@@ -98,6 +98,15 @@ function copyOf({ method, params }: ProviderRequest): ProviderRequest {
   try {
     return structuredClone({ method, params });
   } catch {
+    // Proxies, for example of Vue or MobX, are not cloned.
+    return jsonCopyOf({ method, params });
+  }
+}
+
+function jsonCopyOf(request: ProviderRequest): ProviderRequest {
+  try {
+    return JSON.parse(JSON.stringify(request)) as ProviderRequest;
+  } catch {
     throw invalid("A request is plain data.");
   }
 }
@@ -108,7 +117,11 @@ interface Nonces {
   before: Promise<unknown>;
   /** A node may not count yet what it was just sent. */
   lastSent: number;
+  sentAtMs: number;
 }
+
+/** What a node does not count after so long was dropped: its nonce is free again. */
+const COUNTED_WITHIN_MS = 60_000;
 
 interface State {
   readonly nonces: Map<string, Nonces>;
@@ -193,7 +206,7 @@ const SIGNING: Readonly<Record<string, (state: State, params: Params) => () => P
         if (request.nonce !== undefined) return client.sendTransaction(request);
         const nonce = await next();
         const hash = await client.sendTransaction({ ...request, nonce } as typeof request);
-        nonces.lastSent = nonce;
+        Object.assign(nonces, { lastSent: nonce, sentAtMs: Date.now() });
         return hash;
       });
   },
@@ -209,12 +222,13 @@ function inTurn<T>(
   use: (next: () => Promise<number>, nonces: Nonces) => Promise<T>,
 ): Promise<T> {
   const name = `${address} ${chain.id}`;
-  const own = nonces.get(name) ?? { before: Promise.resolve(), lastSent: -1 };
+  const own = nonces.get(name) ?? { before: Promise.resolve(), lastSent: -1, sentAtMs: 0 };
   nonces.set(name, own);
   const next = async (): Promise<number> => {
     const counting = { method: "eth_getTransactionCount", params: [address, "pending"] };
     const counted: unknown = await request(counting as never);
-    return Math.max(Number(counted), own.lastSent + 1);
+    const isRecent = Date.now() - own.sentAtMs < COUNTED_WITHIN_MS;
+    return isRecent ? Math.max(Number(counted), own.lastSent + 1) : Number(counted);
   };
   const turn = own.before.then(() => use(next, own));
   own.before = turn.catch(() => undefined);

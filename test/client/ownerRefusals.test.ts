@@ -1,13 +1,21 @@
 /** A ChainSecured owner's writes that are refused: by the SDK, the contract, or the wallet's user. */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { AbstractSigner, Interface, Wallet, makeError, type HDNodeWallet, type TransactionRequest } from "ethers";
+import {
+  AbstractSigner,
+  BrowserProvider,
+  Interface,
+  Wallet,
+  makeError,
+  type HDNodeWallet,
+  type TransactionRequest,
+} from "ethers";
 import { ClientError } from "../../client";
 import { sendByService } from "../../client/forwarding";
 import { ownerFlows } from "../../client/ownerFlows";
 import type { OwnerSigner } from "../../client/ownerSigner";
 import type { Transport } from "../../client/transport";
-import { sendWith } from "../../client/wallet";
+import { sendWith, tryWrite } from "../../client/wallet";
 import { wordsOf } from "../../dashboard/components/failures";
 import { PathKind, type Address } from "../../protocol/ids";
 import type { TestChain } from "../support/chain";
@@ -161,19 +169,24 @@ describe("a ChainSecured owner's writes are refused", () => {
       "refused",
     );
 
-    const transport: Transport = {
-      call: async ({ path }) => {
-        if (path.endsWith("/relay")) throw new ClientError("network_failed", "lost", { retryable: true });
-        return { body: { nonce: "7" }, headers: new Headers() };
-      },
-    };
     const domain = { name: "Forwarder", version: "1", chainId: 1n, verifyingContract: TO } as const;
     const provider = { estimateGas: async () => 50_000n };
-    const { code, retryable, facts } = await refusalOf(
-      sendByService({ signer: wallet, transport, provider, domain } as never)(CALL),
-    );
-    expect([code, retryable, facts["nonce"]]).to.deep.equal(["transaction_failed", false, "7"]);
-    expect(Number(facts["deadline"])).to.be.greaterThan(Date.now() / 1_000);
+    const unknown = ["submission_pending", "timed_out", "not_ready", "idempotency_in_progress"] as const;
+    for (const answered of ["network_failed", ...unknown] as const) {
+      const transport: Transport = {
+        call: async ({ path }) => {
+          if (path.endsWith("/relay"))
+            throw new ClientError(answered, "lost", { retryable: true, facts: { submission_id: "s" } });
+          return { body: { nonce: "7" }, headers: new Headers() };
+        },
+      };
+      const { code, retryable, facts } = await refusalOf(
+        sendByService({ signer: wallet, transport, provider, domain } as never)(CALL),
+      );
+      expect([code, retryable, facts["nonce"]], answered).to.deep.equal(["transaction_failed", false, "7"]);
+      expect(facts["submission_id"]).to.equal("s");
+      expect(Number(facts["deadline"])).to.be.greaterThan(Date.now() / 1_000);
+    }
   });
 
   it("by a transaction that reverted, also a replacement's, and by another forward than the asked one", async () => {
@@ -242,6 +255,24 @@ describe("a ChainSecured owner's writes are refused", () => {
     chainId = 1n;
     expect(await codeOf(owner.send(write))).to.equal("wrong_chain");
     expect(given).to.equal(undefined);
+  });
+
+  it("by ethers' provider of a browser's wallet that has changed, of any network or of one", async () => {
+    for (const network of ["any", undefined]) {
+      let chainId = "0x1";
+      const called: string[] = [];
+      const request = async ({ method }: { method: string }): Promise<string> => {
+        called.push(method);
+        return method === "eth_chainId" ? chainId : "0x";
+      };
+      const provider = new BrowserProvider({ request }, network, { cacheTimeout: -1 });
+      await tryWrite(provider, 1n, TO, CALL);
+      expect(called.splice(0)).to.include("eth_call");
+      chainId = "0x2";
+      expect(await codeOf(tryWrite(provider, 1n, TO, CALL)), network).to.equal("wrong_chain");
+      expect(called).to.not.include("eth_call");
+      provider.destroy();
+    }
   });
 
   it("without a secret in the error, which is in the progress", async () => {

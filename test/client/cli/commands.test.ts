@@ -3,13 +3,14 @@ import { expect } from "chai";
 import type { Command } from "commander";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, rmdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { ROUTES } from "../../../protocol/http";
 import { ALL_OPERATIONS } from "../../../client/operations";
-import { buildProgram } from "../../../client/cli/program";
+import { buildProgram, runCli } from "../../../client/cli/program";
+import { secretFile } from "../../../client/cli/keeping";
 import { commandSpecs, specOf } from "../../../client/cli/spec";
 import { withProgress, type Io } from "../../../client/cli/io";
 import { oneLine, readable, table } from "../../../client/cli/text";
@@ -105,15 +106,46 @@ describe("the commands of the command line", () => {
     });
     afterEach(() => rmSync(file, { force: true }));
 
-    it("is not replaced by a login, which says so before it asks for anything", async () => {
+    it("is not replaced by another login, which says so before it sends anything", async () => {
       cli.secrets.push(`${"C".repeat(43)}=`);
-      for (const line of ["login", "login --wallet wallet.json --rpc http://127.0.0.1:1"]) {
+      // A wallet's is refused before it asks for a password.
+      for (const line of ["login --wallet wallet.json --rpc http://127.0.0.1:1", "login"]) {
         const { code, err } = await cli.run(line);
         expect([code, err], line).to.deep.equal([2, err]);
         expect(err).to.include("only copy").and.to.include("keywright logout --profile default");
+        expect(cli.secrets).to.have.length(line === "login" ? 0 : 1);
       }
-      expect(cli.secrets.splice(0)).to.have.length(1);
       expect(readFileSync(file, "utf8")).to.include(KEY);
+    });
+
+    it("may be stored again, for another address too, beside what a newer program stored", async () => {
+      const wallet = { url: "http://127.0.0.1:1", wallet_file: "w", rpc_url: "r", pinned: 1 };
+      const profiles = { default: { url: "http://127.0.0.1:1", api_key: KEY }, wallet };
+      writeFileSync(file, JSON.stringify({ profiles, version: 2 }), { mode: 0o600 });
+      const service = createServer((_, response) => response.end("true"));
+      await once(service.listen(0, "127.0.0.1"), "listening");
+      const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+      try {
+        cli.secrets.push(KEY);
+        await cli.ok(`--url ${url} login`);
+        const stored: unknown = JSON.parse(readFileSync(file, "utf8"));
+        expect(stored).to.deep.equal({ profiles: { default: { url, api_key: KEY }, wallet }, version: 2 });
+      } finally {
+        service.close();
+      }
+    });
+
+    it("is not given up for a file that cannot be read", async () => {
+      writeFileSync(file, `{"profiles": {"default": {"api_key": "${KEY}"`, { mode: 0o600 });
+      const { code, err } = await cli.run("login");
+      expect([code, err]).to.deep.equal([2, err]);
+      expect(err).to.include("move it away").and.to.not.include("remove");
+    });
+
+    it("is forgotten without a question where nobody can be asked", async () => {
+      const io = { env: cli.env, cwd: cli.cwd, out: () => undefined, err: () => undefined } as unknown as Io;
+      expect(await runCli(["logout"], { ...io, confirm: async () => undefined })).to.equal(0);
+      expect(readFileSync(file, "utf8")).to.not.include(KEY);
     });
 
     it("is forgotten only by who agrees", async () => {
@@ -239,6 +271,64 @@ describe("the commands of the command line", () => {
       cli.env["KEYWRIGHT_API_KEY"] = undefined;
     }
   }).timeout(20_000);
+
+  it("name it wherever the outcome is unknown, and nowhere else", async () => {
+    const problem = (code: string, retryable: boolean): string => JSON.stringify({ code, detail: "d", retryable });
+    const answers: [body: string, status: number, isTold: boolean][] = [
+      [problem("submission_pending", true), 504, true],
+      [problem("not_ready", true), 503, true],
+      [problem("idempotency_in_progress", false), 409, true],
+      ["<html>", 500, true],
+      ["<html>", 200, true],
+      [problem("unknown_group", false), 404, false],
+    ];
+    let answer = answers[0];
+    const service = createServer((_, response) => {
+      response.writeHead(answer?.[1] ?? 500, { "retry-after": "60" }).end(answer?.[0]);
+    });
+    await once(service.listen(0, "127.0.0.1"), "listening");
+    cli.env["KEYWRIGHT_URL"] = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+    cli.env["KEYWRIGHT_API_KEY"] = `${"A".repeat(43)}=`;
+    try {
+      for (answer of answers)
+        expect((await cli.run("group delete 1")).err.includes("idempotency_key"), answer[0]).to.equal(answer[2]);
+    } finally {
+      service.close();
+      cli.env["KEYWRIGHT_API_KEY"] = undefined;
+    }
+  }).timeout(20_000);
+
+  it("refuse an idempotency key that can be guessed, and one for several requests", async () => {
+    cli.env["KEYWRIGHT_URL"] = "http://127.0.0.1:1";
+    const safe = `safe --safe 0x${"a1".repeat(20)} --rpc http://127.0.0.1:1 --out batch.json group delete 1`;
+    const refused = [
+      [`${"a".repeat(31)} account create Acme`, "at least 32 random characters"],
+      [`${"a".repeat(32)} ${safe}`, "makes several"],
+      [`${"a".repeat(32)} webhooks listen --forward-to http://127.0.0.1:1`, "makes several"],
+    ];
+    for (const [line, words] of refused) {
+      const { code, err } = await cli.run(`--idempotency-key ${line}`);
+      expect([code, err], line).to.deep.equal([2, err]);
+      expect(err).to.include(words);
+    }
+  });
+
+  it("show a secret that its file cannot take, and leave there what was written before", () => {
+    const shown: unknown[] = [];
+    let told = "";
+    const io = { cwd: cli.cwd, err: (text: string) => void (told += text) } as Io;
+    const kept = secretFile({ io, print: (value) => shown.push(value) }, "kept.json");
+    kept.write({ api_key: "first" });
+    expect([shown, told]).to.deep.equal([[], ""]);
+    const file = join(cli.cwd, "kept.json");
+    // Where the disk is full, or the folder is gone.
+    mkdirSync(`${file}.${process.pid}`);
+    expect(() => kept.write({ api_key: "second" })).to.throw();
+    rmdirSync(`${file}.${process.pid}`);
+    expect(shown).to.deep.equal([{ api_key: "second" }]);
+    expect(told).to.include("Shown after all");
+    expect(JSON.parse(readFileSync(file, "utf8"))).to.deep.equal({ api_key: "first" });
+  });
 
   it("complete in a real bash", async () => {
     const { out } = await cli.ok("completion bash");

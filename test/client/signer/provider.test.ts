@@ -12,7 +12,15 @@ import {
   waitForTransactionReceipt,
 } from "@wagmi/core";
 import { createStore } from "mipd";
-import { Transaction, parseEther, verifyMessage, verifyTypedData, type JsonRpcProvider } from "ethers";
+import {
+  Transaction,
+  Wallet as EthersWallet,
+  parseEther,
+  verifyMessage,
+  verifyTypedData,
+  type JsonRpcProvider,
+  type TransactionLike,
+} from "ethers";
 import { createPublicClient, createWalletClient, custom, defineChain, http, numberToHex, type Chain } from "viem";
 import { announceKeywright, keywrightConnector, keywrightProvider } from "../../../client/provider";
 import type { Client } from "../../../client";
@@ -226,6 +234,58 @@ describe("PKPs as a wallet of a web application", function () {
       store.destroy();
     } finally {
       Reflect.deleteProperty(globalThis, "window");
+    }
+  });
+});
+
+describe("PKPs as a wallet, by themselves", () => {
+  const wallet = EthersWallet.createRandom();
+  const pkp = wallet.address as `0x${string}`;
+  const made = { name: "development", nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 } };
+  const chain = defineChain({ ...made, id: 1, rpcUrls: { default: { http: [] } } });
+  /** Signs what it is given without a service, on a node that counts no transaction. */
+  const open = async () => {
+    const runAction = async ({ js_params }: { js_params?: { message?: string; transaction?: TransactionLike } }) => {
+      const { message, transaction } = js_params ?? {};
+      const response =
+        transaction === undefined
+          ? await wallet.signMessage(message ?? "")
+          : await wallet.signTransaction(Transaction.from(transaction));
+      return { has_error: false, response };
+    };
+    const answers: Record<string, string> = { eth_chainId: "0x1", eth_sendRawTransaction: `0x${"5e".repeat(32)}` };
+    const request = async ({ method }: { method: string }) => answers[method] ?? "0x0";
+    const provider = keywrightProvider({
+      client: { runAction } as never,
+      pkpIds: [pkp],
+      chains: [chain],
+      transports: { 1: custom({ request }) },
+    });
+    await provider.request({ method: "eth_requestAccounts" });
+    return provider;
+  };
+
+  it("takes proxies of plain data, as frameworks of pages make them, and copies them", async () => {
+    const params = new Proxy(["hello", pkp], {});
+    expect(() => structuredClone(params)).to.throw();
+    const signature = await (await open()).request({ method: "personal_sign", params });
+    expect(verifyMessage("hello", String(signature))).to.equal(pkp);
+  });
+
+  it("counts what it sent until the node must have, so that a transaction that was dropped leaves no gap", async () => {
+    const provider = await open();
+    const fees = { gas: "0x5208", maxFeePerGas: "0x2", maxPriorityFeePerGas: "0x1" };
+    const params = [{ from: pkp, to: TO, value: "0x1", ...fees, type: "eip1559" }];
+    const nextNonce = async () =>
+      Transaction.from(String(await provider.request({ method: "eth_signTransaction", params }))).nonce;
+    await provider.request({ method: "eth_sendTransaction", params });
+    expect(await nextNonce()).to.equal(1);
+    const now = Date.now;
+    try {
+      Date.now = () => now() + 61_000;
+      expect(await nextNonce()).to.equal(0);
+    } finally {
+      Date.now = now;
     }
   });
 });
