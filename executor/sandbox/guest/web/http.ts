@@ -212,11 +212,7 @@ async function copyOf(source: Source): Promise<ArrayBuffer | undefined> {
   return bytes.length > 0 ? (bytes.slice().buffer as ArrayBuffer) : undefined;
 }
 
-export function createHttp(
-  bridge: Bridge,
-  textAndBytes: Encoding,
-  blobsAndForms: () => typeof filesModule,
-) {
+export function createHttp(bridge: Bridge, textAndBytes: Encoding, blobsAndForms: () => typeof filesModule) {
   encoding = textAndBytes;
   files = blobsAndForms;
   const { parse } = JSON;
