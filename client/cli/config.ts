@@ -2,7 +2,6 @@
  * Resolves the service and the credential: flags, then the environment, then the file that `keywright login` writes.
  */
 import {
-  chmodSync,
   closeSync,
   existsSync,
   mkdirSync,
@@ -222,8 +221,9 @@ function isTaken(file: string, lock: string): boolean {
 export function writePrivate(file: string, secrets: object): void {
   const temporary = `${file}.${process.pid}`;
   try {
-    writeFileSync(temporary, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
-    chmodSync(temporary, 0o600);
+    // What is there was left by a crash, or put there by somebody who wants to read it.
+    rmSync(temporary, { force: true });
+    writeFileSync(temporary, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600, flag: "wx" });
     renameSync(temporary, file);
   } finally {
     rmSync(temporary, { force: true });

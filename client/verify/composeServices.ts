@@ -29,8 +29,9 @@ export function checkServices({ compose, allowedEnvs }: Application, sourceText:
     throw new Malformed(`allowed_envs has ${foreign}, which is no variable of the source's compose file`);
   for (const name of built) {
     const service = serviceOf(compose, name, "the compose file");
-    checkOwn(name, service, serviceOf(source, name, "the source's compose file"));
-    checkOpen(name, service, allowedEnvs);
+    const own = serviceOf(source, name, "the source's compose file");
+    checkOwn(name, service, own);
+    checkOpen(name, service, own, allowedEnvs);
   }
   const kept = new Set(built.flatMap((name) => mountsOf(source.services.get(name) ?? {}).map((mount) => mount.source)));
   const others = [...compose.services].filter(([name]) => !built.includes(name));
@@ -115,10 +116,11 @@ function checkOwn(name: string, service: Members, own: Members): void {
   }
 }
 
-/** A value that is not measured could lead a path into another folder. */
-function checkOpen(name: string, service: Members, allowedEnvs: readonly string[]): void {
+/** A value that is not measured could lead a path into another folder. What the source leaves open may be anything. */
+function checkOpen(name: string, service: Members, own: Members, allowedEnvs: readonly string[]): void {
+  const templates = environmentOf(own);
   for (const [variable, text] of environmentOf(service)) {
-    if (typeof text !== "string" || literalParts(text).join("") === "") continue;
+    if (typeof text !== "string" || isFree(templates.get(variable))) continue;
     const open = allowedEnvs.find((one) => new RegExp(`\\$\\{?${one}\\b`).test(text));
     if (open !== undefined)
       throw new Malformed(`${variable} of the service "${name}" contains ${open}, whose value is not measured`);
@@ -140,11 +142,16 @@ function environmentOf({ environment }: Members): Map<string, unknown> {
 /** Whether the source's text may come to this value. A variable that is a part of it cannot lead into other folders. */
 function mayBe(value: unknown, template: unknown): boolean {
   if (typeof template !== "string") return value === template;
-  if (value === template) return true;
+  if (value === template || isFree(template)) return true;
   const parts = literalParts(template);
-  if (parts.length > 1 && parts.join("") === "") return true;
   const text = value ?? "";
   return typeof text === "string" && new RegExp(`^${parts.map(escaped).join("[^/]*")}$`).test(text);
+}
+
+/** Whether a text of the source is nothing but variables. */
+function isFree(template: unknown): boolean {
+  const parts = typeof template === "string" ? literalParts(template) : [];
+  return parts.length > 1 && parts.join("") === "";
 }
 
 const escaped = (literal: string): string => literal.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");

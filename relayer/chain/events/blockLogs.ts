@@ -53,8 +53,11 @@ const MAX_DOUBTS = 1_024;
 const MISSING_ACCEPTED_AFTER_MS = 15_000;
 /** So long each question about a contract alone goes unanswered before it is given up: it costs its triggers more. */
 const UNREAD_AFTER_MS = 60_000;
-/** A reader that is so far behind would fall further behind, at block after block with such a contract. */
-const FAR_BEHIND_MS = 10 * UNREAD_AFTER_MS;
+/**
+ * A reader that is so far behind would fall further behind, at block after block with such a contract. More than the
+ * age of a block with the most confirmations on a slow chain.
+ */
+const FAR_BEHIND_MS = 30 * UNREAD_AFTER_MS;
 const UNREAD_WHEN_BEHIND_MS = 2_000;
 const MAX_CHARS_KEPT = 32 * MIB;
 /** What a log takes besides its data. */

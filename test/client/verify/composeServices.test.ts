@@ -142,6 +142,10 @@ describe("a deployed compose file against the source's", () => {
     for (const name of ["NETWORK", "DOMAIN"])
       expect(() => checked(withImages(SOURCE), [name]), name).to.throw(Malformed, `contains ${name}`);
     expect(checked(RENDERED, ["NETWORK", "DOMAIN"])).to.deep.equal(["postgres"]);
+    // As docs/operations.md has it: the password of a whole value that the source leaves open.
+    const documented = RENDERED.replace("keywright:@postgres", "keywright:${POSTGRES_PASSWORD}@postgres");
+    expect(documented).to.not.equal(RENDERED);
+    expect(checked(documented, ["POSTGRES_PASSWORD"])).to.deep.equal(["postgres"]);
   });
 
   it("fails when the operator may give variables that the source's file has not", () => {
