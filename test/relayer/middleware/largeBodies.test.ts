@@ -20,11 +20,12 @@ import { silent } from "../../support/sandbox";
 /** A request whose body is written by the test; `read` counts what was taken of it. */
 function request(length: number, encoding = ""): { ctx: RelayerContext; body: PassThrough } {
   const body = new PassThrough({ highWaterMark: 64 * 1_024 });
+  const [name, value] = encoding === "" ? ["Content-Length", String(length)] : ["Transfer-Encoding", encoding];
+  const headers: Record<string, string> = { "Content-Type": "application/json", [name]: value };
   const ctx = {
     req: body,
     res: new EventEmitter(),
-    get: (name: string) =>
-      name === "Transfer-Encoding" ? encoding : name === "Content-Length" && encoding === "" ? String(length) : "",
+    get: (name: string) => headers[name] ?? "",
     request: { length },
   } as unknown as RelayerContext;
   return { ctx, body };

@@ -73,10 +73,7 @@ describe("the route that makes a trigger", () => {
       },
       executor: { call: async () => MINTED },
     };
-    const countAsFreeChange = async () => {
-      counts.free += 1;
-      return async () => void (counts.free -= 1);
-    };
+    const countAsFreeChange = async () => void (counts.free += 1);
     const { createTrigger } = triggerRoutes(deps as never, { send } as never);
     const call = { body: BODY, caller, countAsFreeChange, ...more };
     const answer = await createTrigger(call as unknown as Call<"createTrigger">).catch((error: unknown) => error);
@@ -88,7 +85,7 @@ describe("the route that makes a trigger", () => {
     expect(answer).to.include({ id: "t", state: "unattached", hook_secret: "shown once", transaction_hash: "0x2" });
   });
 
-  it("counts it among changes that cost nothing where nothing is charged, and stores none beyond them", async () => {
+  it("counts it among changes that cost nothing, since it is stored first, and stores none beyond them", async () => {
     const paid = async (): Promise<object> => ({ transactionHash: "0x2" });
     const unpaid = (): Promise<never> => Promise.reject(new KeywrightError("insufficient_credit", "none"));
     const unmanaged = { ...MANAGED, managed: false };
@@ -96,7 +93,7 @@ describe("the route that makes a trigger", () => {
       const { stored, free } = await made(...asked);
       return [stored, free];
     };
-    expect(await of(paid, MANAGED)).to.deep.equal([1, 0]);
+    expect(await of(paid, MANAGED)).to.deep.equal([1, 1]);
     expect(await of(unpaid, MANAGED)).to.deep.equal([0, 1]);
     expect(await of(paid, unmanaged)).to.deep.equal([1, 1]);
     const operation = new IdempotentOperation("id", true);
