@@ -174,6 +174,7 @@ describe("the images", function () {
         // One chain under two names, since a quorum requires two endpoints.
         RPC_URLS: `${chain.rpcUrl},${chain.rpcUrl.replace("127.0.0.1", "localhost")}`,
         NETWORK: "test",
+        SERVICE_NAME: "Keywright",
         POSTGRES_PASSWORD: "unused",
         PAYER_COUNT: String(PAYERS),
         SIGNUP_CREDIT_CENTS: "2000",
