@@ -14,7 +14,7 @@ export function checkProvider(payload: Buffer, tee: string, expected: string | u
   const measured = measuredSchema.safeParse(jsonOf(payload.toString("utf8"), "the event key-provider"));
   if (!measured.success) throw new Malformed("the event key-provider names no source of keys");
   const { name, id } = measured.data;
-  if (tee === "simulated") throw new Unavailable("SIMULATED: the service states that its keys are");
+  if (tee === "simulated") throw new Unavailable("SIMULATED: the service states that its key management is simulated");
   if (name !== "kms" || !KEY_PROVIDER_ID.test(id))
     throw new Malformed(`the keys come from "${name}", not from a key management that asks the allow-list`);
   if (expected === undefined)
