@@ -62,6 +62,7 @@ export const readerOf = (session: Session) => (session.kind === "key" ? session.
 const PAGE = 1_000;
 const CHAIN_PAGE = 500;
 const CHAIN_KEYS = 200;
+const SOON_MS = 2_000;
 
 interface ListOptions {
   readonly chainPage?: number;
@@ -201,13 +202,24 @@ export type Records = Pick<
   | ("listTriggers" | "listFirings" | "listWebhooks" | "webhookDeliveries")
 >;
 
-/** With a key, read at any time; with a wallet, which must sign, once and on demand. */
-export function useSigned<T>(name: string, read: (client: Records) => Promise<T>) {
+/**
+ * With a key, read at any time, and again while what was read is about to change; with a wallet, which must sign, once
+ * and on demand.
+ */
+export function useSigned<T>(
+  name: string,
+  read: (client: Records) => Promise<T>,
+  isAboutToChange: (read: T) => boolean = () => false,
+) {
   const session = useSession();
   const reader = session.kind === "key" ? session.client : session.owner;
   const enabled = useIsReadable();
   const signed =
-    session.kind === "wallet" ? { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false } : {};
+    session.kind === "wallet"
+      ? { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false }
+      : {
+          refetchInterval: ({ state: { data } }: Query<T>) => data !== undefined && isAboutToChange(data) && SOON_MS,
+        };
   return useQuery({ queryKey: ["signed", name], queryFn: () => read(reader), enabled, ...signed });
 }
 

@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { Page, Route } from "playwright-core";
 import { actionHashOf } from "../../../protocol/ids";
 import { cidOfCode } from "../../../protocol/cid";
 import { useBrowser } from "../../support/browser";
@@ -37,12 +38,21 @@ describe("the dashboard's triggers", function () {
   });
   afterEach(() => dashboard?.close());
 
-  const open = async (key = account.key, options: object = {}): Promise<void> => {
-    dashboard = await Dashboard.open(browser(), stack().baseUrl, options);
+  const open = async (
+    key = account.key,
+    options: object = {},
+    prepare?: (page: Page) => Promise<void>,
+  ): Promise<void> => {
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, options, prepare);
     await dashboard.page.getByLabel("API key", { exact: true }).fill(key);
     await dashboard.press("Sign in");
     await dashboard.page.getByRole("region", { name: "At a glance" }).waitFor();
     await go("Triggers");
+  };
+  /** As long as the service has not seen the transaction that attached a trigger's key. */
+  const seenLate = async (route: Route): Promise<void> => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: (await response.text()).replace('"active"', '"unattached"') });
   };
   const go = async (screen: Screen): Promise<void> => {
     const menu = dashboard.button("Menu");
@@ -271,18 +281,14 @@ describe("the dashboard's triggers", function () {
     await owner.createTrigger({ name: "Kept", code: CODE, hook: { verification: "none" } });
     await owner.prepareTrigger({ name: "Left", code: CODE, hook: { verification: "none" } });
     const { usage_api_key } = await owner.createUsageKey({ ...NO_PERMISSIONS, execute_in_groups: ["0"] });
-    await open(usage_api_key);
+    await open(usage_api_key, {}, (page) => page.route("**/core/v1/triggers?*", seenLate, { times: 1 }));
     await dashboard.row(/Kept/).getByRole("button", { name: "Run now" }).waitFor();
     await dashboard.close();
     const wallet = new BrowserWallet("Test Wallet", signer, 31_337n);
     dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
     await dashboard.press("Connect wallet");
     await dashboard.signedIn();
-    // As long as the service has not seen the transaction that attached it.
-    await dashboard.page.route("**/core/v1/triggers?*", async (route) => {
-      const response = await route.fetch();
-      await route.fulfill({ response, body: (await response.text()).replace('"active"', '"unattached"') });
-    });
+    await dashboard.page.route("**/core/v1/triggers?*", seenLate);
     await go("Triggers");
     await dashboard.choose(dashboard.row(/Left/), "Delete");
     await dashboard.confirm("Delete trigger");
