@@ -58,7 +58,7 @@ export class Dashboard {
     browser: Browser,
     baseUrl: string,
     options: Parameters<Browser["newContext"]>[0] = {},
-    prepare?: (page: Page) => Promise<void>,
+    prepare?: (page: Page) => Promise<unknown>,
   ) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
     const dashboard = new Dashboard(await context.newPage(), context, baseUrl);

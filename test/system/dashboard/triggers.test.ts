@@ -41,7 +41,7 @@ describe("the dashboard's triggers", function () {
   const open = async (
     key = account.key,
     options: object = {},
-    prepare?: (page: Page) => Promise<void>,
+    prepare?: (page: Page) => Promise<unknown>,
   ): Promise<void> => {
     dashboard = await Dashboard.open(browser(), stack().baseUrl, options, prepare);
     await dashboard.page.getByLabel("API key", { exact: true }).fill(key);
