@@ -8,9 +8,14 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as acme from "acme-client";
 import { defined } from "../protocol/defined";
+import { parseJson } from "../protocol/json";
+import { within } from "../protocol/within";
 
 const RENEW_AT = 2 / 3;
 const PRIVATE_FILE = 0o600;
+const ISSUED_WITHIN_MS = 10 * 60_000;
+// The library sets no limit, and waits as long as an answer's Retry-After says.
+acme.axios.defaults.timeout = 30_000;
 
 export interface Certificate {
   /** PEM, leaf first. */
@@ -31,14 +36,27 @@ export interface CertificateOptions {
 export type Challenges = Map<string, string>;
 
 /**
- * The stored certificate unless it is due for renewal, else a new one. @throws Error when the authority issues none.
+ * The stored certificate unless it is due for renewal, else a new one, or, where the authority issues none, the stored
+ * one as long as it is valid; `onFailure` is told. @throws Error when there is none.
  */
-export async function currentCertificate(options: CertificateOptions, challenges: Challenges): Promise<Certificate> {
+export async function currentCertificate(
+  options: CertificateOptions,
+  challenges: Challenges,
+  onFailure: (error: unknown) => void,
+): Promise<Certificate> {
   const kept = await onFile(options);
   if (kept !== undefined && Date.now() < renewalTime(kept.chain)) return kept;
-  const issued = await issue(options, challenges);
-  await writePrivately(fileOf(options, "certificate.json"), JSON.stringify(issued));
-  return issued;
+  try {
+    const issued = await within(ISSUED_WITHIN_MS, issue(options, challenges), () => {
+      throw new Error("the certificate authority has not issued a certificate within ten minutes");
+    });
+    await writePrivately(fileOf(options, "certificate.json"), JSON.stringify(issued));
+    return issued;
+  } catch (error) {
+    if (kept === undefined || Date.now() >= new X509Certificate(kept.chain).validToDate.getTime()) throw error;
+    onFailure(error);
+    return kept;
+  }
 }
 
 /** When to renew a certificate, in milliseconds since the epoch. */
@@ -81,7 +99,9 @@ async function accountKey(folder: string): Promise<Buffer> {
 async function onFile(options: CertificateOptions): Promise<Certificate | undefined> {
   const file = fileOf(options, "certificate.json");
   if (!existsSync(file)) return undefined;
-  const kept = JSON.parse(await readFile(file, "utf8")) as Certificate;
+  // A power failure may leave the file empty.
+  const kept = parseJson(await readFile(file, "utf8")) as Certificate | undefined;
+  if (kept === undefined) return undefined;
   return new X509Certificate(kept.chain).checkHost(options.domain) === undefined ? undefined : kept;
 }
 

@@ -18,8 +18,12 @@ const MAX_CONNECTIONS = 3_072;
 /** The longest that a client takes nothing of an answer. */
 const UNREAD_MS = 60_000;
 const RETRY_MS = 60_000;
+/** How long requests under way may take once the process is to stop: the compose file stops the relayer first. */
+const DRAIN_MS = 45_000;
+const SWEEP_MS = 50;
 /** Node's timers are limited to 24 days. */
 const MAX_WAIT_MS = 24 * 3_600_000;
+const NOT_RENEWED = "the certificate could not be renewed; it is tried again";
 
 export interface Ingress {
   readonly httpsPort: number;
@@ -28,7 +32,11 @@ export interface Ingress {
 }
 
 /** Resolves when TLS is served and the evidence is written. @throws Error when there is no certificate or no quote. */
-export async function startIngress(config: Config, log: Logger, { unreadMs = UNREAD_MS } = {}): Promise<Ingress> {
+export async function startIngress(
+  config: Config,
+  log: Logger,
+  { unreadMs = UNREAD_MS, drainMs = DRAIN_MS } = {},
+): Promise<Ingress> {
   const challenges: Challenges = new Map();
   const http = createHttpEndpoint(config.DOMAIN, challenges);
   const httpPort = await listen(http, config.HTTP_PORT, log);
@@ -39,7 +47,9 @@ export async function startIngress(config: Config, log: Logger, { unreadMs = UNR
       email: config.ACME_EMAIL,
       folder: config.STATE_DIR,
     };
-    const certificate = await currentCertificate(options, challenges);
+    const certificate = await currentCertificate(options, challenges, (error) =>
+      log.error({ err: error }, NOT_RENEWED),
+    );
     const quoteOver = (sha256: string): Promise<object> => evidenceQuote(config.EXECUTOR_SOCKET, sha256);
     await writeEvidence({ folder: config.EVIDENCE_DIR, domain: config.DOMAIN, ...certificate, quoteOver });
     return certificate;
@@ -68,7 +78,7 @@ export async function startIngress(config: Config, log: Logger, { unreadMs = UNR
       httpPort,
       stop: async () => {
         renewal.stop();
-        await Promise.all([closed(http, http), closed(front, https)]);
+        await Promise.all([closed(http, http), closed(front, https, drainMs)]);
       },
     };
   } catch (error) {
@@ -86,7 +96,8 @@ function renewing(
 ): { stop(): void } {
   let timer: NodeJS.Timeout;
   const wait = (ms: number): void => {
-    timer = setTimeout(() => void renew(), Math.min(Math.max(ms, 1_000), MAX_WAIT_MS));
+    // Already due: the one on file, as no other could be had.
+    timer = setTimeout(() => void renew(), ms > 0 ? Math.min(Math.max(ms, 1_000), MAX_WAIT_MS) : RETRY_MS);
   };
   const renew = async (): Promise<void> => {
     try {
@@ -94,7 +105,7 @@ function renewing(
       use(certificate);
       wait(renewalTime(certificate.chain) - Date.now());
     } catch (error) {
-      log.error({ err: error }, "the certificate could not be renewed; it is tried again");
+      log.error({ err: error }, NOT_RENEWED);
       wait(RETRY_MS);
     }
   };
@@ -129,11 +140,21 @@ async function listen(server: NetServer, port: number, log: Logger): Promise<num
   return (server.address() as AddressInfo).port;
 }
 
-/** `requests` is the HTTP server of the connections that `server` accepts. */
-async function closed(server: NetServer, requests: Pick<Server, "closeAllConnections">): Promise<void> {
+/**
+ * Accepts no more, and ends idle connections at once, others after `drainMs`. `requests` is the HTTP server of the
+ * connections that `server` accepts.
+ */
+async function closed(
+  server: NetServer,
+  requests: Pick<Server, "closeAllConnections" | "closeIdleConnections">,
+  drainMs = 0,
+): Promise<void> {
   if (!server.listening) return;
   const done = once(server, "close");
   server.close();
-  requests.closeAllConnections();
+  const sweep = setInterval(() => requests.closeIdleConnections(), SWEEP_MS);
+  const cut = setTimeout(() => requests.closeAllConnections(), drainMs);
   await done;
+  clearInterval(sweep);
+  clearTimeout(cut);
 }

@@ -117,8 +117,9 @@ function forwardRequest(upstream: URL, incoming: IncomingMessage, answer: Server
   outgoing.once("timeout", () => outgoing.destroy());
   outgoing.once("error", () => (answer.headersSent ? answer.destroy() : refuse(incoming, answer)));
   answer.once("close", () => {
+    // Of what was answered before it was read: the connection's next request comes after it. The pipe would pause it.
+    incoming.unpipe(outgoing);
     outgoing.destroy();
-    // Of what was answered before it was read: the connection's next request comes after it.
     incoming.resume();
   });
   incoming.pipe(outgoing);

@@ -34,13 +34,14 @@ const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddres
 
 /** Listens instead of `tls`, and passes each connection to it once its line is read. */
 export function createProxyEndpoint(tls: HttpsServer, addresses: ClientAddresses): Server {
-  return createServer((socket) => {
+  const front = createServer((socket) => {
+    const patience = setTimeout(() => socket.destroy(), PATIENCE_MS);
+    socket.once("close", () => clearTimeout(patience));
     const give = (client: string | undefined): void => {
-      socket.setTimeout(0);
+      clearTimeout(patience);
       if (client !== undefined) addresses.remember(socket, client);
       tls.emit("connection", socket);
     };
-    socket.setTimeout(PATIENCE_MS, () => socket.destroy());
     socket.on("error", () => socket.destroy());
     readLine(socket, (line) => {
       const client = LINE.exec(line)?.[1];
@@ -49,6 +50,9 @@ export function createProxyEndpoint(tls: HttpsServer, addresses: ClientAddresses
       else socket.destroy();
     });
   });
+  // Node counts a server's connections, and ends those that send too slowly, from when it listens.
+  front.once("listening", () => tls.emit("listening"));
+  return front;
 }
 
 /** Reads the line; data after it stays in the socket. */

@@ -304,6 +304,53 @@ describe("the TLS ingress", function () {
     }
   });
 
+  it("reads on after an answer that came before the request's body", async () => {
+    await restartBeforeUpstream();
+    const body = Buffer.alloc(2 ** 22, "a");
+    const both = await new Promise<string>((resolve, reject) => {
+      const options = { port: ingress.httpsPort, host: "127.0.0.1", servername: "localhost", ca: acme.rootPem };
+      const secure = connectTls(options, () => {
+        secure.write(`POST /early HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n`);
+        secure.write(body);
+        secure.write("GET /next HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+      }).on("error", reject);
+      let text = "";
+      secure.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      secure.once("close", () => resolve(text));
+    });
+    expect(both.match(/^HTTP\/1.1 200 /gm)).to.have.length(2);
+    expect(both).to.match(/\/next/);
+  });
+
+  for (const PROXY_PROTOCOL of ["", "true"])
+    it(`lets requests under way end when it stops, for a while${PROXY_PROTOCOL && ", behind a balancer"}`, async () => {
+      await ingress.stop();
+      const UPSTREAM_URL = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+      ingress = await startIngress(configOf({ UPSTREAM_URL, PROXY_PROTOCOL }), SILENT, { drainMs: 1_000 });
+      const slow = (incoming: IncomingMessage, answer: ServerResponse): void => {
+        const { end } = answer;
+        const isAnswered = incoming.url === "/slow";
+        answer.end = ((...args: unknown[]) =>
+          isAnswered && setTimeout(() => Reflect.apply(end, answer, args), 500)) as never;
+      };
+      upstream.prependListener("request", slow);
+      try {
+        const asked = ["/slow", "/never"].map((path) =>
+          askBehind(PROXY_PROTOCOL && "PROXY UNKNOWN\r\n", path).catch(() => "cut"),
+        );
+        await once(upstream, "request");
+        await once(upstream, "request");
+        const begun = Date.now();
+        await ingress.stop();
+        expect(Date.now() - begun).to.be.within(900, 4_000);
+        const [answered, cut] = await Promise.all(asked);
+        expect(answered).to.contain("/slow");
+        expect(cut).not.to.contain("/never");
+      } finally {
+        upstream.off("request", slow);
+      }
+    });
+
   it("refuses more headers than it would forward", async () => {
     const many = Array.from({ length: 1_001 }, (_, i) => `h${i}: 1\r\n`).join("");
     const answer = await sendRaw(`GET /many HTTP/1.1\r\nhost: localhost\r\n${many}content-length: 4\r\n\r\nbody`);
@@ -378,6 +425,20 @@ describe("the TLS ingress", function () {
     }
     expect(now).not.to.equal(first);
     acme.setLife(86_400_000);
+  });
+
+  it("starts with a certificate that is due while the authority issues none", async () => {
+    await ingress.stop();
+    rmSync(join(folder, "certificate.json"));
+    acme.setLife(6_000);
+    ingress = await startIngress(configOf(), SILENT);
+    const { certificate } = await ask(ingress.httpsPort, "/health");
+    await ingress.stop();
+    acme.setLife(86_400_000);
+    await new Promise((resolve) => setTimeout(resolve, 4_200));
+    const ACME_DIRECTORY_URL = `http://127.0.0.1:${await freePort()}/directory`;
+    ingress = await startIngress(configOf({ ACME_DIRECTORY_URL }), SILENT);
+    expect((await ask(ingress.httpsPort, "/health")).certificate).to.equal(certificate);
   });
 
   it("does not start without a certificate, and says why; an invalid setting is named", async () => {

@@ -25,6 +25,7 @@ interface Service {
   cap_add?: string[];
   volumes: string[];
   ports?: string[];
+  stop_grace_period?: string;
   environment: Record<string, string>;
 }
 const services = (parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> }).services;
@@ -89,6 +90,14 @@ describe("images", () => {
         expect(services.ingress?.environment.PROXY_PROTOCOL).to.equal("${PROXY_PROTOCOL:-}");
       },
     );
+
+    it("stops the relayer before the ingress, and gives both the time that requests under way may take", () => {
+      expect(services.relayer?.depends_on).to.have.property("ingress");
+      expect(services.ingress?.depends_on).not.to.have.property("relayer");
+      const seconds = (name: string): number => Number.parseInt(services[name]?.stop_grace_period ?? "", 10);
+      // Notice and draining take 40 s in the relayer, draining 45 in the ingress.
+      for (const name of ["relayer", "ingress"]) expect(seconds(name), name).to.be.at.least(60);
+    });
 
     it("gives no service more rights than it needs", () => {
       for (const [name, service] of Object.entries(services)) {
