@@ -5,13 +5,14 @@
  * The deployer's key is entered at the prompt and kept in memory only. Payers are registered afterwards (`npm run
  * operator`), since their keys depend on the contract's address.
  */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { JsonRpcProvider, type Wallet } from "ethers";
 import { parseAddress, parseHash32, type Address } from "../protocol/ids";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
 import { deployAccountManager, deployAllowlist, writeDeployment } from "./deployment";
-import { askWallet } from "./prompt";
+import { askWallet, shortOf } from "./prompt";
 import { rootCommitmentAt } from "./rootCommitment";
 
 const USAGE = `usage: npm run deploy -- --network <name> --rpc <url> --admin <address> [options]
@@ -54,8 +55,8 @@ function readArguments(): Wanted {
   const { network, rpc, admin } = values;
   if (!network || !/^[a-z0-9-]+$/.test(network) || !rpc || !admin) throw new Error(USAGE);
   const serviceName = values["service-name"] ?? DEFAULT_SERVICE_NAME;
-  if (!SERVICE_NAME_PATTERN.test(serviceName))
-    throw new Error("--service-name is a letter and up to 31 letters and digits");
+  if (!SERVICE_NAME_PATTERN.test(serviceName)) fail("--service-name is a letter and up to 31 letters and digits");
+  requireNewList(values);
   return {
     network,
     rpc,
@@ -72,6 +73,20 @@ function readArguments(): Wanted {
   };
 }
 
+/** Nothing given for a new allow-list may go unused, nor the list stay empty that is all that is deployed. */
+function requireNewList(values: {
+  readonly allowlist?: string;
+  readonly "allowlist-only"?: boolean;
+  readonly "allowlist-delay"?: string;
+  readonly "compose-hash"?: readonly string[];
+}): void {
+  const { allowlist, "compose-hash": hashes = [], "allowlist-delay": delay } = values;
+  if (allowlist !== undefined && (hashes.length > 0 || delay !== undefined))
+    fail("--compose-hash and --allowlist-delay are of a new allow-list: --allowlist names one that is deployed");
+  if (values["allowlist-only"] && hashes.length === 0)
+    fail("--allowlist-only takes --compose-hash: a list without any lets no image boot until its delay is over");
+}
+
 const addressOf = (option: string, text: string): Address =>
   parseAddress(text) ?? fail(`${option} ${text} is not an address`);
 
@@ -80,8 +95,8 @@ const hashOf = (option: string, text: string): string =>
   parseHash32(text.startsWith("0x") ? text : `0x${text}`) ?? fail(`${option} ${text} is not 64 hex digits`);
 
 function secondsOf(option: string, text: string | undefined): number {
-  const seconds = text === undefined ? DEFAULT_DELAY_SECONDS : Number(text);
-  return Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : fail(`${option} is a whole number of seconds`);
+  if (text === undefined) return DEFAULT_DELAY_SECONDS;
+  return /^[0-9]{1,9}$/.test(text) ? Number(text) : fail(`${option} is a whole number of seconds`);
 }
 
 /** Asks before anything is deployed: a contract that is bound to no root, or another one, is of no use. */
@@ -104,13 +119,12 @@ async function deploy(signer: Wallet, wanted: Wanted, rootCommitment: string | u
   const allowlistAddress = wanted.allowlist ?? (await deployAllowlist(signer, terms));
   console.log(`ApplicationAllowlist ${allowlistAddress}: the application's id`);
   if (rootCommitment === undefined) return;
-  const { deployment } = await deployAccountManager(signer, network, {
-    admin,
-    payerDelaySeconds,
-    rootCommitment,
-    allowlistAddress,
-    serviceName,
-  });
+  const { deployment } = await deployAccountManager(
+    signer,
+    network,
+    { admin, payerDelaySeconds, rootCommitment, allowlistAddress, serviceName },
+    (receipt) => console.log(`AccountManager ${receipt.contractAddress} is deployed, in ${receipt.hash}`),
+  );
   writeDeployment(file, deployment);
   const { contractAddress, forwarderAddress, budgetsAddress, chainId, blockNumber } = deployment;
   console.log(
@@ -121,9 +135,15 @@ async function deploy(signer: Wallet, wanted: Wanted, rootCommitment: string | u
 
 async function main(): Promise<void> {
   const wanted = readArguments();
+  // Another contract derives other keys: the file of one in use must not be replaced unnoticed.
+  if (!wanted.allowlistOnly && existsSync(wanted.file))
+    fail(`${wanted.file} describes a deployment already: name another --network or --out`);
   const rootCommitment = wanted.allowlistOnly ? undefined : await commitmentOf(wanted);
   const provider = new JsonRpcProvider(wanted.rpc, undefined, { staticNetwork: true, cacheTimeout: -1 });
   try {
+    // Once, as the library would look for the network of an endpoint that does not answer for ever.
+    const { chainId } = await provider._detectNetwork();
+    console.log(`Deploying to chain ${chainId} as ${wanted.network}`);
     const signer = (await askWallet("Deployer's private key (0x…): ")).connect(provider);
     await deploy(signer, wanted, rootCommitment);
   } finally {
@@ -136,13 +156,6 @@ function fail(message: string): never {
 }
 
 main().catch((error: unknown) => {
-  // The library's full message quotes the whole transaction; print the short one.
-  console.error(
-    error instanceof Error && "shortMessage" in error
-      ? error.shortMessage
-      : error instanceof Error
-        ? error.message
-        : error,
-  );
+  console.error(shortOf(error));
   process.exitCode = 1;
 });

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { Transaction, ZeroHash, concat, keccak256, toUtf8Bytes, type Signer } from "ethers";
+import { Transaction, ZeroHash, concat, keccak256, toUtf8Bytes, type Signer, type TransactionReceipt } from "ethers";
 import {
   AccountManager__factory,
   ApplicationAllowlist__factory,
@@ -49,11 +49,15 @@ export interface DeploymentTerms {
   readonly serviceName?: string;
 }
 
-/** Deploys the forwarder, the contract and its budgets, and describes the result. */
+/**
+ * Deploys the forwarder, the contract and its budgets, and describes the result. Says when the contract is there: what
+ * fails afterwards must not lose it.
+ */
 export async function deployAccountManager(
   signer: Signer,
   network: string,
   { admin, payerDelaySeconds, rootCommitment, allowlistAddress, serviceName = DEFAULT_SERVICE_NAME }: DeploymentTerms,
+  onDeployed?: (receipt: TransactionReceipt) => void,
 ): Promise<{ contract: AccountManager; deployment: Deployment }> {
   const forwarder = await (
     await new ERC2771Forwarder__factory(signer).deploy(forwarderName(serviceName))
@@ -67,6 +71,7 @@ export async function deployAccountManager(
   );
   const receipt = await contract.deploymentTransaction()?.wait();
   if (!receipt || receipt.status !== 1) throw new Error("the deployment transaction failed");
+  onDeployed?.(receipt);
   const { chainId } = (await signer.provider?.getNetwork()) ?? raise("the signer has no provider");
   const contractAddress = await contract.getAddress();
   const keyNamespace = await contract.keyNamespace();

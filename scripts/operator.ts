@@ -3,6 +3,7 @@
  * multisig to send, or, with `--sign`, prompt for the contract admin's key and send it; the key is not stored.
  * Runbooks: docs/operations.md.
  */
+import { shortOf } from "./prompt";
 import { UsageError, type Command } from "./operator/command";
 import { allowDevice, allowImage, revokeDevice, revokeImage, showAllowlist } from "./operator/allowlist";
 import { correctBalance } from "./operator/books";
@@ -51,10 +52,12 @@ async function main(): Promise<void> {
   const [name = "", ...args] = given.filter((arg) => arg !== "--sign");
   const command = COMMANDS[name];
   if (command === undefined) throw new UsageError(usage());
+  if (args.length > (command.args.match(/[<[]/g) ?? []).length)
+    throw new UsageError(`There are too many arguments.\n\n${usage()}`);
   await command.run({ args, sign: given.includes("--sign"), print: (line) => process.stdout.write(`${line}\n`) });
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`${shortOf(error)}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 });

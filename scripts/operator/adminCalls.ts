@@ -17,7 +17,7 @@ export async function carryOut(
   const wallet = sign ? await adminWallet(provider, await contract.admin()) : undefined;
   for (const [functionName, argument] of calls) {
     const args = argument === undefined ? [] : [argument];
-    if (wallet === undefined) print(await forMultisig(contract, functionName, args));
+    if (wallet === undefined) print(await forMultisig(provider, contract, functionName, args));
     else {
       const sent = await (contract.connect(wallet) as BaseContract).getFunction(functionName).send(...args);
       const receipt = await sent.wait();
@@ -32,8 +32,14 @@ async function adminWallet(provider: JsonRpcProvider, admin: string): Promise<Wa
   return wallet;
 }
 
-async function forMultisig(contract: AdminContract, functionName: string, args: readonly string[]): Promise<string> {
+async function forMultisig(
+  provider: JsonRpcProvider,
+  contract: AdminContract,
+  functionName: string,
+  args: readonly string[],
+): Promise<string> {
+  const { chainId } = await provider.getNetwork();
   const data = contract.interface.encodeFunctionData(functionName, args);
-  const lines = [`${functionName}(${args.join()})`, `  to    ${await contract.getAddress()}`, `  value 0`];
-  return [...lines, `  data  ${data}`].join("\n");
+  const to = `  to    ${await contract.getAddress()}`;
+  return [`${functionName}(${args.join()})`, `  chain ${chainId}`, to, `  value 0`, `  data  ${data}`].join("\n");
 }

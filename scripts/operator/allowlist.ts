@@ -1,10 +1,9 @@
 /** The allow-list of images and devices: what counts, what waits, and the admin's transactions about it. */
-import { existsSync, readFileSync } from "node:fs";
 import type { JsonRpcProvider } from "ethers";
 import { parseAddress, parseHash32 } from "../../protocol/ids";
 import { ApplicationAllowlist__factory, type ApplicationAllowlist } from "../../typechain-types";
 import { carryOut } from "./adminCalls";
-import { table, usageError, withProvider, type Command, type Invocation } from "./command";
+import { deploymentFile, table, usageError, withProvider, type Command, type Invocation } from "./command";
 
 const ANY_DEVICE = `0x${"00".repeat(32)}`;
 
@@ -59,12 +58,7 @@ async function described(list: ApplicationAllowlist): Promise<string> {
 }
 
 function connect(provider: JsonRpcProvider): ApplicationAllowlist {
-  const { ALLOWLIST_ADDRESS: address, DEPLOYMENT_FILE: file } = process.env;
-  const recorded = (): unknown =>
-    file && existsSync(file)
-      ? (JSON.parse(readFileSync(file, "utf8")) as { allowlistAddress?: string }).allowlistAddress
-      : undefined;
-  const found = parseAddress(String(address ?? recorded()));
+  const found = parseAddress(process.env.ALLOWLIST_ADDRESS ?? deploymentFile()?.allowlistAddress ?? "");
   if (found === undefined)
     return usageError("ALLOWLIST_ADDRESS (or DEPLOYMENT_FILE) does not name the allow-list: the application's id.");
   return ApplicationAllowlist__factory.connect(found, provider);

@@ -15,8 +15,8 @@ function correctionOf({ args: [account = "", cents = "", reference = ""] }: Invo
   const accountId =
     (parseHash32(account) as AccountId | undefined) ??
     usageError("The first argument is an account id (0x and 64 hex digits).");
-  const amountCents = Number(cents);
-  if (!Number.isSafeInteger(amountCents) || amountCents === 0 || Math.abs(amountCents) > MAX_CENTS) {
+  const amountCents = /^-?[0-9]{1,9}$/.test(cents) ? Number(cents) : 0;
+  if (amountCents === 0 || Math.abs(amountCents) > MAX_CENTS) {
     usageError("The second argument is a whole number of cents, not 0: positive gives credit, negative takes it.");
   }
   if (!/^[\x21-\x7e]{1,64}$/.test(reference))

@@ -1,6 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
-import { JsonRpcProvider } from "ethers";
+import { FetchRequest, JsonRpcProvider } from "ethers";
 import { parseAddress, type Address } from "../../protocol/ids";
+import type { Deployment } from "../deployment";
+
+const ANSWER_MS = 10_000;
 
 export interface Invocation {
   readonly args: readonly string[];
@@ -26,23 +29,34 @@ export function setting(name: string): string {
 }
 
 export function contractAddress(): Address {
-  const file = process.env.DEPLOYMENT_FILE;
-  const text =
-    process.env.CONTRACT_ADDRESS ??
-    (file && existsSync(file)
-      ? (JSON.parse(readFileSync(file, "utf8")) as { contractAddress: string }).contractAddress
-      : "");
+  const text = process.env.CONTRACT_ADDRESS ?? deploymentFile()?.contractAddress ?? "";
   return parseAddress(text) ?? usageError("CONTRACT_ADDRESS (or DEPLOYMENT_FILE) does not name the account contract.");
 }
 
+export function deploymentFile(): Deployment | undefined {
+  const { DEPLOYMENT_FILE: file } = process.env;
+  return file && existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Deployment) : undefined;
+}
+
 export async function withProvider<T>(work: (provider: JsonRpcProvider) => Promise<T>): Promise<T> {
-  const [url] = setting("RPC_URLS").split(",");
-  const provider = new JsonRpcProvider(url, undefined, { staticNetwork: true, cacheTimeout: -1 });
+  const [url = ""] = setting("RPC_URLS").split(",");
+  const connection = new FetchRequest(url);
+  connection.timeout = ANSWER_MS;
+  const provider = new JsonRpcProvider(connection, undefined, { staticNetwork: true, cacheTimeout: -1 });
   try {
+    await requireChain(provider);
     return await work(provider);
   } finally {
     provider.destroy();
   }
+}
+
+/** Asked once: unasked, the library would look for the network of an endpoint that does not answer for ever. */
+async function requireChain(provider: JsonRpcProvider): Promise<void> {
+  const { chainId } = await provider._detectNetwork();
+  const expected = process.env.CHAIN_ID || deploymentFile()?.chainId;
+  if (expected !== undefined && BigInt(expected) !== chainId)
+    usageError(`The first of RPC_URLS is on chain ${chainId}, not ${expected}.`);
 }
 
 export function addressArgument({ args }: Invocation): Address {
@@ -50,9 +64,9 @@ export function addressArgument({ args }: Invocation): Address {
 }
 
 export function countArgument({ args }: Invocation): number {
-  const count = Number(args[0]);
-  return Number.isInteger(count) && count >= 0 && count <= 1024
-    ? count
+  const [text = ""] = args;
+  return /^[0-9]{1,4}$/.test(text) && Number(text) <= 1024
+    ? Number(text)
     : usageError("This command takes a number from 0 to 1024.");
 }
 

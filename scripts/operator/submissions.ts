@@ -8,6 +8,7 @@ import { rewind } from "../../relayer/chain/events/reorg";
 import { parseSubmissionId } from "../../relayer/chain";
 import { wantPayers } from "../../relayer/chain/payers/wanted";
 import { cancelSubmission as cancel } from "../../relayer/chain/submissions/transactions";
+import type { Db } from "../../relayer/store/database";
 import { openStore, type Store } from "../../relayer/store/index";
 import { countArgument, setting, table, usageError, type Command, type Invocation } from "./command";
 
@@ -104,10 +105,21 @@ export const rewindChain: Command = {
     withStore(async ({ db }) => {
       if (!/^[0-9]{1,15}$/.test(number) || !/^0x[0-9a-f]{64}$/.test(hash))
         usageError("This command takes a block's number and hash (0x and 64 lower-case hex digits).");
+      if (!(await isKnown(db, number, hash)))
+        throw new Error("The relayers have seen no block with this number and hash: nothing was taken back.");
       await rewind(db, { number: Number(number), hash });
       print("Done. The relayers follow the chain from there, and bring the writes above to an outcome again.");
     }),
 };
+
+/** Of a hash that no block had, no block would be common with the chain: everything would be taken back. */
+async function isKnown(db: Db, number: string, hash: string): Promise<boolean> {
+  const { rows } = await sql<{ known: boolean }>`
+    select exists (select from followed_blocks where number = ${number}::int8 and hash = ${hash})
+      or exists (select from chain_events where block_number = ${number}::int8 and block_hash = ${hash}) as known
+  `.execute(db);
+  return rows[0]?.known === true;
+}
 
 export const resizePool: Command = {
   args: "<count>",

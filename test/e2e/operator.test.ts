@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Interface, JsonRpcProvider, Wallet } from "ethers";
 import { DEVELOPMENT_DEPLOYER_KEY } from "../../scripts/dev/chain";
+import { freePort } from "../../scripts/dev/ports";
 import { compileCache } from "../../scripts/dev/processes";
 import { AccountManager__factory } from "../../typechain-types";
 import { useStack } from "../support/stack";
@@ -53,6 +54,21 @@ describe("operator commands", function () {
     expect(out).to.contain(stack().contractAddress);
     expect(new Interface(AccountManager__factory.abi).parseTransaction({ data })?.args[0]).to.equal(stranger);
     expect((await operator(["payers"], environment())).out).not.to.contain(stranger);
+  });
+
+  it("name the chain that a transaction is for, and end at an endpoint of another one or none", async () => {
+    const stranger = Wallet.createRandom().address;
+    expect((await operator(["add-payer", stranger], environment())).out).to.contain("\n  chain 31337\n");
+    const other = await operator(["add-payer", stranger], { ...environment(), CHAIN_ID: "8453" });
+    expect([other.code, other.out, other.err]).to.deep.equal([
+      2,
+      "",
+      "The first of RPC_URLS is on chain 31337, not 8453.\n",
+    ]);
+    const nowhere = { ...environment(), RPC_URLS: `http://127.0.0.1:${await freePort()}/v2/secret` };
+    const dead = await operator(["payers"], nowhere);
+    expect([dead.code, dead.out]).to.deep.equal([1, ""]);
+    expect(dead.err).to.match(/\S/).and.not.contain("secret");
   });
 
   it("sign with the admin's key from the prompt, and with no other", async () => {

@@ -75,7 +75,18 @@ describe("the deploy script", function () {
     expect(output).to.contain(made.contractAddress).and.not.contain(DEVELOPMENT_DEPLOYER_KEY.slice(2));
   });
 
+  it("replaces no deployment's file, since another contract derives other keys", async () => {
+    const before = [await provider.getBlockNumber(), readFileSync(file, "utf8")];
+    const { status, output } = await deploy(DEVELOPMENT_DEPLOYER_KEY, ...base());
+    expect([status, output]).to.deep.equal([
+      1,
+      `${file} describes a deployment already: name another --network or --out\n`,
+    ]);
+    expect([await provider.getBlockNumber(), readFileSync(file, "utf8")]).to.deep.equal(before);
+  });
+
   it("accepts a custom delay and service name", async () => {
+    rmSync(file);
     const { status, output } = await deploy(
       DEVELOPMENT_DEPLOYER_KEY,
       ...base(),
@@ -93,6 +104,7 @@ describe("the deploy script", function () {
   });
 
   it("asks the keyholder that has no contract yet for the commitment, and deploys nothing without it", async () => {
+    rmSync(file, { force: true });
     const before = await provider.getBlockNumber();
     const unbound = base().slice(0, -2);
     const refused = await deploy(DEVELOPMENT_DEPLOYER_KEY, ...unbound);
@@ -135,7 +147,8 @@ describe("the deploy script", function () {
 
   it("deploys the allow-list alone, before the machine that has the root key", async () => {
     rmSync(file, { force: true });
-    const { status, output } = await deploy(DEVELOPMENT_DEPLOYER_KEY, ...base().slice(0, -2), "--allowlist-only");
+    const list = ["--allowlist-only", "--compose-hash", COMPOSE_HASH];
+    const { status, output } = await deploy(DEVELOPMENT_DEPLOYER_KEY, ...base().slice(0, -2), ...list);
     expect([status, existsSync(file)], output).to.deep.equal([0, false]);
     const [, address = ""] = /ApplicationAllowlist (0x\w+)/.exec(output) ?? [];
     expect(await ApplicationAllowlist__factory.connect(address, provider).admin()).to.equal(ADMIN);
@@ -149,6 +162,13 @@ describe("the deploy script", function () {
       [[...base(), "--admin", "0x12"], "--admin 0x12 is not an address"],
       [[...base(), "--root-commitment", "0x12"], "--root-commitment 0x12 is not 64 hex digits"],
       [[...base(), "--payer-delay", "a week"], "--payer-delay is a whole number of seconds"],
+      [[...base(), "--payer-delay", ""], "--payer-delay is a whole number of seconds"],
+      [[...base(), "--allowlist-delay", "1e3"], "--allowlist-delay is a whole number of seconds"],
+      [
+        [...base(), "--allowlist", ADMIN, "--compose-hash", COMPOSE_HASH],
+        "--compose-hash and --allowlist-delay are of",
+      ],
+      [[...base(), "--allowlist-only"], "--allowlist-only takes --compose-hash"],
       [[...base(), "--service-name", "two words"], "--service-name is a letter"],
     ] as const;
     for (const [args, sentence] of wrong) {

@@ -83,6 +83,12 @@ describe("operator commands on PostgreSQL", function () {
       (await relayer.chain.events(id, undefined, 10)).events.map(({ name }) => name);
     await eventually("it is followed", async () => (await names()).length === 1);
     expect(operator("rewind", String(fork?.number), "0x12").status).to.equal(2);
+    const mistyped = operator("rewind", String(fork?.number), `0x${"1".repeat(64)}`);
+    expect([mistyped.status, mistyped.stderr]).to.deep.equal([
+      1,
+      "The relayers have seen no block with this number and hash: nothing was taken back.\n",
+    ]);
+    expect(await names()).to.have.length(1);
     expect(operator("rewind", String(fork?.number), String(fork?.hash)).status).to.equal(0);
     // The event, its retraction, and the event again.
     await eventually("it is followed again", async () => (await names()).length === 3);
@@ -140,6 +146,7 @@ describe("operator commands on PostgreSQL", function () {
     for (const args of [
       ["0x12", "5", "ref"],
       [account, "1.5", "ref"],
+      [account, "10.00", "ref"],
       [account, "5", "a b"],
     ]) {
       expect(operator("correct", ...args).status, args.join(" ")).to.equal(2);
@@ -176,6 +183,8 @@ describe("operator commands on PostgreSQL", function () {
     await eventually("one lane is left", async () => (await usable()) === 1);
     expect(operator("resize", "2").status).to.equal(0);
     await eventually("there are two again", async () => (await usable()) === 2);
-    expect(operator("resize", "many").stderr).to.contain("a number from 0 to 1024");
+    for (const count of ["many", "", "1e1"])
+      expect(operator("resize", count).stderr).to.contain("a number from 0 to 1024");
+    expect(operator("resize", "1", "2").stderr).to.contain("too many arguments");
   });
 });
