@@ -129,9 +129,7 @@ export class Metrics {
       balance: this.#gauge("relayer_payer_balance_ether", "Balance of each payer", ["payer"]),
       inFlight: this.#gauge("relayer_lane_in_flight", "Transactions under way per lane", ["payer"]),
       nonce: this.#gauge("relayer_lane_next_nonce", "Next nonce of each lane", ["payer"]),
-      usable: this.#gauge("relayer_lane_usable", "1 while the payer is registered, has gas and is not draining", [
-        "payer",
-      ]),
+      usable: this.#gauge("relayer_lane_usable", "1 while a payer that is wanted is registered and has gas", ["payer"]),
     };
     const open = this.#gauge("relayer_submissions_open", "Writes without an outcome, by state", ["state"]);
     const waiting = this.#gauge("relayer_writes_waiting", "Writes that wait for their account's turn");
@@ -141,11 +139,12 @@ export class Metrics {
     this.#watch("chain", async () => {
       const stats = await chain.stats();
       for (const gauge of Object.values(lanes)) gauge.reset();
-      for (const { payer, balanceWei, inFlight, nextNonce, usable } of stats.lanes) {
+      for (const { payer, balanceWei, inFlight, nextNonce, draining, usable } of stats.lanes) {
         lanes.balance.set({ payer }, Number(balanceWei) / WEI_PER_ETHER);
         lanes.inFlight.set({ payer }, inFlight);
         lanes.nonce.set({ payer }, nextNonce);
-        lanes.usable.set({ payer }, usable ? 1 : 0);
+        // The admin payer takes no writes.
+        if (payer > 0 && !draining) lanes.usable.set({ payer }, usable ? 1 : 0);
       }
       showEach(open, "state", { reserved: 0, signed: 0, sent: 0, ...stats.open });
       waiting.set(stats.waiting);

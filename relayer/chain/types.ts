@@ -296,6 +296,8 @@ export interface Chain {
   /** The block of the last answered write: the minimum block for contract reads made elsewhere. */
   lastWrite(): Promise<number>;
   apiPayers(): Promise<readonly Address[]>;
+  /** Those that act and those that are to act, with the admin payer's; the zero address where there is none. */
+  everyPayer(): Promise<readonly Address[]>;
   /** The zero address until one is set. */
   adminApiPayer(): Promise<Address>;
   /** The ERC-2771 forwarder that the contract trusts. */
@@ -372,6 +374,8 @@ export interface LaneStats {
   readonly balanceWei: bigint;
   readonly nextNonce: number;
   readonly inFlight: number;
+  /** No payer is wanted here any more; it finishes what it has. */
+  readonly draining: boolean;
   readonly usable: boolean;
 }
 

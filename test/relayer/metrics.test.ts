@@ -13,6 +13,7 @@ const STATS: ChainStats = {
       balanceWei: 25n * 10n ** 17n,
       nextNonce: 7,
       inFlight: 2,
+      draining: false,
       usable: true,
     },
   ],
@@ -61,6 +62,19 @@ describe("metrics", () => {
     const text = await metrics.text();
     expect(text).not.to.contain('relayer_lane_usable{payer="1"}');
     expect(text).to.contain('relayer_submissions_open{state="sent"} 0');
+  });
+
+  it("call no lane unusable that takes no writes by design: the admin payer's, one that is drained", async () => {
+    const metrics = new Metrics();
+    const [lane] = STATS.lanes;
+    const lanes = [
+      { ...lane, payer: 0, usable: false },
+      { ...lane, payer: 2, draining: true, usable: false },
+      { ...lane, payer: 3, usable: false },
+    ] as ChainStats["lanes"];
+    metrics.watchChain(chainOf(() => Promise.resolve({ ...STATS, lanes })));
+    const shown = (await metrics.text()).split("\n").filter((line) => line.startsWith("relayer_lane_usable{"));
+    expect(shown).to.deep.equal(['relayer_lane_usable{payer="3"} 0']);
   });
 
   it("report which source fails or is late, and show the others", async () => {

@@ -44,7 +44,10 @@ const ADDED = ["instance", "job"];
 async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
   const stats: ChainStats = {
     lanes: [
-      { payer: 0, address: `0x${"1".repeat(40)}` as never, balanceWei: 1n, nextNonce: 7, inFlight: 2, usable: true },
+      {
+        ...{ payer: 1, address: `0x${"1".repeat(40)}` as never, balanceWei: 1n, nextNonce: 7, inFlight: 2 },
+        ...{ draining: false, usable: true },
+      },
     ],
     open: {},
     waiting: 0,

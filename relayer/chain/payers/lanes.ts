@@ -13,7 +13,6 @@ import type { LaneStats } from "../types";
 export interface Lane extends LaneStats {
   /** Has a transaction that has been pending for long. */
   readonly isSlow: boolean;
-  readonly draining: boolean;
   readonly registered: boolean;
 }
 
