@@ -3,6 +3,7 @@
  * fields, rate by key, idempotency, permission; then the handler.
  */
 import { isDeepStrictEqual } from "node:util";
+import { decodeJwt } from "jose";
 import { clientGroup } from "../../protocol/clientGroup";
 import { isReadOfCaller, routeOf, type Alias, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
@@ -307,7 +308,7 @@ async function performOnce(
   caller: Caller | undefined,
   work: (operation?: IdempotentOperation, kept?: unknown) => Promise<unknown>,
 ): Promise<unknown> {
-  const { ctx, name, attemptKey, request, deps } = context;
+  const { name, attemptKey, request, deps } = context;
   const run = async (operation?: IdempotentOperation): Promise<unknown> => {
     // A submitted operation was permitted when it began. A confirmed conversion retires the very key that repeats the
     // request, and the client must still learn its outcome.
@@ -316,18 +317,34 @@ async function performOnce(
     return work(operation);
   };
   if (attemptKey === undefined || routeOf(name).idempotentByItself) return run();
-  const anonymous = (): string =>
-    // A hook's sender may have several addresses, and one key for an event that it sends to several hooks.
-    name === "callHook" ? `hook ${hookIdOf(request.input)}` : hashedAddress(deps.addressHashKey, ctx.ip);
-  const who = caller?.actorId ?? anonymous();
+  const { query } = context.ctx;
   const isAskedAgain =
-    routeOf(name).secretAgain === true && ctx.query["secret"] === "again" && attemptKey.length >= UNGUESSABLE_CHARS;
+    routeOf(name).secretAgain === true && query["secret"] === "again" && attemptKey.length >= UNGUESSABLE_CHARS;
   return deps.idempotency.once(
     name,
-    requestName(name, who, attemptKey, request.bodyHash),
+    requestName(name, caller?.actorId ?? strangerOf(context), attemptKey, request.bodyHash),
     run,
     isAskedAgain ? work : undefined,
   );
+}
+
+/** Whose a request without a confirmed caller is. */
+function strangerOf({ ctx, name, request, deps }: RequestContext): string {
+  // A hook's sender may have several addresses, and one key for an event that it sends to several hooks.
+  if (name === "callHook") return `hook ${hookIdOf(request.input)}`;
+  const { identityToken } = request.presented;
+  const address = hashedAddress(deps.addressHashKey, ctx.ip);
+  return identityToken === undefined ? address : `${address} ${claimedIdentity(identityToken)}`;
+}
+
+/** Unverified, like the address: it tells the identities behind one address apart. */
+function claimedIdentity(token: string): string {
+  try {
+    const { iss, sub } = decodeJwt(token);
+    return JSON.stringify([iss, sub]);
+  } catch {
+    return "";
+  }
 }
 
 /** Counted only for what is done, so that neither invalid nor repeated requests use up a budget. */

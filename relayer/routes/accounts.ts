@@ -121,6 +121,8 @@ async function newAccountOfIdentity(
   writes: Writes,
   call: Call<"newAccount">,
 ): Promise<Answer<"newAccount">> {
+  // Asked for again, and there is no secret to give.
+  if (call.kept !== undefined) return call.kept as Answer<"newAccount">;
   const token = call.presented.identityToken ?? "";
   const { walletAddress, accountId } = await deps.executor.call("ownerWallet", { token }, call);
   const { account_name: name, account_description: description } = call.body;

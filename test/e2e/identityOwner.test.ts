@@ -8,7 +8,7 @@ import { Wallet, type JsonRpcProvider } from "ethers";
 import { createChainSecuredClient, createClient, type Client } from "../../client";
 import { packedAccountId, type Address } from "../../protocol/ids";
 import { connect, fundedWallet } from "../support/chain";
-import { Api, members } from "../support/http";
+import { Api, members, send } from "../support/http";
 import { NO_RIGHTS, SIGN, expectSigned, makeAccount, makeGroup, makeUsageKey, refused } from "../support/journey";
 import { deploySafe } from "../support/safe";
 import { useIdentityProvider, useStack } from "../support/stack";
@@ -42,6 +42,29 @@ describe("an owner with an identity token", () => {
       "409 account_id_taken",
     );
     expect((await newOwner()).wallet).not.to.equal(wallet);
+  });
+
+  it("gets its own account, whoever has used the same idempotency key at its address", async () => {
+    const { baseUrl } = stack();
+    const body = { account_name: "Ann", account_description: "" };
+    const key = randomBytes(32).toString("hex");
+    const answerTo = async (subject: string | undefined, query = ""): Promise<Record<string, unknown>> => {
+      const token = subject === undefined ? [] : [["x-identity-token", await provider().token(subject)]];
+      const headers = Object.fromEntries([["idempotency-key", key], ...token]) as Record<string, string>;
+      return members(await send(`${baseUrl}/core/v1/new_account${query}`, { method: "POST", headers, body }));
+    };
+    const [first, second] = [person(), person()];
+    const made = [await answerTo(undefined), await answerTo(first), await answerTo(second, "?secret=again")];
+    expect(made.map(({ success }) => success)).to.deep.equal([true, true, true]);
+    expect(new Set(made.map(({ api_key_hash: id }) => id)).size).to.equal(3);
+    expect(new Set(made.map(({ transaction_hash: hash }) => hash)).size).to.equal(3);
+    for (const [subject, { api_key_hash: id }] of [
+      [first, made[1] ?? {}],
+      [second, made[2] ?? {}],
+    ] as const)
+      expect(await ownerClient(subject).account()).to.include({ id });
+    // To each its own answer, with a fresh token too.
+    expect(await answerTo(first)).to.deep.equal(made[1]);
   });
 
   it("completes the main flow without any account key", async () => {

@@ -49,8 +49,12 @@ export class Submitter {
     }
   }
 
-  async #earlier({ idempotencyKey }: SubmitRequest): Promise<CarriedWrite | undefined> {
-    return idempotencyKey === undefined ? undefined : this.#options.transactions.byIdempotencyKey(idempotencyKey);
+  async #earlier({ idempotencyKey, accountId }: SubmitRequest): Promise<CarriedWrite | undefined> {
+    if (idempotencyKey === undefined) return undefined;
+    const earlier = await this.#options.transactions.byIdempotencyKey(idempotencyKey);
+    if (earlier !== undefined && earlier.account_id !== accountId)
+      throw new KeywrightError("idempotency_conflict", "This Idempotency-Key was used for another account.");
+    return earlier;
   }
 
   /** Once the write has an outcome at the configured depth. Throws `submission_pending`. */

@@ -190,6 +190,15 @@ describe("faults between relayer and chain", function () {
     },
   );
 
+  it("answers nobody with a write of another account that was made under the same idempotency key", async () => {
+    const other = freshAccountId();
+    await chain.submit(newAccount(other));
+    const idempotencyKey = "of two accounts";
+    await chain.submit(addGroup(account, "of one", { reserve, idempotencyKey }));
+    const refused = await refusal(chain.submit(addGroup(other, "of the other", { reserve, idempotencyKey })));
+    expect([refused.code, await bed.groupCount(other)]).to.deep.equal(["idempotency_conflict", 0]);
+  });
+
   it("A3: a transaction that a node dropped is sent again", async () => {
     await bed.provider.send("evm_setAutomine", [false]);
     const writing = chain.submit(addGroup(account, "dropped"));
