@@ -34,7 +34,7 @@ export async function accountsOf(
 }
 
 type Deps = {
-  readonly chain: Pick<Chain, "events" | "apiPayers" | "registrationsOf">;
+  readonly chain: Pick<Chain, "events" | "everyPayer" | "registrationsOf">;
   readonly executor: Executor;
 };
 
@@ -56,7 +56,7 @@ export async function requireUsableOwner(
       `${wallet} is the wallet of an identity: send new_owner_identity_token to show that it can sign in here.`,
     );
   }
-  if ((await chain.apiPayers()).includes(wallet))
+  if ((await chain.everyPayer()).includes(wallet))
     throw new KeywrightError(
       "owner_needs_token",
       `${wallet} is an API payer of this service and cannot act as an owner.`,

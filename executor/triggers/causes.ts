@@ -49,6 +49,8 @@ interface Question<C extends Cause["type"]> {
   readonly cause: Extract<Cause, { type: C }>;
 }
 
+/** A chain's sequencer may set its blocks' time ahead by an hour. */
+const MAX_AHEAD_MS = 2 * 3_600_000;
 const WAIT_MS = TRIGGER_LIMITS.waitHours * 3_600_000;
 
 const notDue = (detail: string): KeywrightError => new KeywrightError("trigger_not_due", detail);
@@ -103,6 +105,8 @@ async function logged(parts: CauseParts, question: Question<"event">): Promise<C
   const log = await logs.logAt(chainId, filter, cause);
   const atMs = log.blockSeconds * 1_000;
   if (nowMs() > atMs + WAIT_MS) throw notDue("The log was made too long ago.");
+  // Causes are forgotten in the order of their times: one from the future would take all until then for fired.
+  if (atMs > nowMs() + MAX_AHEAD_MS) throw notDue(`The block of ${new Date(atMs).toISOString()} is yet to come.`);
   requireUnfired(parts, filter.missed ?? "once", atMs);
   const event = {
     chain_id: chainId.toString(),

@@ -61,7 +61,11 @@ export function serviceRoutes({
       const isKnown = header("If-None-Match")?.includes(etag) === true;
       return { contentType: "application/json", content: isKnown ? "" : content, status: isKnown ? 304 : 200 };
     },
-    viewer: async () => ({ contentType: HTML, content: viewer.page }),
+    viewer: async ({ setHeader }) => {
+      // It takes keys; the page's own policy cannot say who may frame it.
+      setHeader("X-Frame-Options", "DENY");
+      return { contentType: HTML, content: viewer.page };
+    },
 
     home: async ({ setHeader }) => {
       const { html, headers } = dashboard.page();

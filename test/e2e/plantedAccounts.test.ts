@@ -203,10 +203,11 @@ describe("an account that a stranger plants", function () {
       const [pkp, path] = [String(minted["wallet_address"]), String(minted["derivation_path"])];
       await (await as(chainSecured).registerWalletDerivation(id, pkp, path, "", "")).wait();
       const payers = (await api.get("/get_api_payers")).body as string[];
+      const adminPayer = (await api.get("/get_admin_api_payer")).body as string;
       const subject = `person-${randomBytes(6).toString("hex")}`;
       const person = createClient({ baseUrl, identityToken: () => identityProvider().token(subject) });
       const identity = await person.newAccount({ account_name: "", account_description: "" });
-      for (const owner of [theirs.wallet_address, pkp, String(payers[0]), identity.wallet_address])
+      for (const owner of [theirs.wallet_address, pkp, String(payers[0]), adminPayer, identity.wallet_address])
         expect(await bothWays(owner), owner).to.deep.equal(["400 owner_needs_token"]);
     });
 

@@ -36,7 +36,8 @@ describe("the viewer", function () {
   });
 
   it("is the same page with a trailing slash", async () => {
-    const { text } = await send(`${stack().baseUrl}/core/v1/swagger-ui`);
+    const { text, headers } = await send(`${stack().baseUrl}/core/v1/swagger-ui`);
+    expect(headers).to.include({ "x-frame-options": "DENY" });
     expect((await send(`${stack().baseUrl}/core/v1/swagger-ui/`)).text).to.equal(text);
   });
 

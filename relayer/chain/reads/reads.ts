@@ -12,6 +12,7 @@ import type {
   ActionInfoStructOutput as ActionInfo,
   GroupInfoStructOutput as GroupInfo,
   PkpInfoStructOutput as PkpInfo,
+  ScheduledPayerStructOutput as ScheduledPayer,
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
 } from "../../../typechain-types/contracts/AccountManager";
 import { keyAnswer, keyQuestion, type KeyState } from "../../../protocol/keyState";
@@ -59,6 +60,7 @@ type ReadMethods = Pick<
   | "lastWrite"
   | "apiPayers"
   | "adminApiPayer"
+  | "everyPayer"
   | "forwarder"
   | "forwarderNonce"
   | "isValidSignature"
@@ -160,6 +162,17 @@ export class Reads implements ReadMethods {
   async apiPayers(): Promise<readonly Address[]> {
     const [payers] = await this.#ask("apiPayers", []);
     return [...(payers as Address[])];
+  }
+
+  async everyPayer(): Promise<readonly Address[]> {
+    const [acting, admin, [scheduled], [nextAdmin]] = await Promise.all([
+      this.apiPayers(),
+      this.adminApiPayer(),
+      this.#ask("scheduledApiPayers", []),
+      this.#ask("scheduledAdminApiPayer", []),
+    ]);
+    const next = [...(scheduled as ScheduledPayer[]), nextAdmin as ScheduledPayer];
+    return [...acting, admin, ...next.map(({ payer }) => payer as Address)];
   }
 
   async adminApiPayer(): Promise<Address> {

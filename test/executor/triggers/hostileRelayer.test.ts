@@ -186,6 +186,15 @@ describe("a relayer that lies", function () {
           for (const { atMs, bornMs } of runs) expect(atMs).to.be.at.most(bornMs + waitMs + MINUTE_MS);
         }));
 
+  it("has no log of a block far in the future fire: forgotten, it would take all until then for fired", async () => {
+    const world = new World({ event: EVENT });
+    for (const ahead of [3 * HOUR_MS, 30 * 24 * HOUR_MS]) {
+      const minute = Math.floor((world.nowMs + ahead) / MINUTE_MS);
+      await world.ask(eventCause(minute, false), minute * MINUTE_MS);
+    }
+    expect(world.runs).to.deep.equal([]);
+  });
+
   it("gains nothing by making the keyholder forget: what is as old does not begin any more", () => {
     const once = new Once(3);
     for (const atMs of [10, 30, 20, 40]) expect(once.begin(`cause ${atMs}`, atMs)).to.equal(true);
