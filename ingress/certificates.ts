@@ -36,28 +36,24 @@ export interface CertificateOptions {
 export type Challenges = Map<string, string>;
 
 /**
- * The stored certificate unless it is due for renewal, else a new one, or, where the authority issues none, the stored
- * one as long as it is valid; `onFailure` is told. @throws Error when there is none.
+ * The stored certificate until the given time of it, else a new one. @throws Error when the authority issues none.
  */
 export async function currentCertificate(
   options: CertificateOptions,
   challenges: Challenges,
-  onFailure: (error: unknown) => void,
+  until: (chain: string) => number,
 ): Promise<Certificate> {
   const kept = await onFile(options);
-  if (kept !== undefined && Date.now() < renewalTime(kept.chain)) return kept;
-  try {
-    const issued = await within(ISSUED_WITHIN_MS, issue(options, challenges), () => {
-      throw new Error("the certificate authority has not issued a certificate within ten minutes");
-    });
-    await writePrivately(fileOf(options, "certificate.json"), JSON.stringify(issued));
-    return issued;
-  } catch (error) {
-    if (kept === undefined || Date.now() >= new X509Certificate(kept.chain).validToDate.getTime()) throw error;
-    onFailure(error);
-    return kept;
-  }
+  if (kept !== undefined && Date.now() < until(kept.chain)) return kept;
+  const issued = await within(ISSUED_WITHIN_MS, issue(options, challenges), () => {
+    throw new Error("the certificate authority has not issued a certificate within ten minutes");
+  });
+  await writePrivately(fileOf(options, "certificate.json"), JSON.stringify(issued));
+  return issued;
 }
+
+/** When a certificate ends, in milliseconds since the epoch. */
+export const endTime = (chain: string): number => new X509Certificate(chain).validToDate.getTime();
 
 /** When to renew a certificate, in milliseconds since the epoch. */
 export function renewalTime(chain: string): number {

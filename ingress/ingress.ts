@@ -7,7 +7,7 @@ import type { Logger } from "../protocol/log";
 import { endUnreadAnswers } from "../protocol/unreadAnswers";
 import { Agent, request } from "undici";
 import { EXECUTOR_CALLS } from "../protocol/executor";
-import { currentCertificate, renewalTime, type Certificate, type Challenges } from "./certificates";
+import { currentCertificate, endTime, renewalTime, type Certificate, type Challenges } from "./certificates";
 import type { Config } from "./config";
 import { writeEvidence } from "./evidence";
 import { createHttpEndpoint, createTlsEndpoint } from "./proxy";
@@ -23,7 +23,6 @@ const DRAIN_MS = 45_000;
 const SWEEP_MS = 50;
 /** Node's timers are limited to 24 days. */
 const MAX_WAIT_MS = 24 * 3_600_000;
-const NOT_RENEWED = "the certificate could not be renewed; it is tried again";
 
 export interface Ingress {
   readonly httpsPort: number;
@@ -40,22 +39,21 @@ export async function startIngress(
   const challenges: Challenges = new Map();
   const http = createHttpEndpoint(config.DOMAIN, challenges);
   const httpPort = await listen(http, config.HTTP_PORT, log);
-  const certify = async (): Promise<Certificate> => {
+  const certify = async (until = renewalTime): Promise<Certificate> => {
     const options = {
       domain: config.DOMAIN,
       directoryUrl: config.ACME_DIRECTORY_URL,
       email: config.ACME_EMAIL,
       folder: config.STATE_DIR,
     };
-    const certificate = await currentCertificate(options, challenges, (error) =>
-      log.error({ err: error }, NOT_RENEWED),
-    );
+    const certificate = await currentCertificate(options, challenges, until);
     const quoteOver = (sha256: string): Promise<object> => evidenceQuote(config.EXECUTOR_SOCKET, sha256);
     await writeEvidence({ folder: config.EVIDENCE_DIR, domain: config.DOMAIN, ...certificate, quoteOver });
     return certificate;
   };
   try {
-    const first = await certify();
+    // One that is due is served until there is another: the authority may be away.
+    const first = await certify(endTime);
     const addresses = new ClientAddresses();
     const https = createTlsEndpoint(
       new URL(config.UPSTREAM_URL),
@@ -96,8 +94,7 @@ function renewing(
 ): { stop(): void } {
   let timer: NodeJS.Timeout;
   const wait = (ms: number): void => {
-    // Already due: the one on file, as no other could be had.
-    timer = setTimeout(() => void renew(), ms > 0 ? Math.min(Math.max(ms, 1_000), MAX_WAIT_MS) : RETRY_MS);
+    timer = setTimeout(() => void renew(), Math.min(Math.max(ms, 1_000), MAX_WAIT_MS));
   };
   const renew = async (): Promise<void> => {
     try {
@@ -105,7 +102,7 @@ function renewing(
       use(certificate);
       wait(renewalTime(certificate.chain) - Date.now());
     } catch (error) {
-      log.error({ err: error }, NOT_RENEWED);
+      log.error({ err: error }, "the certificate could not be renewed; it is tried again");
       wait(RETRY_MS);
     }
   };

@@ -318,7 +318,7 @@ describe("the TLS ingress", function () {
       secure.setEncoding("utf8").on("data", (piece: string) => (text += piece));
       secure.once("close", () => resolve(text));
     });
-    expect(both.match(/^HTTP\/1.1 200 /gm)).to.have.length(2);
+    expect(both.match(/HTTP\/1.1 200 /g)).to.have.length(2);
     expect(both).to.match(/\/next/);
   });
 
@@ -352,6 +352,7 @@ describe("the TLS ingress", function () {
     });
 
   it("refuses more headers than it would forward", async () => {
+    await restartBeforeUpstream();
     const many = Array.from({ length: 1_001 }, (_, i) => `h${i}: 1\r\n`).join("");
     const answer = await sendRaw(`GET /many HTTP/1.1\r\nhost: localhost\r\n${many}content-length: 4\r\n\r\nbody`);
     expect(answer).to.match(/^HTTP\/1.1 431 /);
