@@ -43,12 +43,10 @@ const ADDED = ["instance", "job"];
 /** Each metric of the exporter with its labels and their values. */
 async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
   const stats: ChainStats = {
-    lanes: [
-      {
-        ...{ payer: 1, address: `0x${"1".repeat(40)}` as never, balanceWei: 1n, nextNonce: 7, inFlight: 2 },
-        ...{ draining: false, usable: true },
-      },
-    ],
+    lanes: [0, 1].map((payer) => ({
+      ...{ payer, address: `0x${"1".repeat(40)}` as never, balanceWei: 1n, nextNonce: 7, inFlight: 2 },
+      ...{ draining: false, usable: payer > 0 },
+    })),
     open: {},
     waiting: 0,
     headBlock: 90,
