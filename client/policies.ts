@@ -16,9 +16,9 @@ export type PolicyParameters<Template extends PolicyTemplate> = PolicyInputs[Tem
 
 /** Of the templates' texts: another text is another CID. */
 const VERSIONS: Readonly<Record<PolicyTemplate, number>> = {
-  "transfer-limits": 2,
-  "contract-calls": 3,
-  "typed-data": 3,
+  "transfer-limits": 3,
+  "contract-calls": 4,
+  "typed-data": 4,
 };
 
 export interface Policy {
@@ -83,13 +83,14 @@ interface BudgetRule {
   readonly amount: string;
 }
 
-/** `value` of a transaction; `transfer(address,uint256) 2` is an argument of a call; a path of typed data. */
+/** `value` or `fee` of a transaction; `transfer(address,uint256) 2` is an argument of a call; a path of typed data. */
 function isAmount(template: PolicyTemplate, parameters: Record<string, unknown>, field: string): boolean {
   if (template === "typed-data") {
     const type = fieldType(parameters["types"] as Types, parameters["primaryType"] as string, field.split("."), true);
     return /^uint\d+$/.test(type ?? "");
   }
-  if (field === "value" || template === "transfer-limits") return field === "value";
+  if (field === "value" || field === "fee") return true;
+  if (template === "transfer-limits") return false;
   const [called, number] = field.split(" ");
   const isListed = (parameters["calls"] as Call[]).some((call) => call.function === called);
   return isListed && /^uint\d+$/.test(argumentTypes(called ?? "")?.[Number(number) - 1] ?? "");

@@ -35,8 +35,9 @@ const textOf = (value) => {
   return refuse("a rule is for a value of a plain type");
 };
 
-// Counts the amount of each budget before anything is signed. The limits are part of this code, and the keyholder and the chain count: no caller, machine or crash gets around them.
-const spendAll = async (amountOf) => {
+// Counts the amount of each budget before anything is signed. The limits are part of this code, and the keyholder and the chain count: no caller, machine or crash gets around them. Who may not use the PKP spends nothing: it is asked for first.
+const spendAll = async (pkpId, amountOf) => {
+  if (POLICY.budgets !== undefined) await Actions.getPublicKey({ pkpId, curve: "secp256k1" });
   for (const { name, amount, limit, window } of POLICY.budgets ?? []) {
     const spent = amountOf(amount);
     if (!/^(0|[1-9][0-9]*)$/.test(spent)) refuse(`${amount} is not an amount`);
@@ -91,15 +92,15 @@ const checkedTransaction = (given) => {
   return transaction;
 };
 
-// What the transaction can cost in gas: otherwise fees would be a way around every limit.
-const withinFee = ({ type, gasLimit = "0", gasPrice = "0", maxFeePerGas = "0" }) => {
-  const price = BigInt(type === "2" ? maxFeePerGas : gasPrice);
-  if (BigInt(gasLimit) * price > BigInt(POLICY.maxFee)) refuse(`the transaction may cost more than ${POLICY.maxFee} in gas`);
+// What the transaction can cost in gas: each has a limit, and a budget may count the sum.
+const feeOf = ({ type, gasLimit = "0", gasPrice = "0", maxFeePerGas = "0" }) => BigInt(gasLimit) * BigInt(type === "2" ? maxFeePerGas : gasPrice);
+const withinFee = (transaction) => {
+  if (feeOf(transaction) > BigInt(POLICY.maxFee)) refuse(`the transaction may cost more than ${POLICY.maxFee} in gas`);
 };
 
 const signTransaction = async (pkpId, transaction, approvals, amountOf) => {
   const { from, ...unsigned } = transaction;
   approved(pkpId, ethers.Transaction.from({ ...unsigned, type: Number(unsigned.type), nonce: Number(unsigned.nonce) }).unsignedHash, approvals);
-  await spendAll(amountOf);
+  await spendAll(pkpId, (field) => (field === "fee" ? feeOf(transaction).toString() : amountOf(field)));
   return Actions.signTransaction({ pkpId, transaction });
 };

@@ -8,7 +8,7 @@ async function main({ pkpId, domain, types, primaryType, message, approvals }) {
   checkTypes(types);
   const copy = struct(POLICY.primaryType, message, "");
   approved(pkpId, ethers.TypedDataEncoder.hash(known, POLICY.types, copy), approvals);
-  await spendAll((field) => field.split(".").reduce((inner, name) => inner[name], copy));
+  await spendAll(pkpId, (field) => field.split(".").reduce((inner, name) => inner[name], copy));
   return Actions.signTypedData({ pkpId, domain: known, types: POLICY.types, primaryType: POLICY.primaryType, message: copy });
 }
 

@@ -24,6 +24,7 @@ interface TransferOptions extends Shared {
   readonly maxFee?: string;
   readonly perHour?: string;
   readonly perDay?: string;
+  readonly feesPerDay?: string;
 }
 
 export function addPolicy(program: Command, context: Context): void {
@@ -37,11 +38,13 @@ export function addPolicy(program: Command, context: Context): void {
     .option("--max-fee <wei>", "maximum gas cost of one transaction; default: 0.01 of the coin")
     .option("--per-hour <wei>", "maximum of all transactions of an hour")
     .option("--per-day <wei>", "maximum of all transactions of a day")
-    .action(({ chain, to, max, maxFee, perHour, perDay, ...more }: TransferOptions) => {
-      const limits = { ...defined({ hour: perHour, day: perDay }) } as Record<"hour" | "day", string>;
-      const budgets = (Object.keys(limits) as ("hour" | "day")[]).map((window) => ({
-        ...{ name: "value", amount: "value", limit: limits[window], window },
-      }));
+    .option("--fees-per-day <wei>", "maximum gas cost of all transactions of a day")
+    .action(({ chain, to, max, maxFee, perHour, perDay, feesPerDay, ...more }: TransferOptions) => {
+      const budgets = [
+        ...budgetOf("value", "hour", perHour),
+        ...budgetOf("value", "day", perDay),
+        ...budgetOf("fee", "day", feesPerDay),
+      ];
       const budgeted = budgets.length === 0 ? {} : { budgets };
       const parameters = { chain, to, max, ...defined({ maxFee }), ...budgeted, ...sharedParameters(more) };
       return make(context, "transfer-limits", parameters, more);
@@ -78,6 +81,9 @@ export function addPolicy(program: Command, context: Context): void {
       context.print({ template, cid, parameters, ...(budgets.length === 0 ? {} : { budgets }) });
     });
 }
+
+const budgetOf = (amount: string, window: "hour" | "day", limit: string | undefined): readonly Budget[] =>
+  limit === undefined ? [] : [{ name: amount, amount, limit, window }];
 
 const shared = (command: Command): Command =>
   command

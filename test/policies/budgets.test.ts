@@ -37,6 +37,34 @@ describe("budgets of policies", function () {
     expect((await readPolicy(policy.code))?.parameters["budgets"]).to.deep.equal(budgets);
   });
 
+  it("bound the sum of fees, also of transactions that send nothing", async () => {
+    const budgets = [{ name: "fee", amount: "fee", limit: "250000", window: "day" as const }];
+    const shared = { chain: 1, budgets };
+    const calls = [{ to: TOKEN, function: "transfer(address,uint256)", args: [{}, {}] }];
+    const data = ERC20.encodeFunctionData("transfer", [ALICE, 0n]);
+    const legacy = { ...GAS, maxFeePerGas: undefined, maxPriorityFeePerGas: undefined, gasPrice: 1 };
+    for (const [policy, given] of [
+      [await makePolicy("transfer-limits", { ...shared, to: [ALICE], max: 0 }), { to: ALICE }],
+      [await makePolicy("contract-calls", { ...shared, calls }), { to: TOKEN, data }],
+    ] as const) {
+      const sign = (gas: object): object => ({ pkpId: PKP, transaction: { ...gas, ...given } });
+      const all = [GAS, legacy, GAS, { ...GAS, gasLimit: 50_000 }, { ...GAS, gasLimit: 1 }].map(sign);
+      expect(await outcomes(evaluator(policy), all)).to.deep.equal([1, 1, "budget_exceeded", 1, "budget_exceeded"]);
+    }
+  });
+
+  it("are not spent by who may not use the PKP", async () => {
+    const budgets = [{ name: "value", amount: "value", limit: "100", window: "day" as const }];
+    const policy = await makePolicy("transfer-limits", { chain: 1, to: [ALICE], max: 100, budgets });
+    const pay = (pkpId: string): object => ({ pkpId, transaction: { ...GAS, to: ALICE, value: "100" } });
+    expect(await outcomes(evaluator(policy), [pay(BOB), pay(PKP)])).to.deep.equal(["permission_denied", 1]);
+    const types = { Pay: [{ name: "value", type: "uint256" }] };
+    const typed = { domains: [{ name: "USDC" }], primaryType: "Pay", types, budgets };
+    const sign = (pkpId: string): object => ({ pkpId, domain: { name: "USDC" }, types, message: { value: "100" } });
+    const signing = evaluator(await makePolicy("typed-data", typed));
+    expect(await outcomes(signing, [sign(BOB), sign(PKP)])).to.deep.equal(["permission_denied", 1]);
+  });
+
   it("count an argument of one function of a contract", async () => {
     const amount = "transfer(address,uint256) 2";
     const calls = ["transfer", "approve"].map((name) => ({
@@ -79,10 +107,13 @@ describe("budgets of policies", function () {
     const types = { Pay: [{ name: "value", type: "uint256" }] };
     const typed = await makePolicy("typed-data", { domains: [{ name: "USDC" }], primaryType: "Pay", types, budgets });
     const coin = await makePolicy("transfer-limits", { chain: 1, to: [ALICE], max: 80, budgets });
-    const said = [typed, coin].map((policy) => policySentences(policy).find((one) => one.includes("together")));
+    const fees = [{ ...budgets[0], name: "fee", amount: "fee" }] as typeof budgets;
+    const gas = await makePolicy("transfer-limits", { chain: 1, to: [ALICE], max: 80, budgets: fees });
+    const said = [typed, coin, gas].map((policy) => policySentences(policy).find((one) => one.includes("together")));
     expect(said).to.deep.equal([
       "In each day together at most 1000000 of value, counted on the chain as “usd-daily”.",
       "In each day together at most 0.000000000001 of the coin, counted on the chain as “usd-daily”.",
+      "In each day together at most 0.000000000001 of the coin in network fees, counted on the chain as “fee”.",
     ]);
   });
 

@@ -32,6 +32,9 @@ export function evaluator(
     const signed: Signed[] = [];
     const Actions = {
       spend,
+      getPublicKey: async ({ pkpId }: Signed["args"]) => {
+        if (pkpId !== PKP) throw new Error("permission_denied");
+      },
       signTransaction: async (args: Signed["args"]) => signed.push({ name: "signTransaction", args }),
       signTypedData: async (args: Signed["args"]) => signed.push({ name: "signTypedData", args }),
     };

@@ -46,14 +46,17 @@ export function policySentences({ template, parameters }: Policy): string[] {
           `Only with ${approvers.threshold} of ${plural(approvers.of.length, "approval")}, by ` +
             `${listed(approvers.of.map(short))}.`,
         ]),
-    ...(template === "typed-data" ? [] : [`The network fee is at most ${formatEther(policy.maxFee)} of the coin.`]),
+    ...(template === "typed-data"
+      ? []
+      : [`The network fee of each is at most ${formatEther(policy.maxFee)} of the coin.`]),
   ];
 }
 
-/** `value` is the coin's in a transaction; in typed data it is a field like any other, often of a token. */
+/** `value` and `fee` are the coin's in a transaction; in typed data fields like any other, often of a token. */
 function budgetSentence(template: Policy["template"], { name, amount, limit, window }: Budget): string {
-  const isCoin = amount === "value" && template !== "typed-data";
-  const sum = isCoin ? `${formatEther(limit)} of the coin` : `${limit} of ${amountText(amount)}`;
+  const isCoin = (amount === "value" || amount === "fee") && template !== "typed-data";
+  const coins = amount === "fee" ? "of the coin in network fees" : "of the coin";
+  const sum = isCoin ? `${formatEther(limit)} ${coins}` : `${limit} of ${amountText(amount)}`;
   return `In each ${window} together at most ${sum}, counted on the chain as “${name}”.`;
 }
 
