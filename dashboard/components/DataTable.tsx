@@ -1,5 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef, useState, type ReactNode } from "react";
+import { When } from "./elements";
 import { plural } from "./text";
 
 export interface Column<Row> {
@@ -11,6 +12,38 @@ export interface Column<Row> {
   readonly by?: (row: Row) => string | number;
   readonly end?: boolean;
 }
+
+/** Sorted by a value that is shown; as it is, unless told otherwise. */
+export const valueColumn = <Row, Value extends string | number>(
+  title: string,
+  width: string,
+  by: (row: Row) => Value,
+  show: (value: Value) => ReactNode = String,
+): Column<Row> => ({ title, width, cell: (row) => show(by(row)), by });
+
+export const numberColumn = <Row,>(
+  title: string,
+  width: string,
+  by: (row: Row) => number,
+  show: (value: number) => ReactNode = String,
+): Column<Row> => ({
+  ...valueColumn(title, width, by, (value) => <span className="number">{show(value)}</span>),
+  end: true,
+});
+
+export const timeColumn = <Row,>(title: string, width: string, by: (row: Row) => number | string): Column<Row> =>
+  valueColumn(title, width, by, (at) => <When at={at} />);
+
+/** Of what its row is called by. */
+export const nameColumn = <Row,>(title: string, width: string, by: (row: Row) => string): Column<Row> =>
+  valueColumn(title, width, by, (name) => <span className="name">{name}</span>);
+
+export const DESCRIPTION: Column<{ readonly description: string }> = valueColumn(
+  "Description",
+  "minmax(8rem, 1.6fr)",
+  ({ description }) => description,
+  (text) => <span className="soft">{text}</span>,
+);
 
 interface Props<Row> {
   readonly label: string;

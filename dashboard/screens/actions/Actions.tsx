@@ -6,7 +6,7 @@ import { removeAction, renameAction } from "../../changes/operations";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
 import { RowMenu } from "../../components/RowMenu";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, DESCRIPTION, type Column } from "../../components/DataTable";
 import { Empty, Failure, Id, PageHead, Spinner } from "../../components/elements";
 import { quoted } from "../../components/text";
 import { ANY_ACTION } from "../pkps/uses";
@@ -86,12 +86,7 @@ const columnsOf = (onOpen: ((open: Open) => void) | undefined): readonly Column<
     cell: ({ action_ipfs_cid: cid, hashed_cid }) =>
       cid === undefined ? <Id value={hashed_cid} what="hash of the CID" /> : <Id value={cid} what="CID" />,
   },
-  {
-    title: "Description",
-    width: "minmax(8rem, 1.4fr)",
-    cell: ({ description }) => <span className="soft">{description}</span>,
-    by: ({ description }) => description,
-  },
+  DESCRIPTION,
   {
     title: "",
     width: "8rem",

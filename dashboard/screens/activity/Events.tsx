@@ -1,6 +1,6 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { useSigned, type Records } from "../../app/queries";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, numberColumn, type Column } from "../../components/DataTable";
 import { Empty, Failure, Spinner } from "../../components/elements";
 import { Transaction } from "../../components/explorer";
 import { Select } from "../../components/Field";
@@ -85,13 +85,7 @@ const columnsOf = (chain: ChainConfig, names: Names): readonly Column<ContractEv
     width: "minmax(12rem, 2.4fr)",
     cell: (event) => <span className="soft small anywhere">{eventDetails(event, names)}</span>,
   },
-  {
-    title: "Block",
-    width: "5rem",
-    end: true,
-    cell: ({ block_number }) => <span className="number">{block_number}</span>,
-    by: ({ block_number }) => block_number,
-  },
+  numberColumn("Block", "5rem", ({ block_number }) => block_number),
   {
     title: "Transaction",
     width: "11rem",

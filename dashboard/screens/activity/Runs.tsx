@@ -3,7 +3,7 @@ import { useMemo, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { FURTHEST, readerOf, useSigned, type Records } from "../../app/queries";
 import { Button } from "../../components/Button";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, numberColumn, valueColumn, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
 import { Badge, CopyButton, Empty, Failure, Spinner, When } from "../../components/elements";
 import { Select, TextField } from "../../components/Field";
@@ -194,12 +194,7 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
     cell: ({ action_ipfs_cid: cid }) => <span title={cid}>{names.action(cid)}</span>,
     by: ({ action_ipfs_cid }) => names.action(action_ipfs_cid),
   },
-  {
-    title: "Key",
-    width: "minmax(0, 1fr)",
-    cell: ({ api_key_hash }) => names.key(api_key_hash),
-    by: ({ api_key_hash }) => names.key(api_key_hash),
-  },
+  valueColumn("Key", "minmax(0, 1fr)", ({ api_key_hash }) => names.key(api_key_hash)),
   {
     title: "PKPs used",
     width: "minmax(0, 1fr)",
@@ -212,20 +207,8 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
     cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "success" : "error"}>{outcomeWord(outcome)}</Badge>,
     by: ({ outcome }) => outcome,
   },
-  {
-    title: "Time",
-    width: "4.5rem",
-    end: true,
-    cell: ({ duration_ms }) => <span className="number">{duration(duration_ms)}</span>,
-    by: ({ duration_ms }) => duration_ms,
-  },
-  {
-    title: "Price",
-    width: "4rem",
-    end: true,
-    cell: ({ cost_cents }) => <span className="number">{dollars(cost_cents)}</span>,
-    by: ({ cost_cents }) => cost_cents,
-  },
+  numberColumn("Time", "4.5rem", ({ duration_ms }) => duration_ms, duration),
+  numberColumn("Price", "4rem", ({ cost_cents }) => cost_cents, dollars),
   {
     title: "Request",
     width: "4rem",

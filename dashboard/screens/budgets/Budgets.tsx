@@ -4,8 +4,8 @@ import type { ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
 import { Button } from "../../components/Button";
-import { DataTable, type Column } from "../../components/DataTable";
-import { Empty, Failure, PageHead, Spinner, When } from "../../components/elements";
+import { DataTable, nameColumn, timeColumn, valueColumn, type Column } from "../../components/DataTable";
+import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
 import { SafeNotice } from "../../components/SafeNotice";
 import { short } from "../../components/text";
 
@@ -72,12 +72,7 @@ const share = ({ used, limit }: Budget): number =>
 const grouped = (amount: string): string => BigInt(amount).toLocaleString("en-US");
 
 const COLUMNS: readonly Column<Budget>[] = [
-  {
-    title: "Budget",
-    width: "minmax(8rem, 1fr)",
-    cell: ({ name }) => <span className="name">{name}</span>,
-    by: ({ name }) => name,
-  },
+  nameColumn("Budget", "minmax(8rem, 1fr)", ({ name }) => name),
   {
     title: "Action",
     width: "minmax(9rem, 1fr)",
@@ -94,13 +89,8 @@ const COLUMNS: readonly Column<Budget>[] = [
     cell: (budget) => <Used budget={budget} />,
     by: share,
   },
-  { title: "In each", width: "5rem", cell: ({ window }) => window, by: ({ window }) => window },
-  {
-    title: "Starts again",
-    width: "9rem",
-    cell: ({ window_end: end }) => <When at={end * 1_000} />,
-    by: ({ window_end: end }) => end,
-  },
+  valueColumn("In each", "5rem", ({ window }) => window),
+  timeColumn("Starts again", "9rem", ({ window_end }) => window_end * 1_000),
 ];
 
 function Used({ budget }: { readonly budget: Budget }): ReactNode {

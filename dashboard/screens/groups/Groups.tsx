@@ -3,7 +3,7 @@ import { useMemo, useState, type ReactNode } from "react";
 import { useGroups, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, DESCRIPTION, numberColumn, type Column } from "../../components/DataTable";
 import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
 import { isLive, runsIn } from "../pkps/uses";
 import { GroupForm } from "./GroupForm";
@@ -60,31 +60,8 @@ const columnsOf = (keys: readonly UsageKey[]): readonly Column<Group>[] => [
     ),
     by: ({ name }) => name,
   },
-  {
-    title: "Description",
-    width: "minmax(8rem, 1.6fr)",
-    cell: ({ description }) => <span className="soft">{description}</span>,
-    by: ({ description }) => description,
-  },
-  {
-    title: "Actions",
-    width: "5rem",
-    end: true,
-    cell: ({ action_count }) => <span className="number">{action_count}</span>,
-    by: ({ action_count }) => action_count,
-  },
-  {
-    title: "PKPs",
-    width: "4rem",
-    end: true,
-    cell: ({ pkp_count }) => <span className="number">{pkp_count}</span>,
-    by: ({ pkp_count }) => pkp_count,
-  },
-  {
-    title: "Keys",
-    width: "4rem",
-    end: true,
-    cell: ({ id }) => <span className="number">{keys.filter((key) => isLive(key) && runsIn(key, id)).length}</span>,
-    by: ({ id }) => keys.filter((key) => isLive(key) && runsIn(key, id)).length,
-  },
+  DESCRIPTION,
+  numberColumn("Actions", "5rem", ({ action_count }) => action_count),
+  numberColumn("PKPs", "4rem", ({ pkp_count }) => pkp_count),
+  numberColumn("Keys", "4rem", ({ id }) => keys.filter((key) => isLive(key) && runsIn(key, id)).length),
 ];

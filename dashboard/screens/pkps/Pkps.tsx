@@ -3,7 +3,7 @@ import { useMemo, useState, type ReactNode } from "react";
 import { usePkps, type Pkp } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, DESCRIPTION, numberColumn, type Column } from "../../components/DataTable";
 import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
 import { Address } from "../../components/explorer";
 import { useSession } from "../../session/context";
@@ -70,17 +70,6 @@ const columnsOf = (chain: ChainConfig): readonly Column<Pkp>[] => [
     cell: ({ wallet_address: address }) => <Address value={address} what="address" chain={chain} />,
     by: ({ wallet_address }) => wallet_address,
   },
-  {
-    title: "Description",
-    width: "minmax(8rem, 1.6fr)",
-    cell: ({ description }) => <span className="soft">{description}</span>,
-    by: ({ description }) => description,
-  },
-  {
-    title: "Number",
-    width: "5rem",
-    end: true,
-    cell: ({ id }) => <span className="number">{id}</span>,
-    by: ({ id }) => Number(id),
-  },
+  DESCRIPTION,
+  numberColumn("Number", "5rem", ({ id }) => Number(id)),
 ];

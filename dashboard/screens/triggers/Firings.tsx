@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, timeColumn, type Column } from "../../components/DataTable";
 import { Dialog } from "../../components/Dialog";
-import { Badge, Empty, Failure, Spinner, When } from "../../components/elements";
+import { Badge, Empty, Failure, Spinner } from "../../components/elements";
 import { dollars, duration, quoted, short } from "../../components/text";
 import type { Trigger } from "./stopped";
 
@@ -39,7 +39,7 @@ export function Firings({ trigger, onClose }: { readonly trigger: Trigger; reado
 }
 
 const COLUMNS: readonly Column<Firing>[] = [
-  { title: "Due", width: "9rem", cell: ({ due_at }) => <When at={due_at} />, by: ({ due_at }) => due_at },
+  timeColumn("Due", "9rem", ({ due_at }) => due_at),
   { title: "By", width: "6rem", cell: ({ kind }) => (kind === "manual" ? "hand" : kind) },
   {
     title: "Outcome",

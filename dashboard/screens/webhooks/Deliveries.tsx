@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { readAgain, readerOf, useSigned } from "../../app/queries";
 import { Button } from "../../components/Button";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, timeColumn, valueColumn, type Column } from "../../components/DataTable";
 import { Dialog } from "../../components/Dialog";
 import { Badge, CodeBlock, Empty, Facts, Failure, Id, Spinner, When } from "../../components/elements";
 import { RowMenu } from "../../components/RowMenu";
@@ -78,12 +78,7 @@ const columnsOf = (
   show: (delivery: Delivery) => void,
   replay: (delivery: Delivery) => Promise<void>,
 ): readonly Column<Delivery>[] => [
-  {
-    title: "When",
-    width: "minmax(8rem, 1fr)",
-    cell: ({ created_at }) => <When at={created_at} />,
-    by: ({ created_at }) => created_at,
-  },
+  timeColumn("When", "minmax(8rem, 1fr)", ({ created_at }) => created_at),
   {
     title: "Message",
     width: "minmax(0, 1.4fr)",
@@ -96,7 +91,7 @@ const columnsOf = (
     cell: ({ state }) => <Badge kind={KINDS[state]}>{state}</Badge>,
     by: ({ state }) => state,
   },
-  { title: "Answer", width: "minmax(0, 1.4fr)", cell: answerOf, by: answerOf },
+  valueColumn("Answer", "minmax(0, 1.4fr)", answerOf),
   {
     title: "",
     width: "8rem",
