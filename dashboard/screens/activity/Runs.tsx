@@ -5,7 +5,7 @@ import { FURTHEST, readerOf, useSigned, type Records } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { DataTable, numberColumn, valueColumn, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
-import { Badge, CopyButton, Empty, Failure, Spinner, When } from "../../components/elements";
+import { Badge, CopyButton, Empty, When } from "../../components/elements";
 import { Select, TextField } from "../../components/Field";
 import { dollars, duration, short } from "../../components/text";
 import { saveFile } from "../../components/saveFile";
@@ -43,9 +43,10 @@ export function Runs(): ReactNode {
   const [page, setPage] = useState(0);
   const names = useNames();
   const query = queryOf(filter);
-  const { data, error, isLoading } = useSigned(`runs-${JSON.stringify(query)}-${page}`, (client) =>
+  const read = useSigned(`runs-${JSON.stringify(query)}-${page}`, (client) =>
     client.listRuns({ page_number: page, page_size: PAGE, ...query }),
   );
+  const { data } = read;
   const columns = useMemo(() => columnsOf(names), [names]);
   // The service counts runs of a key, an action, an outcome; not those of a time.
   const isByTime = filter.from !== "" || filter.until !== "";
@@ -57,14 +58,14 @@ export function Runs(): ReactNode {
   };
   return (
     <section className="stack" aria-label="Runs">
-      <Failure error={error} />
       <DataTable
         label="Runs"
         unit={known === Infinity ? ["run on this page", "runs on this page"] : ["run", "runs"]}
-        rows={data?.items ?? NONE}
+        from={read}
+        rows={data?.items}
         total={known === Infinity ? undefined : known}
         filters={<Filters filter={filter} names={names} onChange={change} />}
-        empty={isLoading ? <Spinner /> : error === null && <NoRuns isFiltered={isFiltered} isLater={page > 0} />}
+        empty={<NoRuns isFiltered={isFiltered} isLater={page > 0} />}
         tools={
           <Button size="small" onPress={() => exportRuns(readerOf(session), query, names)}>
             Export CSV

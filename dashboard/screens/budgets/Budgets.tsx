@@ -5,7 +5,7 @@ import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { DataTable, nameColumn, timeColumn, valueColumn, type Column } from "../../components/DataTable";
-import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
+import { PageHead } from "../../components/elements";
 import { SafeNotice } from "../../components/SafeNotice";
 import { short } from "../../components/text";
 
@@ -15,7 +15,7 @@ const PAGE = 200;
 const MOST = 1_000;
 
 export function Budgets(): ReactNode {
-  const { data, error, isLoading, isFetching, refetch } = useSigned("budgets", async ({ getBudgets }) => {
+  const budgets = useSigned("budgets", async ({ getBudgets }) => {
     const found: Budget[] = [];
     for (let page = 0; ; page++) {
       const { items, total } = await getBudgets({ page_number: page, page_size: PAGE });
@@ -23,6 +23,7 @@ export function Budgets(): ReactNode {
       if (items.length === 0 || found.length >= Math.min(total, MOST)) return { found, total };
     }
   });
+  const { data, isFetching, refetch } = budgets;
   return (
     <>
       <PageHead
@@ -36,35 +37,29 @@ export function Budgets(): ReactNode {
         )}
       </PageHead>
       <SafeNotice what="budgets" />
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {data?.total === 0 && <NoBudgets />}
-      {data !== undefined && data.total > 0 && (
-        <DataTable
-          label="Budgets"
-          unit={["budget", "budgets"]}
-          rows={data.found}
-          total={data.total}
-          columns={COLUMNS}
-          idOf={({ hashed_cid: action, name, window }) => `${action} ${window} ${name}`}
-          textOf={({ action_ipfs_cid: cid, name }) => `${name} ${cid}`}
-        />
-      )}
+      <DataTable
+        label="Budgets"
+        unit={["budget", "budgets"]}
+        from={budgets}
+        rows={data?.found}
+        total={data?.total}
+        none={NO_BUDGETS}
+        columns={COLUMNS}
+        idOf={({ hashed_cid: action, name, window }) => `${action} ${window} ${name}`}
+        textOf={({ action_ipfs_cid: cid, name }) => `${name} ${cid}`}
+      />
     </>
   );
 }
 
-function NoBudgets(): ReactNode {
-  return (
-    <Empty title="No budgets yet">
-      <p>
-        A budget bounds the sum of what code signs in an hour or a day. Make a <Link to="/policies">policy</Link> with
-        one, or call <code>Actions.spend</code> in your own code.
-      </p>
-      <p>It appears here once something was spent.</p>
-    </Empty>
-  );
-}
+const NO_BUDGETS = [
+  "No budgets yet",
+  <>
+    A budget bounds the sum of what code signs in an hour or a day. Make a <Link to="/policies">policy</Link> with one,
+    or call <code>Actions.spend</code> in your own code.
+  </>,
+  "It appears here once something was spent.",
+] as const;
 
 /** Thousandths, without leaving whole numbers. */
 const share = ({ used, limit }: Budget): number =>

@@ -4,12 +4,12 @@ import { useGroups, useUsageKeys, type Group, type UsageKey } from "../../app/qu
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
 import { DataTable, DESCRIPTION, numberColumn, type Column } from "../../components/DataTable";
-import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
+import { PageHead } from "../../components/elements";
 import { isLive, runsIn } from "../pkps/uses";
 import { GroupForm } from "./GroupForm";
 
 export function Groups(): ReactNode {
-  const { items, total, isLoading, error } = useGroups();
+  const groups = useGroups();
   const { items: keys } = useUsageKeys();
   const may = useMay();
   const [creating, setCreating] = useState(false);
@@ -26,24 +26,17 @@ export function Groups(): ReactNode {
           </Button>
         )}
       </PageHead>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {!isLoading && error === null && items.length === 0 && (
-        <Empty title="No groups yet">
-          <p>Without a group nothing may use a PKP. Make one that lists an action and a PKP.</p>
-        </Empty>
-      )}
-      {items.length > 0 && (
-        <DataTable
-          label="Groups"
-          unit={["group", "groups"]}
-          rows={items}
-          total={total}
-          columns={columns}
-          idOf={({ id }) => id}
-          textOf={({ name, description, id }) => `${name} ${description} ${id}`}
-        />
-      )}
+      <DataTable
+        label="Groups"
+        unit={["group", "groups"]}
+        from={groups}
+        rows={groups.items}
+        total={groups.total}
+        none={["No groups yet", "Without a group nothing may use a PKP. Make one that lists an action and a PKP."]}
+        columns={columns}
+        idOf={({ id }) => id}
+        textOf={({ name, description, id }) => `${name} ${description} ${id}`}
+      />
       {creating && <GroupForm onClose={() => setCreating(false)} />}
     </>
   );

@@ -4,7 +4,7 @@ import { usePkps, type Pkp } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
 import { DataTable, DESCRIPTION, numberColumn, type Column } from "../../components/DataTable";
-import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
+import { PageHead } from "../../components/elements";
 import { Address } from "../../components/explorer";
 import { useSession } from "../../session/context";
 import type { ChainConfig } from "../../session/types";
@@ -12,7 +12,7 @@ import { CreatePkp } from "./CreatePkp";
 
 export function Pkps(): ReactNode {
   const { config } = useSession();
-  const { items, total, isLoading, error } = usePkps();
+  const pkps = usePkps();
   const may = useMay();
   const [creating, setCreating] = useState(false);
   const columns = useMemo(() => columnsOf(config), [config]);
@@ -28,26 +28,21 @@ export function Pkps(): ReactNode {
           </Button>
         )}
       </PageHead>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {!isLoading && error === null && items.length === 0 && (
-        <Empty title="No PKPs yet">
-          <p>
-            A PKP is a wallet without a private key to guard. Make one, then say in a group which code may sign with it.
-          </p>
-        </Empty>
-      )}
-      {items.length > 0 && (
-        <DataTable
-          label="PKPs"
-          unit={["PKP", "PKPs"]}
-          rows={items}
-          total={total}
-          columns={columns}
-          idOf={({ id }) => id}
-          textOf={(pkp) => `${pkp.name} ${pkp.description} ${pkp.wallet_address}`}
-        />
-      )}
+      <DataTable
+        label="PKPs"
+        unit={["PKP", "PKPs"]}
+        from={pkps}
+        rows={pkps.items}
+        total={pkps.total}
+        none={[
+          "No PKPs yet",
+          "A PKP is a wallet without a private key to guard. Make one, then say in a group which code may sign " +
+            "with it.",
+        ]}
+        columns={columns}
+        idOf={({ id }) => id}
+        textOf={(pkp) => `${pkp.name} ${pkp.description} ${pkp.wallet_address}`}
+      />
       {creating && <CreatePkp onClose={() => setCreating(false)} />}
     </>
   );

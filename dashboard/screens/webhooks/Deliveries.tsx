@@ -5,7 +5,7 @@ import { readAgain, readerOf, useSigned } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { DataTable, timeColumn, valueColumn, type Column } from "../../components/DataTable";
 import { Dialog } from "../../components/Dialog";
-import { Badge, CodeBlock, Empty, Facts, Failure, Id, Spinner, When } from "../../components/elements";
+import { Badge, CodeBlock, Facts, Id, When } from "../../components/elements";
 import { RowMenu } from "../../components/RowMenu";
 import { duration, plural } from "../../components/text";
 import { useSession } from "../../session/context";
@@ -22,9 +22,7 @@ export function Deliveries({ webhook: { id, url } }: { readonly webhook: Webhook
   const queries = useQueryClient();
   const client = readerOf(useSession());
   const [open, setOpen] = useState<Delivery>();
-  const { data, error, isLoading } = useSigned(`deliveries-${id}`, (records) =>
-    records.webhookDeliveries({ id, limit: MOST }),
-  );
+  const deliveries = useSigned(`deliveries-${id}`, (records) => records.webhookDeliveries({ id, limit: MOST }));
   const refresh = (): Promise<void> => readAgain(queries, { queryKey: ["signed", `deliveries-${id}`] });
   const sent = async (work: Promise<unknown>): Promise<void> => {
     await work;
@@ -45,25 +43,16 @@ export function Deliveries({ webhook: { id, url } }: { readonly webhook: Webhook
           </Button>
         </span>
       </div>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {data?.length === 0 && (
-        <Empty title="Nothing sent yet">
-          <p>Send a test, or run an action.</p>
-        </Empty>
-      )}
-      {data !== undefined && data.length > 0 && (
-        <DataTable
-          label="Deliveries"
-          unit={["delivery", "deliveries"]}
-          rows={data}
-          columns={columnsOf(setOpen, replay)}
-          idOf={({ message_id }) => message_id}
-          textOf={({ message_id, type, state, data: facts }) =>
-            `${message_id} ${type} ${state} ${JSON.stringify(facts)}`
-          }
-        />
-      )}
+      <DataTable
+        label="Deliveries"
+        unit={["delivery", "deliveries"]}
+        from={deliveries}
+        rows={deliveries.data}
+        none={["Nothing sent yet", "Send a test, or run an action."]}
+        columns={columnsOf(setOpen, replay)}
+        idOf={({ message_id }) => message_id}
+        textOf={({ message_id, type, state, data: facts }) => `${message_id} ${type} ${state} ${JSON.stringify(facts)}`}
+      />
       {open !== undefined && <DeliveryDialog delivery={open} onClose={() => setOpen(undefined)} />}
     </section>
   );
