@@ -6,7 +6,7 @@ import { Button } from "../../components/Button";
 import { DataTable, numberColumn, valueColumn, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
 import { Badge, CopyButton, Empty, When } from "../../components/elements";
-import { Select, TextField } from "../../components/Field";
+import { fieldOf, Select, TextField } from "../../components/Field";
 import { dollars, duration, short } from "../../components/text";
 import { saveFile } from "../../components/saveFile";
 import { useSession } from "../../session/context";
@@ -112,29 +112,15 @@ interface FiltersProps {
 }
 
 function Filters({ filter, names, onChange }: FiltersProps): ReactNode {
+  const field = fieldOf(filter, onChange);
   const outcomes = [["", "All outcomes"], ...OUTCOMES.map((one) => [one, outcomeText(one)] as const)] as const;
   return (
     <div className="filters">
-      <Select
-        label="Key"
-        value={filter.key}
-        options={[["", "All keys"], ...names.keyOptions]}
-        onChange={(key) => onChange({ key })}
-      />
-      <Select
-        label="Action"
-        value={filter.action}
-        options={[["", "All actions"], ...names.actionOptions]}
-        onChange={(action) => onChange({ action })}
-      />
-      <Select
-        label="Outcome"
-        value={filter.outcome}
-        options={outcomes}
-        onChange={(outcome) => onChange({ outcome: outcome as Filter["outcome"] })}
-      />
-      <TextField label="From" type="date" value={filter.from} onChange={(from) => onChange({ from })} />
-      <TextField label="Until" type="date" value={filter.until} onChange={(until) => onChange({ until })} />
+      <Select label="Key" options={[["", "All keys"], ...names.keyOptions]} {...field("key")} />
+      <Select label="Action" options={[["", "All actions"], ...names.actionOptions]} {...field("action")} />
+      <Select label="Outcome" options={outcomes} {...field("outcome")} />
+      <TextField label="From" type="date" {...field("from")} />
+      <TextField label="Until" type="date" {...field("until")} />
     </div>
   );
 }
