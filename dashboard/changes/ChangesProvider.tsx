@@ -23,6 +23,7 @@ import type { Session } from "../session/types";
 import { attempted, endAttempt } from "../session/attempts";
 import { useKeep } from "../session/once";
 import { useSecrets } from "../session/secrets";
+import { store, storedList } from "../session/stored";
 import { ScreenBoundary } from "../components/ScreenBoundary";
 import type { Review } from "./Review";
 import { attemptName, type Change, type Collected, type Outcome } from "./change";
@@ -107,21 +108,10 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
 /** The collected changes, kept in the tab: they survive a reload. Calldata is public; nothing of them is secret. */
 function useCollected(account: string) {
   const place = `collected.${account}`;
-  const [collected, setCollected] = useState<readonly Collected[]>(() => {
-    try {
-      const kept = JSON.parse(sessionStorage.getItem(place) ?? "[]") as readonly Collected[];
-      return kept.map((one) => ({ ...one, write: { ...one.write, resultOf: () => ({}) } }));
-    } catch {
-      return [];
-    }
-  });
-  useEffect(() => {
-    try {
-      sessionStorage.setItem(place, JSON.stringify(collected));
-    } catch {
-      // Storage may be disabled; then they end with the page.
-    }
-  }, [place, collected]);
+  const [collected, setCollected] = useState<readonly Collected[]>(() =>
+    storedList<Collected>(place).map((one) => ({ ...one, write: { ...one.write, resultOf: () => ({}) } })),
+  );
+  useEffect(() => store("sessionStorage", place, JSON.stringify(collected)), [place, collected]);
   return [collected, setCollected] as const;
 }
 

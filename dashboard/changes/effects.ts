@@ -37,6 +37,7 @@ export const effectsOf = (calls: readonly DecodedCall[], before: Before): readon
   );
 
 const none: Tell = () => [];
+const effect = (about: string, before: string, after: string): readonly Effect[] => [{ about, before, after }];
 const list = (json = "[]"): readonly string[] => JSON.parse(json) as string[];
 const groupOf = (id = "", { groups }: Before): Group | undefined => groups.find((group) => group.id === id);
 const groupName = (id = "", { names }: Before): string => `the group ${quoted(names.group(id), id)}`;
@@ -72,38 +73,23 @@ const setKey: Tell = (args, before) => {
   };
   const after = scopeSentences(scopes as never, before.groupNames).join(" ");
   const key = keyOf(args["usageApiKeyHash"], before);
-  return [{ about: `The key ${quoted(args["name"] ?? "", "without a name")}`, before: mayNow(key, before), after }];
+  return effect(`The key ${quoted(args["name"] ?? "", "without a name")}`, mayNow(key, before), after);
 };
 
+type Members = Partial<Record<"addActions" | "removeActions" | "addPkps" | "removePkps", readonly string[]>>;
+
 /** Members that come and go: each changes what code may use which PKPs. */
-function membersChanged(
-  groupId: string | undefined,
-  change: Record<"add" | "remove", MemberLists>,
-  before: Before,
-): Effect[] {
-  const { add, remove } = change;
+function membersChanged(groupId: string | undefined, change: Members, before: Before): readonly Effect[] {
+  const { addActions = [], removeActions = [], addPkps = [], removePkps = [] } = change;
   const said = [
-    ...sentence(add.actions, "may use its PKPs", (value) => actionName(value, before)),
-    ...sentence(remove.actions, "may no longer use its PKPs", (value) => actionName(value, before)),
-    ...sentence(add.pkps, "may be used by its actions", (value) => pkpName(value, before)),
-    ...sentence(remove.pkps, "may no longer be used by its actions", (value) => pkpName(value, before)),
+    ...sentence(addActions, "may use its PKPs", (value) => actionName(value, before)),
+    ...sentence(removeActions, "may no longer use its PKPs", (value) => actionName(value, before)),
+    ...sentence(addPkps, "may be used by its actions", (value) => pkpName(value, before)),
+    ...sentence(removePkps, "may no longer be used by its actions", (value) => pkpName(value, before)),
   ];
   // No sum: other calls may change the same group, and what is added may be in it.
-  return [
-    { about: capital(groupName(groupId, before)), before: countsOf(groupOf(groupId, before)), after: said.join(" ") },
-  ];
+  return effect(capital(groupName(groupId, before)), countsOf(groupOf(groupId, before)), said.join(" "));
 }
-
-interface MemberLists {
-  readonly actions: readonly string[];
-  readonly pkps: readonly string[];
-}
-const NOTHING: MemberLists = { actions: [], pkps: [] };
-const actions = (...values: (string | undefined)[]): MemberLists => ({
-  actions: values.map((one = "0") => one),
-  pkps: [],
-});
-const pkps = (...values: (string | undefined)[]): MemberLists => ({ actions: [], pkps: values.map((one = "") => one) });
 
 const sentence = (members: readonly string[], may: string, nameOf: (value: string) => string): string[] =>
   members.length === 0 ? [] : [`${capital(listed(members.map(nameOf)))} ${may}.`];
@@ -111,97 +97,79 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 
 const renamed =
   (what: (args: Args, before: Before) => string): Tell =>
-  (args, before) => [
-    { about: what(args, before), before: "", after: `Its name is ${quoted(args["name"] ?? "", "empty")}.` },
-  ];
+  (args, before) =>
+    effect(what(args, before), "", `Its name is ${quoted(args["name"] ?? "", "empty")}.`);
 
 const TELL: Readonly<Record<string, Tell>> = {
   setUsageApiKey: setKey,
   removeUsageApiKey: (args, before) => {
     const key = keyOf(args["usageApiKeyHash"], before);
     const about = `The key ${quoted(key?.name ?? "", "without a name")}`;
-    return [{ about, before: mayNow(key, before), after: "Revoked: every request with it is refused." }];
+    return effect(about, mayNow(key, before), "Revoked: every request with it is refused.");
   },
-  revokeAllUsageApiKeys: (_, { keyCount }) => [
-    {
-      about: "Usage keys",
-      before: `There ${keyCount === 1 ? "is" : "are"} ${plural(keyCount, "key")}.`,
-      after: "All revoked: none may be used.",
-    },
-  ],
+  revokeAllUsageApiKeys: (_, { keyCount }) => {
+    const now = `There ${keyCount === 1 ? "is" : "are"} ${plural(keyCount, "key")}.`;
+    return effect("Usage keys", now, "All revoked: none may be used.");
+  },
   addGroup: ({ name = "", cidHashes, pkpIds }, before) => {
     const code = listed(list(cidHashes).map((one) => actionName(one, before))) || "No action";
     const keys = listed(list(pkpIds).map((one) => pkpName(one, before))) || "no PKP";
     const uses = `${code} may use ${keys}`;
-    return [
-      { about: `The group ${quoted(name, "without a name")}`, before: "No such group.", after: `${capital(uses)}.` },
-    ];
+    return effect(`The group ${quoted(name, "without a name")}`, "No such group.", `${capital(uses)}.`);
   },
   removeGroup: ({ groupId }, before) => {
     const now = countsOf(groupOf(groupId, before));
-    return [{ about: capital(groupName(groupId, before)), before: now, after: "Removed: it permits nothing." }];
+    return effect(capital(groupName(groupId, before)), now, "Removed: it permits nothing.");
   },
-  addActionToGroup: ({ groupId, action }, before) =>
-    membersChanged(groupId, { add: actions(action), remove: NOTHING }, before),
-  removeActionFromGroup: ({ groupId, action }, before) =>
-    membersChanged(groupId, { add: NOTHING, remove: actions(action) }, before),
-  addPkpToGroup: ({ groupId, pkpId }, before) => membersChanged(groupId, { add: pkps(pkpId), remove: NOTHING }, before),
-  removePkpFromGroup: ({ groupId, pkpId }, before) =>
-    membersChanged(groupId, { add: NOTHING, remove: pkps(pkpId) }, before),
+  addActionToGroup: ({ groupId, action = "0" }, before) => membersChanged(groupId, { addActions: [action] }, before),
+  removeActionFromGroup: ({ groupId, action = "0" }, before) =>
+    membersChanged(groupId, { removeActions: [action] }, before),
+  addPkpToGroup: ({ groupId, pkpId = "" }, before) => membersChanged(groupId, { addPkps: [pkpId] }, before),
+  removePkpFromGroup: ({ groupId, pkpId = "" }, before) => membersChanged(groupId, { removePkps: [pkpId] }, before),
   changeGroupMembers: ({ groupId, addActions, removeActions, addPkps, removePkps }, before) =>
     membersChanged(
       groupId,
       {
-        add: { actions: list(addActions), pkps: list(addPkps) },
-        remove: { actions: list(removeActions), pkps: list(removePkps) },
+        ...{ addActions: list(addActions), removeActions: list(removeActions) },
+        ...{ addPkps: list(addPkps), removePkps: list(removePkps) },
       },
       before,
     ),
-  removeAction: ({ actionHash }, before) => [
-    {
-      about: `The action ${actionName(actionHash, before)}`,
-      before: "May use the PKPs of every group that lists it.",
-      after: "In no group: it may use no PKP.",
-    },
-  ],
-  addAction: ({ name = "" }) => [
-    {
-      about: `The action ${quoted(name, "without a name")}`,
-      before: "",
-      after: "Named in the account. It may use nothing until a group lists it.",
-    },
-  ],
+  removeAction: ({ actionHash }, before) =>
+    effect(
+      `The action ${actionName(actionHash, before)}`,
+      "May use the PKPs of every group that lists it.",
+      "In no group: it may use no PKP.",
+    ),
+  addAction: ({ name = "" }) =>
+    effect(
+      `The action ${quoted(name, "without a name")}`,
+      "",
+      "Named in the account. It may use nothing until a group lists it.",
+    ),
   // What a usage key may do is told by the call that sets it.
   registerWalletDerivation: ({ name = "", derivationPath }) =>
     isKeyPath(derivationPath)
       ? []
-      : [
-          {
-            about: `The PKP ${quoted(name, "without a name")}`,
-            before: "No such PKP.",
-            after: "In the account. Nothing may use it until a group lists it.",
-          },
-        ],
+      : effect(
+          `The PKP ${quoted(name, "without a name")}`,
+          "No such PKP.",
+          "In the account. Nothing may use it until a group lists it.",
+        ),
   setPkpOps: ({ pkp = "", deniedOps = "0" }, before) => {
     const told = before.pkps.find(({ wallet_address }) => wallet_address.toLowerCase() === pkp.toLowerCase());
     const allowed = (denied: readonly string[]): string =>
       `Allows ${listed(PKP_OP_NAMES.filter((op) => !denied.includes(op))) || "nothing"}.`;
-    return [
-      {
-        about: `The PKP ${pkpName(pkp, before)}`,
-        before: told === undefined ? UNREAD : allowed(told.denied_ops ?? []),
-        after: allowed(opNames(BigInt(deniedOps))),
-      },
-    ];
+    const now = told === undefined ? UNREAD : allowed(told.denied_ops ?? []);
+    return effect(`The PKP ${pkpName(pkp, before)}`, now, allowed(opNames(BigInt(deniedOps))));
   },
   setAccountFrozen: ({ frozen }, { frozen: isFrozen }) => {
     const say = (is: boolean): string =>
       is ? "Frozen: no key can run or change anything." : "Keys may do what they are permitted.";
-    return [{ about: "The account", before: say(isFrozen), after: say(frozen === "true") }];
+    return effect("The account", say(isFrozen), say(frozen === "true"));
   },
-  transferOwnership: ({ newOwner = "" }, { owner }) => [
-    { about: "The account", before: `Belongs to ${owner}.`, after: `Belongs to ${newOwner}, who alone may change it.` },
-  ],
+  transferOwnership: ({ newOwner = "" }, { owner }) =>
+    effect("The account", `Belongs to ${owner}.`, `Belongs to ${newOwner}, who alone may change it.`),
   updateAccountMetadata: renamed(() => "The account"),
   updateGroupMetadata: renamed(({ groupId }, before) => capital(groupName(groupId, before))),
   updateActionMetadata: renamed(({ actionHash }, before) => `The action ${actionName(actionHash, before)}`),

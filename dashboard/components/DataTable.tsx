@@ -1,5 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef, useState, type ReactNode } from "react";
+import { Empty, Failure, Spinner, When } from "./elements";
 import { plural } from "./text";
 
 export interface Column<Row> {
@@ -12,11 +13,46 @@ export interface Column<Row> {
   readonly end?: boolean;
 }
 
+/** Sorted by a value that is shown; as it is, unless told otherwise. */
+export const valueColumn = <Row, Value extends string | number>(
+  title: string,
+  width: string,
+  by: (row: Row) => Value,
+  show: (value: Value) => ReactNode = String,
+): Column<Row> => ({ title, width, cell: (row) => show(by(row)), by });
+
+export const numberColumn = <Row,>(
+  title: string,
+  width: string,
+  by: (row: Row) => number,
+  show: (value: number) => ReactNode = String,
+): Column<Row> => ({
+  ...valueColumn(title, width, by, (value) => <span className="number">{show(value)}</span>),
+  end: true,
+});
+
+export const timeColumn = <Row,>(title: string, width: string, by: (row: Row) => number | string): Column<Row> =>
+  valueColumn(title, width, by, (at) => <When at={at} />);
+
+/** Of what its row is called by. */
+export const nameColumn = <Row,>(title: string, width: string, by: (row: Row) => string): Column<Row> =>
+  valueColumn(title, width, by, (name) => <span className="name">{name}</span>);
+
+export const DESCRIPTION: Column<{ readonly description: string }> = valueColumn(
+  "Description",
+  "minmax(8rem, 1.6fr)",
+  ({ description }) => description,
+  (text) => <span className="soft">{text}</span>,
+);
+
 interface Props<Row> {
   readonly label: string;
   /** The rows' name in singular and plural: "key", "keys". */
   readonly unit: readonly [one: string, many: string];
-  readonly rows: readonly Row[];
+  /** Absent until they were read. */
+  readonly rows: readonly Row[] | undefined;
+  /** The read of the rows: said while it lasts, and where it failed. */
+  readonly from?: { readonly isLoading: boolean; readonly error: Error | null };
   readonly columns: readonly Column<Row>[];
   readonly idOf: (row: Row) => string;
   /** The searched text; without it there is no search. */
@@ -26,7 +62,8 @@ interface Props<Row> {
   readonly tools?: ReactNode;
   /** What chooses the rows: shown also when there are none. */
   readonly filters?: ReactNode;
-  /** Instead of a table without rows. */
+  /** Said once there are known to be none: a title and paragraphs, or something else. */
+  readonly none?: readonly [title: string, ...about: ReactNode[]];
   readonly empty?: ReactNode;
 }
 
@@ -34,9 +71,35 @@ interface Props<Row> {
 const VIRTUAL_FROM = 60;
 const ROW_PX = 24;
 
-/** A searchable, sortable table of any length. On a phone each row is a block. */
+/** A list with what is said while it is read, where that fails and where it is empty. */
 export function DataTable<Row>(props: Props<Row>): ReactNode {
-  const { label, unit, rows, columns, idOf, textOf, total, tools, filters, empty } = props;
+  const { rows = [], from, filters } = props;
+  const noRows = <NoRows {...props} />;
+  return (
+    <>
+      <Failure error={from?.error} />
+      {rows.length === 0 && filters === undefined ? noRows : <Table {...props} rows={rows} noRows={noRows} />}
+    </>
+  );
+}
+
+function NoRows<Row>({ rows, from, none, empty }: Props<Row>): ReactNode {
+  if (from?.isLoading === true) return <Spinner />;
+  if (rows === undefined || (from?.error ?? null) !== null) return null;
+  if (none === undefined) return empty;
+  const [title, ...about] = none;
+  return (
+    <Empty title={title}>
+      {about.map((paragraph, at) => (
+        <p key={at}>{paragraph}</p>
+      ))}
+    </Empty>
+  );
+}
+
+/** Searchable, sortable, of any length. On a phone each row is a block. */
+function Table<Row>(props: Props<Row> & { readonly rows: readonly Row[]; readonly noRows: ReactNode }): ReactNode {
+  const { label, unit, rows, columns, idOf, textOf, total, tools, filters, noRows } = props;
   const [search, setSearch] = useState("");
   const [sort, setSort] = useState<{ readonly column: number; readonly down: boolean }>();
   const shown = useMemo(
@@ -71,7 +134,7 @@ export function DataTable<Row>(props: Props<Row>): ReactNode {
         </div>
       )}
       {isEmpty ? (
-        empty
+        noRows
       ) : (
         <div
           className="table"

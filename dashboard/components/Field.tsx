@@ -1,5 +1,13 @@
 import { useId, useMemo, useState, type InputHTMLAttributes, type ReactNode } from "react";
 
+/** The values of a form by name: what a field shows of one, and how it changes it. */
+export const fieldOf =
+  <Form extends object>(form: Form, onChange: (part: Partial<Form>) => void) =>
+  <Name extends keyof Form>(name: Name) => ({
+    value: form[name],
+    onChange: (value: Form[Name]) => onChange({ [name]: value } as unknown as Partial<Form>),
+  });
+
 interface TextProps extends Omit<InputHTMLAttributes<HTMLInputElement>, "onChange" | "value"> {
   readonly label: string;
   readonly value: string;
@@ -62,23 +70,11 @@ export function StringsFields({
   onChange: (value: Strings) => void;
   placeholder?: string;
 }): ReactNode {
+  const field = fieldOf(value, (part) => onChange({ ...value, ...part }));
   return (
     <>
-      <TextField
-        label="Name"
-        value={value.name}
-        required
-        maxLength={128}
-        placeholder={placeholder}
-        onChange={(name) => onChange({ ...value, name })}
-      />
-      <TextField
-        label="Description"
-        value={value.description}
-        maxLength={1024}
-        placeholder="Optional"
-        onChange={(description) => onChange({ ...value, description })}
-      />
+      <TextField label="Name" required maxLength={128} placeholder={placeholder} {...field("name")} />
+      <TextField label="Description" maxLength={1024} placeholder="Optional" {...field("description")} />
     </>
   );
 }
@@ -137,19 +133,19 @@ export function Choices<T extends string>({ legend, value, options, onChange }: 
   );
 }
 
-interface SelectProps {
+interface SelectProps<T extends string> {
   readonly label: string;
-  readonly value: string;
-  readonly options: readonly (readonly [value: string, label: string])[];
-  readonly onChange: (value: string) => void;
+  readonly value: T;
+  readonly options: readonly (readonly [value: T, label: string])[];
+  readonly onChange: (value: T) => void;
   readonly hint?: ReactNode;
 }
-export function Select({ label, value, options, onChange, hint }: SelectProps): ReactNode {
+export function Select<T extends string>({ label, value, options, onChange, hint }: SelectProps<T>): ReactNode {
   const id = useId();
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
-      <select id={id} className="input" value={value} onChange={(event) => onChange(event.target.value)}>
+      <select id={id} className="input" value={value} onChange={(event) => onChange(event.target.value as T)}>
         {options.map(([option, text]) => (
           <option key={option} value={option}>
             {text}

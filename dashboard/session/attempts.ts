@@ -5,6 +5,7 @@
  */
 import { useSyncExternalStore } from "react";
 import { ClientError } from "../../client";
+import { store, storedList } from "./stored";
 
 export interface Attempt {
   /** Equal for equal requests. */
@@ -32,25 +33,13 @@ const STORAGE_KEY = "attempts";
 /** The service remembers requests for a day; an older one would be done anew. */
 const REPEATABLE_MS = 23 * 3_600_000;
 
-let attempts: readonly Attempt[] = stored();
+let attempts: readonly Attempt[] = storedList(STORAGE_KEY);
 const listeners = new Set<() => void>();
-
-function stored(): readonly Attempt[] {
-  try {
-    return JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? "[]") as Attempt[];
-  } catch {
-    return [];
-  }
-}
 
 function keep(next: readonly Attempt[]): void {
   attempts = next;
   for (const listener of listeners) listener();
-  try {
-    sessionStorage.setItem(STORAGE_KEY, JSON.stringify(next));
-  } catch {
-    // Storage may be disabled; then attempts end with the page.
-  }
+  store("sessionStorage", STORAGE_KEY, JSON.stringify(next));
 }
 
 const isRepeatable = ({ madeAtMs }: Attempt): boolean => Date.now() - madeAtMs < REPEATABLE_MS;

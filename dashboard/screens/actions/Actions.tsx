@@ -6,8 +6,8 @@ import { removeAction, renameAction } from "../../changes/operations";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
 import { RowMenu } from "../../components/RowMenu";
-import { DataTable, type Column } from "../../components/DataTable";
-import { Empty, Failure, Id, PageHead, Spinner } from "../../components/elements";
+import { DataTable, DESCRIPTION, type Column } from "../../components/DataTable";
+import { Id, PageHead } from "../../components/elements";
 import { quoted } from "../../components/text";
 import { ANY_ACTION } from "../pkps/uses";
 import { AddAction } from "./AddAction";
@@ -15,7 +15,7 @@ import { AddAction } from "./AddAction";
 type Open = { readonly what: "rename" | "remove"; readonly action: Action } | { readonly what: "add" } | undefined;
 
 export function Actions(): ReactNode {
-  const { items, total, isLoading, error } = useActions();
+  const actions = useActions();
   const [open, setOpen] = useState<Open>();
   const may = useMay();
   const columns = useMemo(() => columnsOf(may.all ? setOpen : undefined), [may.all]);
@@ -35,26 +35,19 @@ export function Actions(): ReactNode {
           </Button>
         )}
       </PageHead>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {!isLoading && error === null && items.length === 0 && (
-        <Empty title="No actions yet">
-          <p>Paste code, or try something in the Runner and add it from there.</p>
-        </Empty>
-      )}
-      {items.length > 0 && (
-        <DataTable
-          label="Actions"
-          unit={["action", "actions"]}
-          rows={items}
-          total={total}
-          columns={columns}
-          idOf={({ id }) => id}
-          textOf={({ name, description, hashed_cid, action_ipfs_cid }) =>
-            `${name} ${description} ${hashed_cid} ${action_ipfs_cid ?? ""}`
-          }
-        />
-      )}
+      <DataTable
+        label="Actions"
+        unit={["action", "actions"]}
+        from={actions}
+        rows={actions.items}
+        total={actions.total}
+        none={["No actions yet", "Paste code, or try something in the Runner and add it from there."]}
+        columns={columns}
+        idOf={({ id }) => id}
+        textOf={({ name, description, hashed_cid, action_ipfs_cid }) =>
+          `${name} ${description} ${hashed_cid} ${action_ipfs_cid ?? ""}`
+        }
+      />
       {open?.what === "add" && <AddAction onClose={close} />}
       {open?.what === "rename" && (
         <RenameDialog
@@ -86,12 +79,7 @@ const columnsOf = (onOpen: ((open: Open) => void) | undefined): readonly Column<
     cell: ({ action_ipfs_cid: cid, hashed_cid }) =>
       cid === undefined ? <Id value={hashed_cid} what="hash of the CID" /> : <Id value={cid} what="CID" />,
   },
-  {
-    title: "Description",
-    width: "minmax(8rem, 1.4fr)",
-    cell: ({ description }) => <span className="soft">{description}</span>,
-    by: ({ description }) => description,
-  },
+  DESCRIPTION,
   {
     title: "",
     width: "8rem",

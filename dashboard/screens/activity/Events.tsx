@@ -1,7 +1,6 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { useSigned, type Records } from "../../app/queries";
-import { DataTable, type Column } from "../../components/DataTable";
-import { Empty, Failure, Spinner } from "../../components/elements";
+import { DataTable, numberColumn, type Column } from "../../components/DataTable";
 import { Transaction } from "../../components/explorer";
 import { Select } from "../../components/Field";
 import { useSession } from "../../session/context";
@@ -15,17 +14,18 @@ const NONE: readonly ContractEvent[] = [];
 export function Events(): ReactNode {
   const { config } = useSession();
   const [name, setName] = useState("");
-  const { data = NONE, error, isLoading } = useSigned("events", everyEvent);
+  const events = useSigned("events", everyEvent);
+  const { data = NONE } = events;
   const names = useMemo(() => [...new Set(data.map(eventKind))].sort(), [data]);
   const shown = useMemo(() => (name === "" ? data : data.filter((event) => eventKind(event) === name)), [data, name]);
   const told = useNames();
   const columns = useMemo(() => columnsOf(config, told), [config, told]);
   return (
     <section className="stack" aria-label="Events">
-      <Failure error={error} />
       <DataTable
         label="Events"
         unit={["event", "events"]}
+        from={events}
         rows={shown}
         columns={columns}
         filters={
@@ -38,7 +38,7 @@ export function Events(): ReactNode {
             />
           </div>
         }
-        empty={isLoading ? <Spinner /> : error === null && <NoEvents />}
+        none={["No events yet", "Each change of the account emits an event on chain."]}
         idOf={({ cursor }) => cursor}
         textOf={(event) =>
           `${eventName(eventKind(event))} ${eventDetails(event, told)} ${event.transaction_hash} ` +
@@ -48,12 +48,6 @@ export function Events(): ReactNode {
     </section>
   );
 }
-
-const NoEvents = (): ReactNode => (
-  <Empty title="No events yet">
-    <p>Each change of the account emits an event on chain.</p>
-  </Empty>
-);
 
 const PAGE = 1_000;
 const MAX_PAGES = 20;
@@ -85,13 +79,7 @@ const columnsOf = (chain: ChainConfig, names: Names): readonly Column<ContractEv
     width: "minmax(12rem, 2.4fr)",
     cell: (event) => <span className="soft small anywhere">{eventDetails(event, names)}</span>,
   },
-  {
-    title: "Block",
-    width: "5rem",
-    end: true,
-    cell: ({ block_number }) => <span className="number">{block_number}</span>,
-    by: ({ block_number }) => block_number,
-  },
+  numberColumn("Block", "5rem", ({ block_number }) => block_number),
   {
     title: "Transaction",
     width: "11rem",

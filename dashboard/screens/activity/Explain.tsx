@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useActions, usePkps } from "../../app/queries";
 import { Notice, PageHead } from "../../components/elements";
-import { Select, TextField } from "../../components/Field";
+import { fieldOf, Select, TextField } from "../../components/Field";
 import { short } from "../../components/text";
 import { CID } from "../actions/codes";
 import { useNames } from "./names";
@@ -22,6 +22,7 @@ export function Explain(): ReactNode {
     setAsked({ ...asked, ...part });
     void navigate({ search: { ...asked, ...part }, replace: true });
   };
+  const field = fieldOf({ key, action, pkp }, change);
   const keyOptions = withCurrent(names.keyOptions, key);
   const pkpOptions = pkps.map(({ wallet_address: address, name }) => [address, name || short(address)] as const);
   const cid = action.trim();
@@ -34,27 +35,14 @@ export function Explain(): ReactNode {
       />
       <section className="card stack" aria-label="Question">
         <div className="two">
-          <Select
-            label="Key"
-            value={key}
-            options={[["", "Choose a key"], ...keyOptions]}
-            onChange={(next) => change({ key: next })}
-          />
+          <Select label="Key" options={[["", "Choose a key"], ...keyOptions]} {...field("key")} />
           <Select
             label="PKP"
-            value={pkp}
             options={[["", "None: the key and the action alone"], ...withCurrent(pkpOptions, pkp)]}
-            onChange={(next) => change({ pkp: next })}
+            {...field("pkp")}
           />
         </div>
-        <TextField
-          label="Action"
-          code
-          list="actions-by-cid"
-          placeholder="The CID of the code"
-          value={action}
-          onChange={(next) => change({ action: next })}
-        />
+        <TextField label="Action" code list="actions-by-cid" placeholder="The CID of the code" {...field("action")} />
         <datalist id="actions-by-cid">
           {actions.map(
             ({ action_ipfs_cid: one, name }) => one !== undefined && <option key={one} value={one} label={name} />,

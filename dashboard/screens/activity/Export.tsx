@@ -34,7 +34,7 @@ export function Export(): ReactNode {
         title="Export the whole history"
         about="As one file, also of what this page no longer lists."
       >
-        <Select label="What" value={kind} options={KINDS} onChange={(next) => setKind(next as typeof kind)} />
+        <Select label="What" value={kind} options={KINDS} onChange={setKind} />
         <div className="dialog-foot">
           <Button onPress={() => save("csv")}>Save as CSV</Button>
           <Button onPress={() => save("jsonl")}>Save as JSON Lines</Button>

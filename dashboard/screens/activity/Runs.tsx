@@ -3,10 +3,10 @@ import { useMemo, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { FURTHEST, readerOf, useSigned, type Records } from "../../app/queries";
 import { Button } from "../../components/Button";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, numberColumn, valueColumn, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
-import { Badge, CopyButton, Empty, Failure, Spinner, When } from "../../components/elements";
-import { Select, TextField } from "../../components/Field";
+import { Badge, CopyButton, Empty, When } from "../../components/elements";
+import { fieldOf, Select, TextField } from "../../components/Field";
 import { dollars, duration, short } from "../../components/text";
 import { saveFile } from "../../components/saveFile";
 import { useSession } from "../../session/context";
@@ -43,9 +43,10 @@ export function Runs(): ReactNode {
   const [page, setPage] = useState(0);
   const names = useNames();
   const query = queryOf(filter);
-  const { data, error, isLoading } = useSigned(`runs-${JSON.stringify(query)}-${page}`, (client) =>
+  const read = useSigned(`runs-${JSON.stringify(query)}-${page}`, (client) =>
     client.listRuns({ page_number: page, page_size: PAGE, ...query }),
   );
+  const { data } = read;
   const columns = useMemo(() => columnsOf(names), [names]);
   // The service counts runs of a key, an action, an outcome; not those of a time.
   const isByTime = filter.from !== "" || filter.until !== "";
@@ -57,14 +58,14 @@ export function Runs(): ReactNode {
   };
   return (
     <section className="stack" aria-label="Runs">
-      <Failure error={error} />
       <DataTable
         label="Runs"
         unit={known === Infinity ? ["run on this page", "runs on this page"] : ["run", "runs"]}
-        rows={data?.items ?? NONE}
+        from={read}
+        rows={data?.items}
         total={known === Infinity ? undefined : known}
         filters={<Filters filter={filter} names={names} onChange={change} />}
-        empty={isLoading ? <Spinner /> : error === null && <NoRuns isFiltered={isFiltered} isLater={page > 0} />}
+        empty={<NoRuns isFiltered={isFiltered} isLater={page > 0} />}
         tools={
           <Button size="small" onPress={() => exportRuns(readerOf(session), query, names)}>
             Export CSV
@@ -111,29 +112,15 @@ interface FiltersProps {
 }
 
 function Filters({ filter, names, onChange }: FiltersProps): ReactNode {
+  const field = fieldOf(filter, onChange);
   const outcomes = [["", "All outcomes"], ...OUTCOMES.map((one) => [one, outcomeText(one)] as const)] as const;
   return (
     <div className="filters">
-      <Select
-        label="Key"
-        value={filter.key}
-        options={[["", "All keys"], ...names.keyOptions]}
-        onChange={(key) => onChange({ key })}
-      />
-      <Select
-        label="Action"
-        value={filter.action}
-        options={[["", "All actions"], ...names.actionOptions]}
-        onChange={(action) => onChange({ action })}
-      />
-      <Select
-        label="Outcome"
-        value={filter.outcome}
-        options={outcomes}
-        onChange={(outcome) => onChange({ outcome: outcome as Filter["outcome"] })}
-      />
-      <TextField label="From" type="date" value={filter.from} onChange={(from) => onChange({ from })} />
-      <TextField label="Until" type="date" value={filter.until} onChange={(until) => onChange({ until })} />
+      <Select label="Key" options={[["", "All keys"], ...names.keyOptions]} {...field("key")} />
+      <Select label="Action" options={[["", "All actions"], ...names.actionOptions]} {...field("action")} />
+      <Select label="Outcome" options={outcomes} {...field("outcome")} />
+      <TextField label="From" type="date" {...field("from")} />
+      <TextField label="Until" type="date" {...field("until")} />
     </div>
   );
 }
@@ -194,12 +181,7 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
     cell: ({ action_ipfs_cid: cid }) => <span title={cid}>{names.action(cid)}</span>,
     by: ({ action_ipfs_cid }) => names.action(action_ipfs_cid),
   },
-  {
-    title: "Key",
-    width: "minmax(0, 1fr)",
-    cell: ({ api_key_hash }) => names.key(api_key_hash),
-    by: ({ api_key_hash }) => names.key(api_key_hash),
-  },
+  valueColumn("Key", "minmax(0, 1fr)", ({ api_key_hash }) => names.key(api_key_hash)),
   {
     title: "PKPs used",
     width: "minmax(0, 1fr)",
@@ -212,20 +194,8 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
     cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "success" : "error"}>{outcomeWord(outcome)}</Badge>,
     by: ({ outcome }) => outcome,
   },
-  {
-    title: "Time",
-    width: "4.5rem",
-    end: true,
-    cell: ({ duration_ms }) => <span className="number">{duration(duration_ms)}</span>,
-    by: ({ duration_ms }) => duration_ms,
-  },
-  {
-    title: "Price",
-    width: "4rem",
-    end: true,
-    cell: ({ cost_cents }) => <span className="number">{dollars(cost_cents)}</span>,
-    by: ({ cost_cents }) => cost_cents,
-  },
+  numberColumn("Time", "4.5rem", ({ duration_ms }) => duration_ms, duration),
+  numberColumn("Price", "4rem", ({ cost_cents }) => cost_cents, dollars),
   {
     title: "Request",
     width: "4rem",

@@ -4,8 +4,8 @@ import type { ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
 import { Button } from "../../components/Button";
-import { DataTable, type Column } from "../../components/DataTable";
-import { Empty, Failure, PageHead, Spinner, When } from "../../components/elements";
+import { DataTable, nameColumn, timeColumn, valueColumn, type Column } from "../../components/DataTable";
+import { PageHead } from "../../components/elements";
 import { SafeNotice } from "../../components/SafeNotice";
 import { short } from "../../components/text";
 
@@ -15,7 +15,7 @@ const PAGE = 200;
 const MOST = 1_000;
 
 export function Budgets(): ReactNode {
-  const { data, error, isLoading, isFetching, refetch } = useSigned("budgets", async ({ getBudgets }) => {
+  const budgets = useSigned("budgets", async ({ getBudgets }) => {
     const found: Budget[] = [];
     for (let page = 0; ; page++) {
       const { items, total } = await getBudgets({ page_number: page, page_size: PAGE });
@@ -23,6 +23,7 @@ export function Budgets(): ReactNode {
       if (items.length === 0 || found.length >= Math.min(total, MOST)) return { found, total };
     }
   });
+  const { data, isFetching, refetch } = budgets;
   return (
     <>
       <PageHead
@@ -36,35 +37,29 @@ export function Budgets(): ReactNode {
         )}
       </PageHead>
       <SafeNotice what="budgets" />
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {data?.total === 0 && <NoBudgets />}
-      {data !== undefined && data.total > 0 && (
-        <DataTable
-          label="Budgets"
-          unit={["budget", "budgets"]}
-          rows={data.found}
-          total={data.total}
-          columns={COLUMNS}
-          idOf={({ hashed_cid: action, name, window }) => `${action} ${window} ${name}`}
-          textOf={({ action_ipfs_cid: cid, name }) => `${name} ${cid}`}
-        />
-      )}
+      <DataTable
+        label="Budgets"
+        unit={["budget", "budgets"]}
+        from={budgets}
+        rows={data?.found}
+        total={data?.total}
+        none={NO_BUDGETS}
+        columns={COLUMNS}
+        idOf={({ hashed_cid: action, name, window }) => `${action} ${window} ${name}`}
+        textOf={({ action_ipfs_cid: cid, name }) => `${name} ${cid}`}
+      />
     </>
   );
 }
 
-function NoBudgets(): ReactNode {
-  return (
-    <Empty title="No budgets yet">
-      <p>
-        A budget bounds the sum of what code signs in an hour or a day. Make a <Link to="/policies">policy</Link> with
-        one, or call <code>Actions.spend</code> in your own code.
-      </p>
-      <p>It appears here once something was spent.</p>
-    </Empty>
-  );
-}
+const NO_BUDGETS = [
+  "No budgets yet",
+  <>
+    A budget bounds the sum of what code signs in an hour or a day. Make a <Link to="/policies">policy</Link> with one,
+    or call <code>Actions.spend</code> in your own code.
+  </>,
+  "It appears here once something was spent.",
+] as const;
 
 /** Thousandths, without leaving whole numbers. */
 const share = ({ used, limit }: Budget): number =>
@@ -72,12 +67,7 @@ const share = ({ used, limit }: Budget): number =>
 const grouped = (amount: string): string => BigInt(amount).toLocaleString("en-US");
 
 const COLUMNS: readonly Column<Budget>[] = [
-  {
-    title: "Budget",
-    width: "minmax(8rem, 1fr)",
-    cell: ({ name }) => <span className="name">{name}</span>,
-    by: ({ name }) => name,
-  },
+  nameColumn("Budget", "minmax(8rem, 1fr)", ({ name }) => name),
   {
     title: "Action",
     width: "minmax(9rem, 1fr)",
@@ -94,13 +84,8 @@ const COLUMNS: readonly Column<Budget>[] = [
     cell: (budget) => <Used budget={budget} />,
     by: share,
   },
-  { title: "In each", width: "5rem", cell: ({ window }) => window, by: ({ window }) => window },
-  {
-    title: "Starts again",
-    width: "9rem",
-    cell: ({ window_end: end }) => <When at={end * 1_000} />,
-    by: ({ window_end: end }) => end,
-  },
+  valueColumn("In each", "5rem", ({ window }) => window),
+  timeColumn("Starts again", "9rem", ({ window_end }) => window_end * 1_000),
 ];
 
 function Used({ budget }: { readonly budget: Budget }): ReactNode {

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { Button } from "../../components/Button";
-import { Choices, TextField } from "../../components/Field";
+import { Choices, fieldOf, TextField } from "../../components/Field";
 import { Dialog, FormDialog } from "../../components/Dialog";
 import { Id, Notice, Spinner } from "../../components/elements";
 import { openClient } from "../../session/context";
@@ -107,6 +107,7 @@ function useStripeCard(publishableKey: string | undefined) {
 
 function useDoubleCard() {
   const [card, setCard] = useState<Card>({ number: "", expiry: "", cvc: "" });
+  const field = fieldOf(card, (part) => setCard({ ...card, ...part }));
   const [question, setQuestion] = useState<(passed: boolean) => void>();
   const askPayer = (): Promise<boolean> => new Promise((resolve) => setQuestion(() => resolve));
   const answer = (passed: boolean): void => {
@@ -116,28 +117,10 @@ function useDoubleCard() {
   const fields = (
     <fieldset className="stack">
       <legend className="soft small">A test card: no money moves here. Try 4242 4242 4242 4242, 12 / 34, 123.</legend>
-      <TextField
-        label="Card number"
-        inputMode="numeric"
-        required
-        value={card.number}
-        onChange={(number) => setCard({ ...card, number })}
-      />
+      <TextField label="Card number" inputMode="numeric" required {...field("number")} />
       <div className="two">
-        <TextField
-          label="Expires"
-          required
-          placeholder="12 / 34"
-          value={card.expiry}
-          onChange={(expiry) => setCard({ ...card, expiry })}
-        />
-        <TextField
-          label="CVC"
-          inputMode="numeric"
-          required
-          value={card.cvc}
-          onChange={(cvc) => setCard({ ...card, cvc })}
-        />
+        <TextField label="Expires" required placeholder="12 / 34" {...field("expiry")} />
+        <TextField label="CVC" inputMode="numeric" required {...field("cvc")} />
       </div>
     </fieldset>
   );

@@ -3,9 +3,9 @@ import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { readAgain, useLimits, useSigned, useBalance, useUsage, useUsageKeys, readerOf } from "../../app/queries";
 import { Button } from "../../components/Button";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, nameColumn, numberColumn, timeColumn, valueColumn, type Column } from "../../components/DataTable";
 import { Pages } from "../../components/Pages";
-import { Empty, Failure, Figure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { Empty, Failure, Figure, Notice, PageHead, Spinner } from "../../components/elements";
 import { codeOf, wordsOf } from "../../components/failures";
 import { dollars, short } from "../../components/text";
 import { useIsReadable, useSession } from "../../session/context";
@@ -102,21 +102,10 @@ const KINDS: Readonly<Record<Entry["kind"], string>> = {
 };
 
 const COLUMNS: readonly Column<Entry>[] = [
-  {
-    title: "When",
-    width: "minmax(10rem, 1fr)",
-    cell: ({ created_at }) => <When at={created_at} />,
-    by: ({ created_at }) => created_at,
-  },
-  { title: "What", width: "minmax(8rem, 1fr)", cell: ({ kind }) => KINDS[kind], by: ({ kind }) => KINDS[kind] },
+  timeColumn("When", "minmax(10rem, 1fr)", ({ created_at }) => created_at),
+  valueColumn("What", "minmax(8rem, 1fr)", ({ kind }) => KINDS[kind]),
   { title: "Reference", width: "minmax(8rem, 2fr)", cell: (entry) => <Reference entry={entry} /> },
-  {
-    title: "Amount",
-    width: "7rem",
-    end: true,
-    cell: ({ amount_cents }) => <span className="number">{dollars(amount_cents)}</span>,
-    by: ({ amount_cents }) => amount_cents,
-  },
+  numberColumn("Amount", "7rem", ({ amount_cents }) => amount_cents, dollars),
 ];
 
 function Reference({ entry }: { readonly entry: Entry }): ReactNode {
@@ -217,29 +206,15 @@ interface Spending {
   readonly cap: number;
 }
 
-const sums = (title: string, of: (row: Spending) => number): Column<Spending> => ({
-  title,
-  width: "7rem",
-  end: true,
-  cell: (row) => <span className="number">{dollars(of(row))}</span>,
-  by: of,
-});
-
 const SPENDING: readonly Column<Spending>[] = [
-  {
-    title: "Key",
-    width: "minmax(9rem, 1fr)",
-    cell: ({ name }) => <span className="name">{name}</span>,
-    by: ({ name }) => name,
-  },
-  sums("Runs", ({ runs }) => runs),
-  sums("Changes", ({ changes }) => changes),
-  sums("Together", ({ runs, changes }) => runs + changes),
-  {
-    title: "Cap for life",
-    width: "7rem",
-    end: true,
-    cell: ({ cap }) => <span className="number">{cap === 0 ? "none" : dollars(cap)}</span>,
-    by: ({ cap }) => cap,
-  },
+  nameColumn("Key", "minmax(9rem, 1fr)", ({ name }) => name),
+  numberColumn("Runs", "7rem", ({ runs }) => runs, dollars),
+  numberColumn("Changes", "7rem", ({ changes }) => changes, dollars),
+  numberColumn("Together", "7rem", ({ runs, changes }) => runs + changes, dollars),
+  numberColumn(
+    "Cap for life",
+    "7rem",
+    ({ cap }) => cap,
+    (cap) => (cap === 0 ? "none" : dollars(cap)),
+  ),
 ];

@@ -3,13 +3,13 @@ import { useMemo, useState, type ReactNode } from "react";
 import { useGroups, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { DataTable, type Column } from "../../components/DataTable";
-import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
+import { DataTable, DESCRIPTION, numberColumn, type Column } from "../../components/DataTable";
+import { PageHead } from "../../components/elements";
 import { isLive, runsIn } from "../pkps/uses";
 import { GroupForm } from "./GroupForm";
 
 export function Groups(): ReactNode {
-  const { items, total, isLoading, error } = useGroups();
+  const groups = useGroups();
   const { items: keys } = useUsageKeys();
   const may = useMay();
   const [creating, setCreating] = useState(false);
@@ -26,24 +26,17 @@ export function Groups(): ReactNode {
           </Button>
         )}
       </PageHead>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {!isLoading && error === null && items.length === 0 && (
-        <Empty title="No groups yet">
-          <p>Without a group nothing may use a PKP. Make one that lists an action and a PKP.</p>
-        </Empty>
-      )}
-      {items.length > 0 && (
-        <DataTable
-          label="Groups"
-          unit={["group", "groups"]}
-          rows={items}
-          total={total}
-          columns={columns}
-          idOf={({ id }) => id}
-          textOf={({ name, description, id }) => `${name} ${description} ${id}`}
-        />
-      )}
+      <DataTable
+        label="Groups"
+        unit={["group", "groups"]}
+        from={groups}
+        rows={groups.items}
+        total={groups.total}
+        none={["No groups yet", "Without a group nothing may use a PKP. Make one that lists an action and a PKP."]}
+        columns={columns}
+        idOf={({ id }) => id}
+        textOf={({ name, description, id }) => `${name} ${description} ${id}`}
+      />
       {creating && <GroupForm onClose={() => setCreating(false)} />}
     </>
   );
@@ -60,31 +53,8 @@ const columnsOf = (keys: readonly UsageKey[]): readonly Column<Group>[] => [
     ),
     by: ({ name }) => name,
   },
-  {
-    title: "Description",
-    width: "minmax(8rem, 1.6fr)",
-    cell: ({ description }) => <span className="soft">{description}</span>,
-    by: ({ description }) => description,
-  },
-  {
-    title: "Actions",
-    width: "5rem",
-    end: true,
-    cell: ({ action_count }) => <span className="number">{action_count}</span>,
-    by: ({ action_count }) => action_count,
-  },
-  {
-    title: "PKPs",
-    width: "4rem",
-    end: true,
-    cell: ({ pkp_count }) => <span className="number">{pkp_count}</span>,
-    by: ({ pkp_count }) => pkp_count,
-  },
-  {
-    title: "Keys",
-    width: "4rem",
-    end: true,
-    cell: ({ id }) => <span className="number">{keys.filter((key) => isLive(key) && runsIn(key, id)).length}</span>,
-    by: ({ id }) => keys.filter((key) => isLive(key) && runsIn(key, id)).length,
-  },
+  DESCRIPTION,
+  numberColumn("Actions", "5rem", ({ action_count }) => action_count),
+  numberColumn("PKPs", "4rem", ({ pkp_count }) => pkp_count),
+  numberColumn("Keys", "4rem", ({ id }) => keys.filter((key) => isLive(key) && runsIn(key, id)).length),
 ];

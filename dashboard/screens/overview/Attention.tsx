@@ -22,6 +22,13 @@ interface Point {
   /** Whether this credential may do what the link says. */
   readonly isOffered?: boolean;
 }
+const warning = (text: string, to: string, link: string, isOffered = true): Point => ({
+  kind: "warning",
+  text,
+  to,
+  link,
+  isOffered,
+});
 
 export function Attention({ balanceCents }: { readonly balanceCents: number | undefined }): ReactNode {
   const { data: account } = useAccount();
@@ -81,17 +88,9 @@ function aboutFreeze(frozen: boolean, { all: isOffered }: May): Point[] {
   return frozen ? [{ kind: "error", text, to: "/account", link: "Unfreeze it", isOffered }] : [];
 }
 
-function aboutNoGroup(groups: number, pkps: number, { createGroups: isOffered }: May): Point[] {
+function aboutNoGroup(groups: number, pkps: number, { createGroups }: May): Point[] {
   if (groups > 0 || pkps === 0) return [];
-  return [
-    {
-      kind: "warning",
-      text: "There is no group yet, so nothing can use your PKPs.",
-      to: "/groups",
-      link: "Create a group",
-      isOffered,
-    },
-  ];
+  return [warning("There is no group yet, so nothing can use your PKPs.", "/groups", "Create a group", createGroups)];
 }
 
 function aboutCredit(cents: number | undefined): Point[] {
@@ -101,37 +100,20 @@ function aboutCredit(cents: number | undefined): Point[] {
   return [{ kind: cents <= 0 ? "error" : "warning", text, to: "/credit", link: "Add credit" }];
 }
 
-function aboutKeys(keys: readonly UsageKey[], { all: isOffered }: May): Point[] {
+function aboutKeys(keys: readonly UsageKey[], { all }: May): Point[] {
   const expired = keys.filter((key) => !isLive(key));
   const soon = keys.filter(
     (key) => isLive(key) && key.expiration !== "0" && Number(key.expiration) < Date.now() / 1000 + SOON_SECONDS,
   );
-  const first = soon[0];
-  return [
-    ...(first === undefined
-      ? []
-      : [
-          {
-            kind: "warning",
-            text:
-              `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)}` +
-              `${soon.length > 1 ? " or soon after" : ""}.`,
-            to: "/usage-keys",
-            link: "Renew it",
-            isOffered,
-          } as const,
-        ]),
-    ...(expired.length === 0
-      ? []
-      : [
-          {
-            kind: "warning",
-            text: `${named(expired)} expired and can no longer be used.`,
-            to: "/usage-keys",
-            link: "Review usage keys",
-          } as const,
-        ]),
-  ];
+  const [first] = soon;
+  const points: Point[] = [];
+  if (first !== undefined) {
+    const when = `${day(Number(first.expiration) * 1000)}${soon.length > 1 ? " or soon after" : ""}`;
+    points.push(warning(`${named(soon)} will expire on ${when}.`, "/usage-keys", "Renew it", all));
+  }
+  if (expired.length > 0)
+    points.push(warning(`${named(expired)} expired and can no longer be used.`, "/usage-keys", "Review usage keys"));
+  return points;
 }
 
 const named = (all: readonly { readonly name: string }[], nameless = "a key without a name"): string =>
@@ -144,12 +126,5 @@ function aboutGroups({ items, total }: Page<Group>, what: string): Point[] {
   const all = total > names.length ? [...names, plural(total - names.length, "more group")] : names;
   const who = total === 1 ? `The group ${names.join("")} lists` : `${listed(all)} list`;
   const to = total === 1 ? `/groups/${first.id}` : "/groups";
-  return [
-    {
-      kind: "warning",
-      text: `${who} anything: ${what}.`,
-      to,
-      link: total === 1 ? "Review the group" : "Review groups",
-    },
-  ];
+  return [warning(`${who} anything: ${what}.`, to, total === 1 ? "Review the group" : "Review groups")];
 }

@@ -3,8 +3,8 @@ import { useMemo, useState, type ReactNode } from "react";
 import { usePkps, type Pkp } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
-import { DataTable, type Column } from "../../components/DataTable";
-import { Empty, Failure, PageHead, Spinner } from "../../components/elements";
+import { DataTable, DESCRIPTION, numberColumn, type Column } from "../../components/DataTable";
+import { PageHead } from "../../components/elements";
 import { Address } from "../../components/explorer";
 import { useSession } from "../../session/context";
 import type { ChainConfig } from "../../session/types";
@@ -12,7 +12,7 @@ import { CreatePkp } from "./CreatePkp";
 
 export function Pkps(): ReactNode {
   const { config } = useSession();
-  const { items, total, isLoading, error } = usePkps();
+  const pkps = usePkps();
   const may = useMay();
   const [creating, setCreating] = useState(false);
   const columns = useMemo(() => columnsOf(config), [config]);
@@ -28,26 +28,21 @@ export function Pkps(): ReactNode {
           </Button>
         )}
       </PageHead>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {!isLoading && error === null && items.length === 0 && (
-        <Empty title="No PKPs yet">
-          <p>
-            A PKP is a wallet without a private key to guard. Make one, then say in a group which code may sign with it.
-          </p>
-        </Empty>
-      )}
-      {items.length > 0 && (
-        <DataTable
-          label="PKPs"
-          unit={["PKP", "PKPs"]}
-          rows={items}
-          total={total}
-          columns={columns}
-          idOf={({ id }) => id}
-          textOf={(pkp) => `${pkp.name} ${pkp.description} ${pkp.wallet_address}`}
-        />
-      )}
+      <DataTable
+        label="PKPs"
+        unit={["PKP", "PKPs"]}
+        from={pkps}
+        rows={pkps.items}
+        total={pkps.total}
+        none={[
+          "No PKPs yet",
+          "A PKP is a wallet without a private key to guard. Make one, then say in a group which code may sign " +
+            "with it.",
+        ]}
+        columns={columns}
+        idOf={({ id }) => id}
+        textOf={(pkp) => `${pkp.name} ${pkp.description} ${pkp.wallet_address}`}
+      />
       {creating && <CreatePkp onClose={() => setCreating(false)} />}
     </>
   );
@@ -70,17 +65,6 @@ const columnsOf = (chain: ChainConfig): readonly Column<Pkp>[] => [
     cell: ({ wallet_address: address }) => <Address value={address} what="address" chain={chain} />,
     by: ({ wallet_address }) => wallet_address,
   },
-  {
-    title: "Description",
-    width: "minmax(8rem, 1.6fr)",
-    cell: ({ description }) => <span className="soft">{description}</span>,
-    by: ({ description }) => description,
-  },
-  {
-    title: "Number",
-    width: "5rem",
-    end: true,
-    cell: ({ id }) => <span className="number">{id}</span>,
-    by: ({ id }) => Number(id),
-  },
+  DESCRIPTION,
+  numberColumn("Number", "5rem", ({ id }) => Number(id)),
 ];

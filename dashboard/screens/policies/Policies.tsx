@@ -5,7 +5,7 @@ import { useState, type ReactNode } from "react";
 import type { Policy } from "../../../client/policies";
 import { Button } from "../../components/Button";
 import { CodeBlock, Facts, Failure, Id, Notice, PageHead } from "../../components/elements";
-import { Choices, Select, TextField } from "../../components/Field";
+import { Choices, fieldOf, Select, TextField } from "../../components/Field";
 import { useSession } from "../../session/context";
 import { useMay } from "../../session/may";
 import { AddAction } from "../actions/AddAction";
@@ -80,49 +80,22 @@ interface RulesProps {
 }
 
 function Rules({ form, onChange }: RulesProps): ReactNode {
+  const field = fieldOf(form, onChange);
   const isCoin = form.kind === "coin";
   const isFunction = form.kind === "function";
   return (
     <>
-      <Choices legend="May sign" value={form.kind} options={KINDS} onChange={(kind) => onChange({ kind })} />
-      <TextField label="Chain" inputMode="numeric" value={form.chain} onChange={(chain) => onChange({ chain })} />
-      {!isCoin && (
-        <TextField
-          label={isFunction ? "Contract" : "Token"}
-          code
-          placeholder="0x…"
-          value={form.token}
-          onChange={(token) => onChange({ token })}
-        />
-      )}
+      <Choices legend="May sign" options={KINDS} {...field("kind")} />
+      <TextField label="Chain" inputMode="numeric" {...field("chain")} />
+      {!isCoin && <TextField label={isFunction ? "Contract" : "Token"} code placeholder="0x…" {...field("token")} />}
       {isFunction ? (
         <FunctionRules form={form} onChange={onChange} />
       ) : (
         <>
-          <TextField
-            label="To these addresses"
-            code
-            lines={2}
-            placeholder="0x…, one a line"
-            value={form.to}
-            onChange={(to) => onChange({ to })}
-          />
+          <TextField label="To these addresses" code lines={2} placeholder="0x…, one a line" {...field("to")} />
           <div className="two">
-            <TextField
-              label="At most, each time"
-              inputMode="decimal"
-              placeholder="0.25"
-              value={form.amount}
-              onChange={(amount) => onChange({ amount })}
-            />
-            {!isCoin && (
-              <TextField
-                label="Decimals of the token"
-                inputMode="numeric"
-                value={form.decimals}
-                onChange={(decimals) => onChange({ decimals })}
-              />
-            )}
+            <TextField label="At most, each time" inputMode="decimal" placeholder="0.25" {...field("amount")} />
+            {!isCoin && <TextField label="Decimals of the token" inputMode="numeric" {...field("decimals")} />}
           </div>
         </>
       )}
@@ -133,23 +106,17 @@ function Rules({ form, onChange }: RulesProps): ReactNode {
 }
 
 function FunctionRules({ form, onChange }: RulesProps): ReactNode {
+  const field = fieldOf(form, onChange);
   return (
     <>
-      <TextField
-        label="Function"
-        code
-        placeholder="approve(address,uint256)"
-        value={form.signature}
-        onChange={(signature) => onChange({ signature })}
-      />
+      <TextField label="Function" code placeholder="approve(address,uint256)" {...field("signature")} />
       <TextField
         label="Arguments, one rule a line"
         code
         lines={3}
         placeholder={"0x…\nat most 1000"}
-        value={form.rules}
-        onChange={(rules) => onChange({ rules })}
         hint="A list of values, “at most 1000”, “10 to 100”, or “any”."
+        {...field("rules")}
       />
     </>
   );
@@ -161,6 +128,7 @@ const WINDOWS = [
 ] as const;
 
 function Budget({ form, onChange }: RulesProps): ReactNode {
+  const field = fieldOf(form, onChange);
   const unit = { coin: "In the coin", token: "In the token", function: "In smallest units" }[form.kind];
   return (
     <div className="two">
@@ -168,23 +136,16 @@ function Budget({ form, onChange }: RulesProps): ReactNode {
         label="At most, all together"
         inputMode="decimal"
         placeholder="No budget"
-        value={form.sum}
-        onChange={(sum) => onChange({ sum })}
         hint={`${unit}, counted on the chain before each signature.`}
+        {...field("sum")}
       />
-      <Select
-        label="Counted per"
-        value={form.window}
-        options={WINDOWS}
-        onChange={(window) => onChange({ window: window === "hour" ? "hour" : "day" })}
-      />
+      <Select label="Counted per" options={WINDOWS} {...field("window")} />
       {form.kind === "function" && form.sum.trim() !== "" && (
         <TextField
           label="Argument that counts"
           inputMode="numeric"
-          value={form.counted}
-          onChange={(counted) => onChange({ counted })}
           hint="Its number, from 1; an unsigned one."
+          {...field("counted")}
         />
       )}
     </div>
@@ -192,31 +153,21 @@ function Budget({ form, onChange }: RulesProps): ReactNode {
 }
 
 function Conditions({ form, onChange }: RulesProps): ReactNode {
+  const field = fieldOf(form, onChange);
   return (
     <details>
       <summary>Hours and approvers</summary>
       <div className="stack more">
-        <TextField
-          label="Only in these hours (UTC)"
-          placeholder="8-18"
-          value={form.hours}
-          onChange={(hours) => onChange({ hours })}
-        />
+        <TextField label="Only in these hours (UTC)" placeholder="8-18" {...field("hours")} />
         <TextField
           label="Approvers"
           code
           lines={2}
           placeholder="0x…, one a line"
-          value={form.approvers}
-          onChange={(approvers) => onChange({ approvers })}
           hint="They sign each transaction’s text with their wallets."
+          {...field("approvers")}
         />
-        <TextField
-          label="How many of them must approve"
-          inputMode="numeric"
-          value={form.threshold}
-          onChange={(threshold) => onChange({ threshold })}
-        />
+        <TextField label="How many of them must approve" inputMode="numeric" {...field("threshold")} />
       </div>
     </details>
   );

@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import { readAgain, useActions } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { FormDialog } from "../../components/Dialog";
-import { Choices, Select, TextField } from "../../components/Field";
+import { Choices, fieldOf, Select, TextField } from "../../components/Field";
 import { moment } from "../../components/text";
 import { useSession } from "../../session/context";
 import { CAP_HINT, capCents } from "../usageKeys/cap";
@@ -64,6 +64,7 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
   const queries = useQueryClient();
   const [draft, setDraft] = useState<Draft>(EMPTY);
   const set = (change: Partial<Draft>): void => setDraft({ ...draft, ...change });
+  const field = fieldOf(draft, set);
   return (
     <FormDialog
       wide
@@ -79,13 +80,7 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
         return true;
       }}
     >
-      <TextField
-        label="Name"
-        required
-        value={draft.name}
-        onChange={(name) => set({ name })}
-        placeholder="Morning report"
-      />
+      <TextField label="Name" required placeholder="Morning report" {...field("name")} />
       <What draft={draft} set={set} />
       <Choices
         legend="Fires"
@@ -101,10 +96,9 @@ export function CreateTrigger({ onClose }: { readonly onClose: () => void }): Re
       <AfterOutage draft={draft} set={set} />
       <TextField
         label="Spending cap in dollars"
-        value={draft.cap}
         inputMode="decimal"
-        onChange={(cap) => set({ cap })}
         hint={`Over its life. ${CAP_HINT}`}
+        {...field("cap")}
       />
     </FormDialog>
   );
@@ -117,6 +111,7 @@ interface Part {
 
 function What({ draft, set }: Part): ReactNode {
   const { items } = useActions();
+  const field = fieldOf(draft, set);
   const known = items.flatMap(({ action_ipfs_cid: cid, name }) =>
     cid === undefined ? [] : [[cid, name || cid] as const],
   );
@@ -138,49 +133,35 @@ function What({ draft, set }: Part): ReactNode {
         onChange={(cid) => set({ cid: cid.trim() })}
         hint="A group of the account has to list it."
       />
-      <TextField label="Params (JSON)" code lines={3} value={draft.params} onChange={(params) => set({ params })} />
+      <TextField label="Params (JSON)" code lines={3} {...field("params")} />
     </>
   );
 }
 
 function Cause({ draft, set }: Part): ReactNode {
+  const field = fieldOf(draft, set);
   if (draft.kind === "schedule") return <ScheduleFields draft={draft} set={set} />;
   if (draft.kind === "hook")
     return (
       <Select
         label="The sender proves itself"
-        value={draft.verification}
         options={[
           ["hmac", "by an HMAC of the body, as GitHub does"],
           ["standard_webhooks", "by Standard Webhooks"],
           ["none", "by knowing the URL only"],
         ]}
-        onChange={(verification) => set({ verification: verification as Draft["verification"] })}
+        {...field("verification")}
       />
     );
   return (
     <>
-      <TextField
-        label="Contract"
-        code
-        required
-        value={draft.address}
-        onChange={(address) => set({ address })}
-        placeholder="0x…"
-      />
-      <TextField
-        label="First topic"
-        code
-        value={draft.topic}
-        onChange={(topic) => set({ topic })}
-        hint="Empty: every event."
-      />
+      <TextField label="Contract" code required placeholder="0x…" {...field("address")} />
+      <TextField label="First topic" code hint="Empty: every event." {...field("topic")} />
       <TextField
         label="Confirmations"
         inputMode="numeric"
-        value={draft.confirmations}
-        onChange={(confirmations) => set({ confirmations })}
         hint="Blocks, the event's own included."
+        {...field("confirmations")}
       />
     </>
   );
@@ -188,6 +169,7 @@ function Cause({ draft, set }: Part): ReactNode {
 
 function ScheduleFields({ draft, set }: Part): ReactNode {
   const { cron, timeZone, isCustom } = draft;
+  const field = fieldOf(draft, set);
   const { due, problem } = preview(cron, timeZone);
   return (
     <>
@@ -202,12 +184,11 @@ function ScheduleFields({ draft, set }: Part): ReactNode {
           label="Cron"
           code
           required
-          value={cron}
-          onChange={(next) => set({ cron: next })}
+          {...field("cron")}
           hint="Minute, hour, day of month, month, day of week."
         />
       )}
-      <TextField label="Time zone" required value={timeZone} onChange={(zone) => set({ timeZone: zone })} />
+      <TextField label="Time zone" required {...field("timeZone")} />
       <p className="small" role="status">
         {problem ?? `${scheduleSentence(cron, timeZone)}. Next: ${due.map(moment).join(" · ")}`}
       </p>
@@ -215,17 +196,16 @@ function ScheduleFields({ draft, set }: Part): ReactNode {
   );
 }
 
-function AfterOutage({ draft: { kind, missed }, set }: Part): ReactNode {
-  const isSchedule = kind === "schedule";
+function AfterOutage({ draft, set }: Part): ReactNode {
+  const isSchedule = draft.kind === "schedule";
   return (
     <Select
       label="After an outage"
-      value={missed}
       options={[
         ["skip", isSchedule ? "skip what was missed" : "drop what waited when the TEE restarted"],
         ["once", isSchedule ? "make the last missed firing late" : "fire for what waited"],
       ]}
-      onChange={(chosen) => set({ missed: chosen as Draft["missed"] })}
+      {...fieldOf(draft, set)("missed")}
     />
   );
 }

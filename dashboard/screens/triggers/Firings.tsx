@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, timeColumn, type Column } from "../../components/DataTable";
 import { Dialog } from "../../components/Dialog";
-import { Badge, Empty, Failure, Spinner, When } from "../../components/elements";
+import { Badge } from "../../components/elements";
 import { dollars, duration, quoted, short } from "../../components/text";
 import type { Trigger } from "./stopped";
 
@@ -11,35 +11,28 @@ type Firing = Answer<"listFirings">[number];
 const PAGE = 200;
 
 export function Firings({ trigger, onClose }: { readonly trigger: Trigger; readonly onClose: () => void }): ReactNode {
-  const { data, error, isLoading } = useSigned(`firings-${trigger.id}`, (client) =>
+  const firings = useSigned(`firings-${trigger.id}`, (client) =>
     client.listFirings({ id: trigger.id, page_size: PAGE }),
   );
   const title = `Firings of ${quoted(trigger.name, short(trigger.id))}`;
   return (
     <Dialog wide onClose={onClose} title={title} about={trigger.reason}>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {data?.total === 0 && (
-        <Empty title="It has not fired yet">
-          <p>Each firing appears here with its outcome and price.</p>
-        </Empty>
-      )}
-      {data !== undefined && data.total > 0 && (
-        <DataTable
-          label="Firings"
-          unit={["firing", "firings"]}
-          rows={data.items}
-          total={data.total}
-          columns={COLUMNS}
-          idOf={({ id }) => id}
-        />
-      )}
+      <DataTable
+        label="Firings"
+        unit={["firing", "firings"]}
+        from={firings}
+        rows={firings.data?.items}
+        total={firings.data?.total}
+        none={["It has not fired yet", "Each firing appears here with its outcome and price."]}
+        columns={COLUMNS}
+        idOf={({ id }) => id}
+      />
     </Dialog>
   );
 }
 
 const COLUMNS: readonly Column<Firing>[] = [
-  { title: "Due", width: "9rem", cell: ({ due_at }) => <When at={due_at} />, by: ({ due_at }) => due_at },
+  timeColumn("Due", "9rem", ({ due_at }) => due_at),
   { title: "By", width: "6rem", cell: ({ kind }) => (kind === "manual" ? "hand" : kind) },
   {
     title: "Outcome",

@@ -5,7 +5,7 @@ import { useChanges } from "../../changes/ChangesProvider";
 import { Button } from "../../components/Button";
 import { DataTable, type Column } from "../../components/DataTable";
 import { FormDialog } from "../../components/Dialog";
-import { Badge, Empty, Failure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { Badge, Notice, PageHead, When } from "../../components/elements";
 import { RowMenu } from "../../components/RowMenu";
 import { SafeNotice } from "../../components/SafeNotice";
 import { codeOf } from "../../components/failures";
@@ -24,7 +24,7 @@ const PAGE = 1_000;
 type Open = { readonly what: "delete" | "firings"; readonly trigger: Trigger } | "create" | undefined;
 
 export function Triggers(): ReactNode {
-  const { data, error, isLoading } = useSigned(
+  const triggers = useSigned(
     "triggers",
     (client) => client.listTriggers({ page_size: PAGE }),
     ({ items }) => items.some(({ state }) => state === "unattached"),
@@ -47,27 +47,21 @@ export function Triggers(): ReactNode {
         )}
       </PageHead>
       <SafeNotice what="triggers" />
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      <Stopped triggers={data?.items} />
-      {data?.total === 0 && (
-        <Empty title="No triggers yet">
-          <p>
-            A trigger has a key of its own that only the TEE knows, and runs one action with it, up to a cap you set.
-          </p>
-        </Empty>
-      )}
-      {data !== undefined && data.total > 0 && (
-        <DataTable
-          label="Triggers"
-          unit={["trigger", "triggers"]}
-          rows={data.items}
-          total={data.total}
-          columns={columns}
-          idOf={({ id }) => id}
-          textOf={(trigger) => `${trigger.name} ${trigger.id} ${sentenceOf(trigger)}`}
-        />
-      )}
+      <Stopped triggers={triggers.data?.items} />
+      <DataTable
+        label="Triggers"
+        unit={["trigger", "triggers"]}
+        from={triggers}
+        rows={triggers.data?.items}
+        total={triggers.data?.total}
+        none={[
+          "No triggers yet",
+          "A trigger has a key of its own that only the TEE knows, and runs one action with it, up to a cap you set.",
+        ]}
+        columns={columns}
+        idOf={({ id }) => id}
+        textOf={(trigger) => `${trigger.name} ${trigger.id} ${sentenceOf(trigger)}`}
+      />
       {open === "create" && <CreateTrigger onClose={close} />}
       {typeof open === "object" && open.what === "firings" && <Firings trigger={open.trigger} onClose={close} />}
       {typeof open === "object" && open.what === "delete" && <Delete trigger={open.trigger} onClose={close} />}

@@ -5,7 +5,7 @@ import { Button } from "../../components/Button";
 import { useMay } from "../../session/may";
 import { RowMenu } from "../../components/RowMenu";
 import { DataTable, type Column } from "../../components/DataTable";
-import { Badge, Empty, Failure, PageHead, Spinner, When } from "../../components/elements";
+import { Badge, PageHead, When } from "../../components/elements";
 import { day, dollars, short } from "../../components/text";
 import { isLive } from "../pkps/uses";
 import { KeyLimits } from "./KeyLimits";
@@ -20,7 +20,7 @@ type Open =
   | undefined;
 
 export function UsageKeys(): ReactNode {
-  const { items, total, isLoading, error } = useUsageKeys();
+  const keys = useUsageKeys();
   const { items: groups } = useGroups();
   const names = useGroupNames(groups);
   const [open, setOpen] = useState<Open>();
@@ -35,31 +35,27 @@ export function UsageKeys(): ReactNode {
           "yourself."
         }
       >
-        {may.all && items.length > 0 && <RevokeAll keys={items} total={total} />}
+        {may.all && keys.items.length > 0 && <RevokeAll keys={keys.items} total={keys.total} />}
         {may.all && (
           <Button variant="primary" onPress={() => setOpen("create")}>
             Create usage key
           </Button>
         )}
       </PageHead>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {!isLoading && error === null && items.length === 0 && (
-        <Empty title="No usage keys yet">
-          <p>A usage key runs actions in the groups you name. It can expire, and have a spending cap and limits.</p>
-        </Empty>
-      )}
-      {items.length > 0 && (
-        <DataTable
-          label="Usage keys"
-          unit={["key", "keys"]}
-          rows={items}
-          total={total}
-          columns={columns}
-          idOf={({ id }) => id}
-          textOf={({ name, description, id }) => `${name} ${description} ${id}`}
-        />
-      )}
+      <DataTable
+        label="Usage keys"
+        unit={["key", "keys"]}
+        from={keys}
+        rows={keys.items}
+        total={keys.total}
+        none={[
+          "No usage keys yet",
+          "A usage key runs actions in the groups you name. It can expire, and have a spending cap and limits.",
+        ]}
+        columns={columns}
+        idOf={({ id }) => id}
+        textOf={({ name, description, id }) => `${name} ${description} ${id}`}
+      />
       <Dialogs open={open} onClose={() => setOpen(undefined)} />
     </>
   );

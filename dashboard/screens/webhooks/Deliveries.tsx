@@ -3,9 +3,9 @@ import { useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { readAgain, readerOf, useSigned } from "../../app/queries";
 import { Button } from "../../components/Button";
-import { DataTable, type Column } from "../../components/DataTable";
+import { DataTable, timeColumn, valueColumn, type Column } from "../../components/DataTable";
 import { Dialog } from "../../components/Dialog";
-import { Badge, CodeBlock, Empty, Facts, Failure, Id, Spinner, When } from "../../components/elements";
+import { Badge, CodeBlock, Facts, Id, When } from "../../components/elements";
 import { RowMenu } from "../../components/RowMenu";
 import { duration, plural } from "../../components/text";
 import { useSession } from "../../session/context";
@@ -22,9 +22,7 @@ export function Deliveries({ webhook: { id, url } }: { readonly webhook: Webhook
   const queries = useQueryClient();
   const client = readerOf(useSession());
   const [open, setOpen] = useState<Delivery>();
-  const { data, error, isLoading } = useSigned(`deliveries-${id}`, (records) =>
-    records.webhookDeliveries({ id, limit: MOST }),
-  );
+  const deliveries = useSigned(`deliveries-${id}`, (records) => records.webhookDeliveries({ id, limit: MOST }));
   const refresh = (): Promise<void> => readAgain(queries, { queryKey: ["signed", `deliveries-${id}`] });
   const sent = async (work: Promise<unknown>): Promise<void> => {
     await work;
@@ -45,25 +43,16 @@ export function Deliveries({ webhook: { id, url } }: { readonly webhook: Webhook
           </Button>
         </span>
       </div>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {data?.length === 0 && (
-        <Empty title="Nothing sent yet">
-          <p>Send a test, or run an action.</p>
-        </Empty>
-      )}
-      {data !== undefined && data.length > 0 && (
-        <DataTable
-          label="Deliveries"
-          unit={["delivery", "deliveries"]}
-          rows={data}
-          columns={columnsOf(setOpen, replay)}
-          idOf={({ message_id }) => message_id}
-          textOf={({ message_id, type, state, data: facts }) =>
-            `${message_id} ${type} ${state} ${JSON.stringify(facts)}`
-          }
-        />
-      )}
+      <DataTable
+        label="Deliveries"
+        unit={["delivery", "deliveries"]}
+        from={deliveries}
+        rows={deliveries.data}
+        none={["Nothing sent yet", "Send a test, or run an action."]}
+        columns={columnsOf(setOpen, replay)}
+        idOf={({ message_id }) => message_id}
+        textOf={({ message_id, type, state, data: facts }) => `${message_id} ${type} ${state} ${JSON.stringify(facts)}`}
+      />
       {open !== undefined && <DeliveryDialog delivery={open} onClose={() => setOpen(undefined)} />}
     </section>
   );
@@ -78,12 +67,7 @@ const columnsOf = (
   show: (delivery: Delivery) => void,
   replay: (delivery: Delivery) => Promise<void>,
 ): readonly Column<Delivery>[] => [
-  {
-    title: "When",
-    width: "minmax(8rem, 1fr)",
-    cell: ({ created_at }) => <When at={created_at} />,
-    by: ({ created_at }) => created_at,
-  },
+  timeColumn("When", "minmax(8rem, 1fr)", ({ created_at }) => created_at),
   {
     title: "Message",
     width: "minmax(0, 1.4fr)",
@@ -96,7 +80,7 @@ const columnsOf = (
     cell: ({ state }) => <Badge kind={KINDS[state]}>{state}</Badge>,
     by: ({ state }) => state,
   },
-  { title: "Answer", width: "minmax(0, 1.4fr)", cell: answerOf, by: answerOf },
+  valueColumn("Answer", "minmax(0, 1.4fr)", answerOf),
   {
     title: "",
     width: "8rem",

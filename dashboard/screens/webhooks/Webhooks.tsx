@@ -4,7 +4,7 @@ import { readAgain, readerOf, useSigned } from "../../app/queries";
 import { Button } from "../../components/Button";
 import { DataTable, type Column } from "../../components/DataTable";
 import { FormDialog } from "../../components/Dialog";
-import { Badge, Empty, Failure, Notice, PageHead, Spinner, When } from "../../components/elements";
+import { Badge, Notice, PageHead, When } from "../../components/elements";
 import { RowMenu } from "../../components/RowMenu";
 import { useSession } from "../../session/context";
 import { Deliveries } from "./Deliveries";
@@ -33,9 +33,9 @@ function OwnersWebhooks(): ReactNode {
   const [shownId, setShownId] = useState<string>();
   const queries = useQueryClient();
   const client = readerOf(useSession());
-  const { data, error, isLoading } = useSigned("webhooks", (records) => records.listWebhooks());
+  const webhooks = useSigned("webhooks", (records) => records.listWebhooks());
   const refresh = (): Promise<void> => readAgain(queries, { queryKey: ["signed"] });
-  const shown = data?.find(({ id }) => id === shownId);
+  const shown = webhooks.data?.find(({ id }) => id === shownId);
   const columns = columnsOf({
     show: ({ id }) => setShownId(id),
     remove: setDeleting,
@@ -51,19 +51,16 @@ function OwnersWebhooks(): ReactNode {
           Add webhook
         </Button>
       </PageHead>
-      <Failure error={error} />
-      {isLoading && <Spinner />}
-      {data?.length === 0 && <NoWebhooks />}
-      {data !== undefined && data.length > 0 && (
-        <DataTable
-          label="Webhooks"
-          unit={["webhook", "webhooks"]}
-          rows={data}
-          columns={columns}
-          idOf={({ id }) => id}
-          textOf={({ url, description, events }) => `${url ?? ""} ${description} ${events.join(" ")}`}
-        />
-      )}
+      <DataTable
+        label="Webhooks"
+        unit={["webhook", "webhooks"]}
+        from={webhooks}
+        rows={webhooks.data}
+        none={NO_WEBHOOKS}
+        columns={columns}
+        idOf={({ id }) => id}
+        textOf={({ url, description, events }) => `${url ?? ""} ${description} ${events.join(" ")}`}
+      />
       {shown !== undefined && <Deliveries key={shown.id} webhook={shown} />}
       {adding && <WebhookForm onClose={() => setAdding(false)} onMade={({ id }) => (setShownId(id), refresh())} />}
       {deleting !== undefined && (
@@ -83,16 +80,13 @@ function OwnersWebhooks(): ReactNode {
   );
 }
 
-function NoWebhooks(): ReactNode {
-  return (
-    <Empty title="No webhooks yet">
-      <p>Add your server's URL to be told what happens, instead of asking again and again.</p>
-      <p>
-        To try it on your own machine: <code>keywright webhooks listen --forward-to http://localhost:3000/…</code>
-      </p>
-    </Empty>
-  );
-}
+const NO_WEBHOOKS = [
+  "No webhooks yet",
+  "Add your server's URL to be told what happens, instead of asking again and again.",
+  <>
+    To try it on your own machine: <code>keywright webhooks listen --forward-to http://localhost:3000/…</code>
+  </>,
+] as const;
 
 interface Acts {
   readonly show: (webhook: Webhook) => void;

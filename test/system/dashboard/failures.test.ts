@@ -65,11 +65,11 @@ describe("the dashboard when things go wrong", function () {
   it("says of nothing that it is not there while its list cannot be read", async () => {
     await dashboard.page.route("**/list_*", (route) => route.fulfill({ status: 500, body: "" }));
     await dashboard.signIn(account.key);
-    for (const place of ["groups/1", `pkps/0x${"a1".repeat(20)}`, `actions/0x${"a1".repeat(32)}`]) {
+    for (const place of ["groups", "groups/1", `pkps/0x${"a1".repeat(20)}`, `actions/0x${"a1".repeat(32)}`]) {
       await dashboard.page.goto(`${stack().baseUrl}/#/${place}`);
       const main = dashboard.page.getByRole("main");
       await main.getByText("HTTP 500").first().waitFor();
-      expect(await main.innerText()).to.not.match(/No such group|Not in this account/);
+      expect(await main.innerText()).to.not.match(/No groups yet|No such group|Not in this account/);
     }
   });
 

@@ -150,6 +150,8 @@ describe("managing an account in the dashboard", function () {
     await dashboard.field("Code").press("Control+End");
     await dashboard.page.keyboard.type("\nActions.signM");
     await dashboard.page.getByRole("option", { name: /^signMessage/ }).waitFor();
+    await dashboard.page.keyboard.type("; Actions.signEd");
+    await dashboard.page.getByRole("option", { name: /^signEd25519AsAction/ }).waitFor();
     await dashboard.field("Code").fill("async function main() { return 7; }");
     await dashboard.field("Parameters").fill("{}");
     await dashboard.page.getByLabel("Run with").selectOption({ label: "The account key" });

@@ -83,6 +83,7 @@ describe("the dashboard and a Safe", function () {
     await desk.go("Triggers");
     await desk.says("A multisig cannot sign in here: read the triggers with a key of the account.");
     expect(await desk.button("Create trigger").count(), "it needs a signature").to.equal(0);
+    expect(await desk.page.getByText("No triggers yet").count(), "they were not read").to.equal(0);
     await desk.page.goto(`${stack().baseUrl}/#/activity/1-run`);
     await desk.says("A multisig cannot sign in here: read the run with a key of the account.");
     desk.expectCalm();
