@@ -110,7 +110,4 @@ function print(run: RunReport): void {
   console.log(`metering adds         ${run.addedMs} ms in the median (bar: 3 ms), ratio ${run.ratio}`);
 }
 
-main().catch((error: unknown) => {
-  console.error(error);
-  process.exit(1);
-});
+void main();

@@ -158,36 +158,29 @@ interface Bar {
   holds: boolean;
 }
 
+const atMost = (what: string, value: number, most: number): Bar => ({
+  what,
+  value,
+  bar: `≤ ${most}`,
+  holds: value <= most,
+});
+const atLeast = (what: string, value: number, least: number): Bar => ({
+  what,
+  value,
+  bar: `≥ ${least}`,
+  holds: value >= least,
+});
+
 function barsOf({ floor, contender, alone, throughput }: HttpFigures): Bar[] {
   const overFloor = rounded(median(contender.hello) / median(floor.hello));
   const signOverHello = rounded(median(contender.sign) / median(contender.hello));
   const tail = rounded(p99(alone.hello) / median(alone.hello));
   const perSecond = throughput.find(({ callers, accounts }) => callers === 8 && accounts === 1)?.runsPerSecond ?? 0;
   return [
-    {
-      what: "hello over HTTP / bare floor",
-      value: overFloor,
-      bar: `≤ ${BARS.helloOverFloor}`,
-      holds: overFloor <= BARS.helloOverFloor,
-    },
-    {
-      what: "sign / hello over HTTP",
-      value: signOverHello,
-      bar: `≤ ${BARS.signOverHello}`,
-      holds: signOverHello <= BARS.signOverHello,
-    },
-    {
-      what: "hello over HTTP, one caller without pauses, p99 / median",
-      value: tail,
-      bar: `≤ ${BARS.p99OverMedian}`,
-      holds: tail <= BARS.p99OverMedian,
-    },
-    {
-      what: "hello runs a second, 8 callers, one account",
-      value: perSecond,
-      bar: `≥ ${BARS.runsPerSecond}`,
-      holds: perSecond >= BARS.runsPerSecond,
-    },
+    atMost("hello over HTTP / bare floor", overFloor, BARS.helloOverFloor),
+    atMost("sign / hello over HTTP", signOverHello, BARS.signOverHello),
+    atMost("hello over HTTP, one caller without pauses, p99 / median", tail, BARS.p99OverMedian),
+    atLeast("hello runs a second, 8 callers, one account", perSecond, BARS.runsPerSecond),
   ];
 }
 
@@ -211,25 +204,17 @@ function opRows(samples: Record<string, number[]>): { op: string; medianMs: numb
   }));
 }
 
-function opBar(rows: ReturnType<typeof opRows>): Bar {
-  const value = Math.max(...rows.map(({ overSignMessage }) => overSignMessage));
-  const most = BARS.opOverSignMessage;
-  return {
-    what: "a run with the slowest operation / one with signMessage",
-    value,
-    bar: `≤ ${most}`,
-    holds: value <= most,
-  };
-}
+const opBar = (rows: ReturnType<typeof opRows>): Bar =>
+  atMost(
+    "a run with the slowest operation / one with signMessage",
+    Math.max(...rows.map(({ overSignMessage }) => overSignMessage)),
+    BARS.opOverSignMessage,
+  );
 
-function spendBar({ signMs, spendAndSignMs, addedMs: value }: SpendFigures): Bar {
+function spendBar({ signMs, spendAndSignMs, addedMs }: SpendFigures): Bar {
   const ratio = rounded(spendAndSignMs / signMs);
-  return {
-    what: `ms that a spend within a slice adds to a signature of ${signMs} ms (${ratio}×)`,
-    value,
-    bar: `≤ ${BARS.spendMs}`,
-    holds: value <= BARS.spendMs,
-  };
+  const what = `ms that a spend within a slice adds to a signature of ${signMs} ms (${ratio}×)`;
+  return atMost(what, addedMs, BARS.spendMs);
 }
 
 async function main(): Promise<void> {
@@ -296,7 +281,4 @@ function reportOf(results: Results, bars: ReturnType<typeof barsOf>): object {
   };
 }
 
-main().catch((error: unknown) => {
-  console.error(error);
-  process.exit(1);
-});
+void main();
