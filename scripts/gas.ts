@@ -5,10 +5,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import hre, { artifacts } from "hardhat";
-import { accountManagerRows, type Row } from "./gas/accountManager";
+import { accountManagerRows } from "./gas/accountManager";
 import { allowlistRows } from "./gas/allowlist";
 import { budgetRows } from "./gas/budgets";
-import { must } from "./gas/measure";
+import { must, type Row } from "./gas/measure";
 
 interface Figures {
   bytecode: Record<string, number>;
