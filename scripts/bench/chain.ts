@@ -3,7 +3,6 @@
  * outage of the node, and the costs of one account as it grows. Starts its own stack with raised rate limits. Writes
  * bench/chain.json and bench/chain.md.
  */
-import { rounded } from "./statistics";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
@@ -52,31 +51,8 @@ const throughputTable = (rows: readonly ThroughputRow[]): string =>
   )}
 
 ${table(
-  [
-    "chain",
-    "payers",
-    "CPU ms a write: relayer",
-    "executor",
-    "both",
-    "database",
-    "node",
-    "gas of a write alone",
-    "in a batch",
-    "of so many",
-    "ratio",
-  ],
-  rows.map(({ chain, payers, cpu, gas }) => [
-    ...[
-      chain,
-      payers,
-      cpu.relayer,
-      cpu.executor,
-      rounded(cpu.relayer + cpu.executor, 2),
-      cpu.database ?? "in the relayer",
-      cpu.node,
-    ],
-    ...[gas.alone, gas.together, gas.batchSize, gas.ratio],
-  ]),
+  ["chain", "payers", "gas of a write alone", "in a batch", "of so many", "ratio"],
+  rows.map(({ chain, payers, gas }) => [chain, payers, gas.alone, gas.together, gas.batchSize, gas.ratio]),
 )}`;
 
 const SECTIONS: { readonly [N in PartName]: (result: Part<N>) => string } = {
