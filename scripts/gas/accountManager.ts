@@ -207,8 +207,8 @@ async function decisions(): Promise<Row[]> {
   return rows;
 }
 
-/** Full pages of the lists, strings of the usual lengths. */
-async function pages(): Promise<Row[]> {
+/** A large account: full pages of its lists, strings of the usual lengths, and one more item of each kind. */
+async function large(): Promise<Row[]> {
   const bench = await Bench.create();
   const { manager, id } = bench;
   const encode = (name: string, values: unknown[]): string =>
@@ -241,19 +241,26 @@ async function pages(): Promise<Row[]> {
     gas: Number(await gas),
     group: "alone",
   });
-  return [
+  const rows = [
     await page("listGroups, 1,000", manager.listGroups.estimateGas(id, 0, 1000)),
     await page("listActions, 1,000", manager.listActions.estimateGas(id, 0, 1000)),
     await page("listActionsInGroup, 1,000", manager.listActionsInGroup.estimateGas(id, 1, 0, 1000)),
     await page("listPkps, 1,000", manager.listPkps.estimateGas(id, 0, 1000)),
     await page("listPkpsInGroup, 1,000", manager.listPkpsInGroup.estimateGas(id, 1, 0, 1000)),
     await page("listUsageApiKeys, 200", manager.listUsageApiKeys.estimateGas(id, 0, 200)),
+    await page("listGroups, first 50 of 1,000", manager.listGroups.estimateGas(id, 0, 50)),
+    await page("listGroups, last 50 of 1,000", manager.listGroups.estimateGas(id, 950, 50)),
   ];
+  const add = rowsInto(rows, "alone");
+  await add("addGroup, account with 1,000 groups", bench.addGroup());
+  await add("registerWalletDerivation, account with 1,000 PKPs", bench.register(1001));
+  await add("setUsageApiKey, no groups, account with 200 keys", bench.setKey("another", []));
+  return rows;
 }
 
 /** Every row of the table, in display order. */
 export async function accountManagerRows(): Promise<Row[]> {
   const rows: Row[] = [];
-  for (const part of [accounts, groupsAndPkps, members, usageKeys, decisions, pages]) rows.push(...(await part()));
+  for (const part of [accounts, groupsAndPkps, members, usageKeys, decisions, large]) rows.push(...(await part()));
   return rows;
 }
