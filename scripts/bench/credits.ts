@@ -5,10 +5,11 @@
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
-import { createAccount, createClient, type Client } from "../../client";
+import { createClient, type Client } from "../../client";
 import { freePort } from "../dev/ports";
 import { startProcess, waitUntil } from "../dev/processes";
 import { startStack, type Stack } from "../dev/stack";
+import { accountRunning } from "./client";
 import { rounded, summary, timed, type Summary } from "./statistics";
 
 const RUNS = 200;
@@ -38,13 +39,8 @@ async function measureRuns(): Promise<RunReport> {
   const stack = await startStack({ env: { SIGNUP_CREDIT_CENTS: "100000" } });
   const free = await startFreeRelayer(stack);
   try {
-    const { account, client } = await createAccount(
-      { baseUrl: stack.baseUrl },
-      { account_name: "bench", account_description: "" },
-    );
-    const { group_id: group } = await client.addGroup({ group_name: "bench", group_description: "" });
-    await client.addActionToGroup({ group_id: group, action_ipfs_cid: await client.getActionIpfsId(CODE) });
-    return await compare(client, createClient({ baseUrl: free.baseUrl, apiKey: account.api_key }));
+    const { client, key } = await accountRunning(stack.baseUrl, [CODE]);
+    return await compare(client, createClient({ baseUrl: free.baseUrl, apiKey: key }));
   } finally {
     await free.stop();
     await stack.stop();

@@ -1,4 +1,5 @@
 /** Writes per second: the bare node, then the relayer on the same node with as many payers. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Interface, JsonRpcProvider, keccak256, randomBytes, toBeHex, Transaction, Wallet } from "ethers";
 import { Pool } from "undici";
 import { AccountManager__factory } from "../../../typechain-types";
@@ -6,7 +7,7 @@ import { startPostgres, type TestPostgres } from "../../dev/postgres";
 import { DEVELOPMENT_CHAIN_ID, DEVELOPMENT_DEPLOYER_KEY } from "../../dev/chain";
 import type { Stack } from "../../dev/stack";
 import { gasPerWrite, type GasPerWrite } from "./gas";
-import { BenchClient, benchStack, type BenchAccount } from "../client";
+import { BenchClient, benchStack, rpc, type BenchAccount } from "../client";
 import { median, rounded } from "../statistics";
 
 export interface ThroughputRow {
@@ -126,8 +127,8 @@ async function sendInTurn(
     if (mined >= raws.length) return;
     const due = raws.slice(sent, Math.min(raws.length, mined + Math.max(1, Math.floor(atOnce))));
     sent += due.length;
-    await Promise.all(due.map((raw) => send(node, raw)));
-    if (due.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await Promise.all(due.map((raw) => rpc(node, "eth_sendRawTransaction", [raw])));
+    if (due.length === 0) await sleep(5);
   }
 }
 
@@ -165,18 +166,6 @@ function signed(payer: Wallet, to: string, accounts: readonly string[], nonce: n
   return transaction.serialized;
 }
 
-async function send(node: Pool, raw: string): Promise<void> {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
-  const { body: stream } = await node.request({
-    path: "/",
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body,
-  });
-  const { error } = (await stream.json()) as { error?: { message: string } };
-  if (error !== undefined) throw new Error(error.message);
-}
-
 type Through = Pick<ThroughputRow, "relayer" | "medianMs" | "aloneMs" | "gas">;
 
 async function relayerRate(
@@ -208,7 +197,7 @@ async function writesAlone(client: BenchClient, { key }: BenchAccount): Promise<
     const started = Date.now();
     await client.post("add_group", { group_name: "group", group_description: "" }, key);
     times.push(Date.now() - started);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sleep(50);
   }
   return times;
 }
