@@ -2,75 +2,34 @@
  * `npm run action -- file.js --params '{…}'`: runs a file in the real sandbox with a throw-away root key and prints the
  * result.
  */
-import { readFileSync } from "node:fs";
-import { parseArgs, styleText } from "node:util";
+import { styleText } from "node:util";
+import { Command, InvalidArgumentError } from "commander";
+import { processIo } from "../client/cli/io";
+import { paramsOf, readText } from "../client/cli/run";
+import { defined } from "../protocol/defined";
 import { PRICES, RUN_LIMITS } from "../protocol/limits";
 import { createLocalRunner, type LocalRun, type LocalRunner } from "./action/localRun";
-import { defined } from "../protocol/defined";
 
-const USAGE = `npm run action -- <file.js> [options]
-  --params <json>          what main receives, a JSON object; pkpId is added unless it is given
-  --params-file <file>     the same, from a file
-  --seed <text>            the same text gives the same keys again
-  --allow-host <host>      a host (or host:port) that may be fetched although it is not public (may be repeated)
-  --module-origin <url>    where imports are fetched from
-  --timeout <ms>           a lower time limit than ${RUN_LIMITS.wallMs}
-  --json                   everything as one line of JSON
-Exit codes: 0 the action succeeded, 1 it failed, 2 wrong use`;
+const WRONG_USE = 2;
 
 type Style = Parameters<typeof styleText>[0];
 const coloured = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
 const paint = (style: Style, text: string): string => (coloured ? styleText(style, text) : text);
 
-interface Request {
-  code: string;
-  params: Record<string, unknown>;
-  wallMs: number;
-  json: boolean;
-  options: { seed?: string; allowHosts: string[]; moduleOrigin?: string };
+interface Options {
+  readonly seed?: string;
+  readonly allowHost?: readonly string[];
+  readonly moduleOrigin?: string;
+  readonly params?: string;
+  readonly paramsFile?: string;
+  readonly timeout?: number;
+  readonly json?: true;
 }
 
-class WrongUse extends Error {}
-
-function readArguments(): Request {
-  const text = { type: "string" } as const;
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      params: text,
-      "params-file": text,
-      seed: text,
-      timeout: text,
-      "module-origin": text,
-      "allow-host": { type: "string", multiple: true },
-      json: { type: "boolean" },
-    },
-  });
-  const [file, ...more] = positionals;
-  if (file === undefined || more.length > 0) throw new WrongUse("name one file");
-  const { seed, "module-origin": moduleOrigin } = values;
-  return {
-    code: readFileSync(file, "utf8"),
-    params: readParams(
-      values["params-file"] === undefined ? (values.params ?? "{}") : readFileSync(values["params-file"], "utf8"),
-    ),
-    wallMs: readTimeout(values.timeout),
-    json: values.json === true,
-    options: { allowHosts: values["allow-host"] ?? [], ...defined({ seed, moduleOrigin }) },
-  };
-}
-
-function readParams(text: string): Record<string, unknown> {
-  const value = JSON.parse(text) as unknown;
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new WrongUse("--params must be a JSON object");
-  return value as Record<string, unknown>;
-}
-
-function readTimeout(text: string | undefined): number {
-  const ms = text === undefined ? RUN_LIMITS.wallMs : Number(text);
+function timeoutOf(text: string): number {
+  const ms = Number(text);
   if (!Number.isInteger(ms) || ms < 1 || ms > RUN_LIMITS.wallMs)
-    throw new WrongUse(`--timeout must be 1 to ${RUN_LIMITS.wallMs}`);
+    throw new InvalidArgumentError(`It must be 1 to ${RUN_LIMITS.wallMs}.`);
   return ms;
 }
 
@@ -93,34 +52,43 @@ function print(outcome: LocalRun, runner: LocalRunner): void {
     console.log(paint("yellow", `\nThis machine's sandbox is not fully isolated: ${runner.level.missing.join("; ")}.`));
 }
 
-async function main(): Promise<number> {
-  const request = readArguments();
-  const runner = await createLocalRunner(request.options);
+async function run(file: string, options: Options): Promise<void> {
+  const context = { io: processIo() };
+  const [code, params] = [readText(context, file), paramsOf(context, options)];
+  const { seed, allowHost: allowHosts, moduleOrigin, timeout, json } = options;
+  const runner = await createLocalRunner(defined({ seed, allowHosts, moduleOrigin }));
   try {
-    const outcome = await runner.run(request.code, request.params, request.wallMs);
-    if (request.json) {
-      const { response, logs, error, cid, durationMs } = outcome;
-      console.log(
-        JSON.stringify({
-          response: JSON.parse(response) as unknown,
-          logs,
-          ...(error && { error }),
-          cid,
-          pkp_id: runner.pkpId,
-          usage: { duration_ms: durationMs },
-        }),
-      );
-    } else print(outcome, runner);
-    return outcome.error ? 1 : 0;
+    const outcome = await runner.run(code, params, timeout);
+    if (json) printJson(outcome, runner);
+    else print(outcome, runner);
+    process.exitCode = outcome.error ? 1 : 0;
   } finally {
     await runner.close();
   }
 }
 
-main().then(
-  (code) => (process.exitCode = code),
-  (error: unknown) => {
-    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
-    process.exitCode = 2;
-  },
-);
+function printJson({ response, logs, error, cid, durationMs }: LocalRun, { pkpId }: LocalRunner): void {
+  const usage = { duration_ms: durationMs };
+  console.log(JSON.stringify({ response: JSON.parse(response) as unknown, logs, error, cid, pkp_id: pkpId, usage }));
+}
+
+const program = new Command("npm run action --")
+  .usage("<file.js> [options]")
+  .argument("<file.js>")
+  .option("--params <json>", "what main receives, a JSON object; pkpId is added unless it is given")
+  .option("--params-file <file>", "the same, from a file")
+  .option("--seed <text>", "the same text gives the same keys again")
+  .option(
+    "--allow-host <host>",
+    "a host (or host:port) that may be fetched although it is not public; may be repeated",
+    (host: string, before: string[] = []) => [...before, host],
+  )
+  .option("--module-origin <url>", "where imports are fetched from")
+  .option("--timeout <ms>", `a lower time limit than ${RUN_LIMITS.wallMs}`, timeoutOf)
+  .option("--json", "everything as one line of JSON")
+  .addHelpText("after", `\nExit codes: 0 the action succeeded, 1 it failed, ${WRONG_USE} wrong use`)
+  .showHelpAfterError()
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : WRONG_USE))
+  .action(run);
+
+program.parseAsync().catch((error: unknown) => program.error(error instanceof Error ? error.message : String(error)));

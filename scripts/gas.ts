@@ -5,10 +5,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import hre, { artifacts } from "hardhat";
-import { accountManagerRows, type Row } from "./gas/accountManager";
+import { accountManagerRows } from "./gas/accountManager";
 import { allowlistRows } from "./gas/allowlist";
 import { budgetRows } from "./gas/budgets";
-import { must } from "./gas/measure";
+import { must, type Row } from "./gas/measure";
 
 interface Figures {
   bytecode: Record<string, number>;
@@ -60,6 +60,10 @@ function bars(rows: Row[], figures: Figures): Bar[] {
     { what: "decision in 1,000 groups, key naming all", figure: gasOf(rows, /1000, key naming/), max: 101_000 },
     { what: "decision, each further 224 groups", figure: perWord, max: 14_000 },
     { what: "a lease of a counter in use", figure: gasOf(rows, /^budgets: lease again/), max: 35_000 },
+    { what: "addGroup in 1,000 groups", figure: gasOf(rows, /^addGroup, account with/), max: 116_500 },
+    { what: "registration beside 1,000 PKPs", figure: gasOf(rows, /^registerWallet.*account with/), max: 153_700 },
+    { what: "setUsageApiKey beside 200 keys", figure: gasOf(rows, /^setUsageApiKey.*account with/), max: 172_800 },
+    { what: "50 of 1,000 groups, any page", figure: gasOf(rows, /50 of 1,000$/), max: 1_000_000 },
     { what: "a full page of any list", figure: gasOf(rows, /^list[A-Z]/), max: 25_000_000 },
     ...Object.entries(figures.bytecode).map(([name, figure]) => ({
       what: `bytes of ${name} at run time`,

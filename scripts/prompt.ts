@@ -1,25 +1,9 @@
-import { createInterface } from "node:readline";
 import { Wallet } from "ethers";
-
-/** Reads one line without showing it; from a pipe, the first line. */
-function askSecret(question: string): Promise<string> {
-  const reader = createInterface({ input: process.stdin, output: process.stderr, terminal: process.stdin.isTTY });
-  process.stderr.write(question);
-  return new Promise((resolve, reject) => {
-    // Suppress readline's echo while the answer is typed.
-    if (process.stdin.isTTY) Object.assign(reader, { _writeToOutput: () => undefined });
-    reader.once("close", () => reject(new Error("no answer was given")));
-    reader.once("line", (line) => {
-      resolve(line.trim());
-      process.stderr.write("\n");
-      reader.close();
-    });
-  });
-}
+import { processIo } from "../client/cli/io";
 
 /** Prompts for a private key and opens its wallet. Replaces the library's error, which would repeat the key. */
 export async function askWallet(question: string): Promise<Wallet> {
-  const key = await askSecret(question);
+  const key = await processIo().secret(question);
   try {
     return new Wallet(key);
   } catch {

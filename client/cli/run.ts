@@ -63,7 +63,10 @@ async function run(context: Context, named: string, options: RunOptions): Promis
   if (answer.has_error) throw new Ended(EXIT.actionFailed);
 }
 
-export function paramsOf(context: Pick<Context, "io">, { params, paramsFile }: RunOptions): Record<string, unknown> {
+export function paramsOf(
+  context: Pick<Context, "io">,
+  { params, paramsFile }: Pick<RunOptions, "params" | "paramsFile">,
+): Record<string, unknown> {
   if (params !== undefined && paramsFile !== undefined)
     throw new WrongUse("Give either --params or --params-file: which one counts would be a guess.");
   const text = paramsFile === undefined ? (params ?? "{}") : readText(context, paramsFile);

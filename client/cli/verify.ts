@@ -89,7 +89,7 @@ async function verify(context: Context, given: string | undefined, options: Opti
 }
 
 /** The given options as the verifier takes them. */
-export function verifierSettings(context: Context, options: VerifierOptions): Verify.VerifyOptions {
+export function verifierSettings(context: Pick<Context, "io">, options: VerifierOptions): Verify.VerifyOptions {
   const json = (file: string | undefined): unknown =>
     file === undefined ? undefined : parse(file, readText(context, file));
   const all = {

@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { WrongUse } from "../errors";
 
-/** The run's ops and fetches, in order. */
+/** The run's ops and fetches, in order. Arguments as the action gave them; of answers only the status. */
 export type Recorded =
   | {
       readonly kind: "op";
@@ -35,14 +35,21 @@ export interface LocalOutcome {
 }
 
 export interface LocalSandbox {
+  /** The address of the PKP. */
   readonly pkpId: string;
   readonly level: { readonly level: string; readonly missing: readonly string[] };
+  /** Runs code with parameters; adds `pkpId` unless they give another. */
   run(code: string, params: Record<string, unknown>, wallMs?: number): Promise<LocalOutcome>;
   close(): Promise<void>;
 }
 
 export interface LocalSandboxOptions {
+  /**
+   * The same seed gives the same keys again, for example to decrypt an earlier run's ciphertext. Without it keys live
+   * as long as the process.
+   */
   readonly seed?: string;
+  /** Non-public hosts, or host:port, that the action may fetch from. */
   readonly allowHosts?: readonly string[];
 }
 

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import pino from "pino";
+import type { LocalOutcome, LocalSandbox, LocalSandboxOptions, Recorded } from "../../client/project/sandbox";
 import type { Authorization } from "../../executor/access/authorize";
 import type { Chain } from "../../executor/chain/chain";
 import type { Decision } from "../../protocol/decision";
@@ -18,7 +19,7 @@ import { OpRefusal } from "../../executor/ops/refusal";
 import type { Budget } from "../../protocol/budgets";
 import { createOps } from "../../executor/ops/ops";
 import { createSandboxPool } from "../../executor/sandbox/pool";
-import type { OpHandler, RunOutcome, SandboxLevel } from "../../executor/sandbox/types";
+import type { OpHandler } from "../../executor/sandbox/types";
 import { cidOfCode } from "../../protocol/cid";
 import {
   derivationPath,
@@ -26,45 +27,20 @@ import {
   PathKind,
   ZERO_ADDRESS,
   ZERO_HASH,
-  type Cid,
   type KeyId,
   type PkpId,
 } from "../../protocol/ids";
 import { RUN_LIMITS } from "../../protocol/limits";
 
-export interface LocalOptions {
-  /**
-   * The same seed gives the same keys again, for example to decrypt an earlier run's ciphertext. Without it keys live
-   * as long as the process.
-   */
-  seed?: string;
-  /** Non-public hosts, or host:port, that the action may fetch from. */
-  allowHosts?: readonly string[];
-  moduleOrigin?: string;
-}
+export type { LocalOutcome as LocalRun, LocalSandbox as LocalRunner };
 
-/** The run's ops and fetches, in order. Arguments as the action gave them; of answers only the status. */
-export type Recorded =
-  | { kind: "op"; name: string; args: unknown; ok: boolean; error?: string }
-  | { kind: "fetch"; method: string; url: string; status?: number; error?: string };
-
-export interface LocalRun extends RunOutcome {
-  cid: Cid;
-  recorded: Recorded[];
-}
-
-export interface LocalRunner {
-  /** The address of the PKP. */
-  readonly pkpId: PkpId;
-  readonly level: SandboxLevel;
-  /** Runs code with parameters; adds `pkpId` unless they give another. */
-  run(code: string, params: Record<string, unknown>, wallMs?: number): Promise<LocalRun>;
-  close(): Promise<void>;
+interface Options extends LocalSandboxOptions {
+  readonly moduleOrigin?: string;
 }
 
 const ACCOUNT = packedAccountId(ZERO_ADDRESS);
 
-export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): Promise<LocalRunner> {
+export async function createLocalRunner({ seed, ...reach }: Options = {}): Promise<LocalSandbox> {
   const logger = pino({ level: "silent" });
   const keyring = new Keyring(seed === undefined ? ephemeralRootKey() : digest(`root ${seed}`), ZERO_HASH);
   const path = derivationPath(PathKind.pkp, digest(`path ${seed ?? ""}`).subarray(0, 15), ACCOUNT);
@@ -93,7 +69,7 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
     code: string,
     params: Record<string, unknown>,
     wallMs: number = RUN_LIMITS.wallMs,
-  ): Promise<LocalRun> {
+  ): Promise<LocalOutcome> {
     const cid = await cidOfCode(code);
     const authorization: Authorization = { keyId: ZERO_HASH as KeyId, cid, decision: grant };
     const parts = { chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS, budgets: new LocalBudgets() };

@@ -104,7 +104,4 @@ function writeReport({ seconds }: Options, single: readonly SingleRow[], crowds:
   writeFileSync(join("bench", "abuse.json"), `${JSON.stringify(report, null, 2)}\n`);
 }
 
-main().catch((error: unknown) => {
-  console.error(error);
-  process.exit(1);
-});
+void main();

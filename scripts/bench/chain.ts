@@ -1,13 +1,10 @@
 /**
- * `npm run bench:chain`: writes per second against the bare node, list reads against the bare call, recovery after an
- * outage of the node, and the costs of one account as it grows. Starts its own stack with raised rate limits. Writes
- * bench/chain.json and bench/chain.md.
+ * `npm run bench:chain`: writes per second against the bare node, list reads against the bare call, and recovery after
+ * an outage of the node. Starts its own stack with raised rate limits. Writes bench/chain.json and bench/chain.md.
  */
-import { rounded } from "./statistics";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
-import { growth, type GrowthRow } from "./chain/growth";
 import { outage, type OutageResult } from "./chain/outage";
 import { reads, type ReadResult } from "./chain/reads";
 import { throughput, throughputOnPostgres, type ThroughputRow } from "./chain/throughput";
@@ -25,7 +22,6 @@ const PARTS = {
   postgres: (say: Say): Promise<readonly ThroughputRow[]> => throughputOnPostgres(PAYER_COUNTS, say),
   reads: (say: Say): Promise<ReadResult> => reads(say),
   outage: (say: Say): Promise<OutageResult> => outage(say),
-  growth: (say: Say): Promise<readonly GrowthRow[]> => growth(say),
 };
 type Say = (line: string) => void;
 type PartName = keyof typeof PARTS;
@@ -52,31 +48,8 @@ const throughputTable = (rows: readonly ThroughputRow[]): string =>
   )}
 
 ${table(
-  [
-    "chain",
-    "payers",
-    "CPU ms a write: relayer",
-    "executor",
-    "both",
-    "database",
-    "node",
-    "gas of a write alone",
-    "in a batch",
-    "of so many",
-    "ratio",
-  ],
-  rows.map(({ chain, payers, cpu, gas }) => [
-    ...[
-      chain,
-      payers,
-      cpu.relayer,
-      cpu.executor,
-      rounded(cpu.relayer + cpu.executor, 2),
-      cpu.database ?? "in the relayer",
-      cpu.node,
-    ],
-    ...[gas.alone, gas.together, gas.batchSize, gas.ratio],
-  ]),
+  ["chain", "payers", "gas of a write alone", "in a batch", "of so many", "ratio"],
+  rows.map(({ chain, payers, gas }) => [chain, payers, gas.alone, gas.together, gas.batchSize, gas.ratio]),
 )}`;
 
 const SECTIONS: { readonly [N in PartName]: (result: Part<N>) => string } = {
@@ -111,30 +84,6 @@ ${table(
     "accounts with a write lost or doubled",
   ],
   [[recoveryMs, asked, landed, refused, wrong]],
-)}`,
-  growth: (rows) => `## One account as it grows
-
-Gas includes 21,000 and calldata.
-
-${table(
-  [
-    "groups, PKPs, keys each",
-    "addGroup",
-    "registerWalletDerivation",
-    "setUsageApiKey",
-    "decision",
-    "first page of 50 groups, ms",
-    "last page, ms",
-  ],
-  rows.map((row) => [
-    row.size,
-    row.addGroup,
-    row.registerPkp,
-    row.setKey,
-    row.decision,
-    row.firstPageMs,
-    row.lastPageMs,
-  ]),
 )}`,
 };
 
@@ -179,10 +128,4 @@ async function main(): Promise<void> {
   }
 }
 
-main().then(
-  () => process.exit(),
-  (error: unknown) => {
-    console.error(error);
-    process.exit(1);
-  },
-);
+void main().then(() => process.exit());

@@ -295,7 +295,4 @@ function dropCaches(): boolean {
   }
 }
 
-main().catch((error: unknown) => {
-  console.error(error);
-  process.exit(1);
-});
+void main();

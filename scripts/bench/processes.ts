@@ -19,7 +19,7 @@ export interface Process {
 export const processes = (): readonly Process[] => readdirSync("/proc").map(Number).flatMap(processOf);
 
 /** A process and all its live descendants. */
-export function family(root: number, all = processes()): readonly Process[] {
+function family(root: number, all = processes()): readonly Process[] {
   const below = (parent: number): readonly Process[] =>
     all.filter((one) => one.parent === parent).flatMap((one) => [one, ...below(one.pid)]);
   return [...all.filter(({ pid }) => pid === root), ...below(root)];

@@ -7,7 +7,6 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { createLocalRunner } from "../action/localRun";
 import { RAISED_LIMITS } from "./client";
-import { measureCpu, PARTS, type CpuRow } from "./run/cpu";
 import { measureFloor } from "./run/floor";
 import {
   HELLO,
@@ -159,36 +158,29 @@ interface Bar {
   holds: boolean;
 }
 
+const atMost = (what: string, value: number, most: number): Bar => ({
+  what,
+  value,
+  bar: `≤ ${most}`,
+  holds: value <= most,
+});
+const atLeast = (what: string, value: number, least: number): Bar => ({
+  what,
+  value,
+  bar: `≥ ${least}`,
+  holds: value >= least,
+});
+
 function barsOf({ floor, contender, alone, throughput }: HttpFigures): Bar[] {
   const overFloor = rounded(median(contender.hello) / median(floor.hello));
   const signOverHello = rounded(median(contender.sign) / median(contender.hello));
   const tail = rounded(p99(alone.hello) / median(alone.hello));
   const perSecond = throughput.find(({ callers, accounts }) => callers === 8 && accounts === 1)?.runsPerSecond ?? 0;
   return [
-    {
-      what: "hello over HTTP / bare floor",
-      value: overFloor,
-      bar: `≤ ${BARS.helloOverFloor}`,
-      holds: overFloor <= BARS.helloOverFloor,
-    },
-    {
-      what: "sign / hello over HTTP",
-      value: signOverHello,
-      bar: `≤ ${BARS.signOverHello}`,
-      holds: signOverHello <= BARS.signOverHello,
-    },
-    {
-      what: "hello over HTTP, one caller without pauses, p99 / median",
-      value: tail,
-      bar: `≤ ${BARS.p99OverMedian}`,
-      holds: tail <= BARS.p99OverMedian,
-    },
-    {
-      what: "hello runs a second, 8 callers, one account",
-      value: perSecond,
-      bar: `≥ ${BARS.runsPerSecond}`,
-      holds: perSecond >= BARS.runsPerSecond,
-    },
+    atMost("hello over HTTP / bare floor", overFloor, BARS.helloOverFloor),
+    atMost("sign / hello over HTTP", signOverHello, BARS.signOverHello),
+    atMost("hello over HTTP, one caller without pauses, p99 / median", tail, BARS.p99OverMedian),
+    atLeast("hello runs a second, 8 callers, one account", perSecond, BARS.runsPerSecond),
   ];
 }
 
@@ -202,14 +194,6 @@ function printThroughput(
   }
 }
 
-function printCpu(rows: readonly CpuRow[]): void {
-  console.log(`\nCPU of each process, ms a hello${" ".repeat(13)}${PARTS.map((part) => part.padStart(11)).join("")}`);
-  for (const { callers, cpuMs } of rows) {
-    const head = `${callers} caller${callers === 1 ? "" : "s"}`;
-    console.log(`${head.padEnd(44)}${PARTS.map((part) => cpuMs[part].toFixed(2).padStart(11)).join("")}`);
-  }
-}
-
 /** Whole runs with one operation each, relative to a run with signMessage. */
 function opRows(samples: Record<string, number[]>): { op: string; medianMs: number; overSignMessage: number }[] {
   const base = median(samples["signMessage"] ?? []);
@@ -220,25 +204,17 @@ function opRows(samples: Record<string, number[]>): { op: string; medianMs: numb
   }));
 }
 
-function opBar(rows: ReturnType<typeof opRows>): Bar {
-  const value = Math.max(...rows.map(({ overSignMessage }) => overSignMessage));
-  const most = BARS.opOverSignMessage;
-  return {
-    what: "a run with the slowest operation / one with signMessage",
-    value,
-    bar: `≤ ${most}`,
-    holds: value <= most,
-  };
-}
+const opBar = (rows: ReturnType<typeof opRows>): Bar =>
+  atMost(
+    "a run with the slowest operation / one with signMessage",
+    Math.max(...rows.map(({ overSignMessage }) => overSignMessage)),
+    BARS.opOverSignMessage,
+  );
 
-function spendBar({ signMs, spendAndSignMs, addedMs: value }: SpendFigures): Bar {
+function spendBar({ signMs, spendAndSignMs, addedMs }: SpendFigures): Bar {
   const ratio = rounded(spendAndSignMs / signMs);
-  return {
-    what: `ms that a spend within a slice adds to a signature of ${signMs} ms (${ratio}×)`,
-    value,
-    bar: `≤ ${BARS.spendMs}`,
-    holds: value <= BARS.spendMs,
-  };
+  const what = `ms that a spend within a slice adds to a signature of ${signMs} ms (${ratio}×)`;
+  return atMost(what, addedMs, BARS.spendMs);
 }
 
 async function main(): Promise<void> {
@@ -250,11 +226,7 @@ async function main(): Promise<void> {
   const sandbox = await measureSandbox();
   const ops = opRows(await measureOps(OP_RUNS));
   const bed = await startBed();
-  const measured = async () => ({
-    stack: await measureStack(bed),
-    cpu: await measureCpu(bed),
-    spends: await measureSpends(bed),
-  });
+  const measured = async () => ({ stack: await measureStack(bed), spends: await measureSpends(bed) });
   const results = { sandbox, ops, ...(await measured().finally(() => bed.close())) };
   const bars = print(results);
   writeFileSync(join("bench", "run.json"), `${JSON.stringify(reportOf(results, bars), null, 2)}\n`);
@@ -265,7 +237,6 @@ interface Results {
   readonly sandbox: Awaited<ReturnType<typeof measureSandbox>>;
   readonly ops: ReturnType<typeof opRows>;
   readonly stack: Awaited<ReturnType<typeof measureStack>>;
-  readonly cpu: Awaited<ReturnType<typeof measureCpu>>;
   readonly spends: SpendFigures;
 }
 
@@ -281,7 +252,7 @@ const throughputOf = ({ stack }: Results) =>
   stack.throughput.map(({ latencies, ...row }) => ({ ...row, medianMs: median(latencies), p99Ms: p99(latencies) }));
 
 function print(results: Results): ReturnType<typeof barsOf> {
-  const { stack, ops, cpu, spends } = results;
+  const { stack, ops, spends } = results;
   printTimes(contendersOf(results), stack.floor);
   printThroughput(throughputOf(results));
   console.log("\nwhere the time of one hello over HTTP goes (medians)");
@@ -289,7 +260,6 @@ function print(results: Results): ReturnType<typeof barsOf> {
   console.log("\na run in the sandbox with one operation");
   for (const { op, medianMs, overSignMessage } of ops)
     console.log(`${medianMs.toFixed(2).padStart(8)} ms  ${overSignMessage.toFixed(2)}×  ${op}`);
-  printCpu(cpu);
   const bars = [...barsOf(stack), opBar(ops), spendBar(spends)];
   console.log("");
   for (const { what, value, bar, holds } of bars) console.log(`${holds ? "✓" : "✗"} ${what}: ${value} (bar: ${bar})`);
@@ -297,7 +267,7 @@ function print(results: Results): ReturnType<typeof barsOf> {
 }
 
 function reportOf(results: Results, bars: ReturnType<typeof barsOf>): object {
-  const { stack, ops, cpu, spends } = results;
+  const { stack, ops, spends } = results;
   return {
     node: process.version,
     cpus: availableParallelism(),
@@ -307,15 +277,8 @@ function reportOf(results: Results, bars: ReturnType<typeof barsOf>): object {
     spends,
     throughput: throughputOf(results),
     breakdownMs: Object.fromEntries(breakdown(stack)),
-    cpuMsPerRun: cpu.map(({ callers, cpuMs }) => ({
-      callers,
-      ...Object.fromEntries(PARTS.map((part) => [part, rounded(cpuMs[part])])),
-    })),
     bars,
   };
 }
 
-main().catch((error: unknown) => {
-  console.error(error);
-  process.exit(1);
-});
+void main();

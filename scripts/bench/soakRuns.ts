@@ -108,7 +108,4 @@ function growth(rows: readonly Figures[]): string[] {
     .map((name) => `${name} grew from ${middle[name]} to ${last[name]} after ${middle.runs} runs`);
 }
 
-main().catch((error: unknown) => {
-  console.error(error);
-  process.exit(1);
-});
+void main();

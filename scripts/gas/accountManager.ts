@@ -1,19 +1,8 @@
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
+import type { ContractTransactionResponse, TransactionResponse } from "ethers";
 import { ethers } from "hardhat";
 import type { AccountManager } from "../../typechain-types";
-import { measure, type Measure, must } from "./measure";
-
-/** One row: a call, the same call's gas on the closest comparable public contract, and the means it counts in. */
-export interface Row {
-  name: string;
-  gas: number;
-  /** Gas of the same call on the compared contract; absent where it has none. */
-  baseline?: number;
-  /**
-   * `plain` rows count in both means, `manyLists` rows (and the deployment) in the first only, `alone` rows in none.
-   */
-  group: "plain" | "manyLists" | "alone";
-}
+import { must, rowsInto, type Row } from "./measure";
 
 const NAME = "sixteen byte str";
 const DESCRIPTION = "a description that is forty-eight bytes long, ok";
@@ -33,7 +22,7 @@ class Bench {
     readonly manager: AccountManager,
     readonly payer: HardhatEthersSigner,
     readonly id: bigint,
-    readonly deployment: number,
+    readonly deployment: ContractTransactionResponse,
   ) {}
 
   static async create(): Promise<Bench> {
@@ -45,11 +34,15 @@ class Bench {
       forwarder,
       ethers.id("a root key"),
     ]);
-    const deployment = Number(must(await must(manager.deploymentTransaction()).wait()).gasUsed);
     await manager.addApiPayer(must(payer).address);
     const id = number("account");
     await manager.connect(payer).newAccount(id, true, NAME, DESCRIPTION, wallet(0));
-    return new Bench(manager.connect(payer) as unknown as AccountManager, must(payer), id, deployment);
+    return new Bench(
+      manager.connect(payer) as unknown as AccountManager,
+      must(payer),
+      id,
+      must(manager.deploymentTransaction()),
+    );
   }
 
   path(index: number): bigint {
@@ -102,98 +95,83 @@ class Bench {
 async function accounts(): Promise<Row[]> {
   const bench = await Bench.create();
   const { manager, id } = bench;
-  const newAccount = await measure(manager.newAccount(number("second"), true, NAME, DESCRIPTION, wallet(9)));
-  const chainSecured = await measure(manager.newChainSecuredAccount(NAME, DESCRIPTION));
-  const convert = await measure(manager.convertToChainSecuredAccount(id, wallet(8)));
-  return [
-    { name: "newAccount, managed", gas: newAccount, baseline: 308_165, group: "plain" },
-    { name: "newChainSecuredAccount", gas: chainSecured, baseline: 291_845, group: "plain" },
-    { name: "convertToChainSecuredAccount", gas: convert, baseline: 38_865, group: "plain" },
-    { name: "deployment of everything", gas: bench.deployment, baseline: 9_159_676, group: "manyLists" },
-  ];
+  const rows: Row[] = [];
+  const add = rowsInto(rows, "plain");
+  await add("newAccount, managed", manager.newAccount(number("second"), true, NAME, DESCRIPTION, wallet(9)), 308_165);
+  await add("newChainSecuredAccount", manager.newChainSecuredAccount(NAME, DESCRIPTION), 291_845);
+  await add("convertToChainSecuredAccount", manager.convertToChainSecuredAccount(id, wallet(8)), 38_865);
+  await rowsInto(rows, "manyLists")("deployment of everything", bench.deployment, 9_159_676);
+  return rows;
 }
 
 async function groupsAndPkps(): Promise<Row[]> {
   const bench = await Bench.create();
   const { manager, id } = bench;
+  const rows: Row[] = [];
+  const add = rowsInto(rows, "plain");
+  const update = (name: string, description: string, first: number) =>
+    manager.updateGroup(id, 3, name, description, actions(first, 3), pkps(first, 3));
   await bench.register(1);
-  const register = await measure(bench.register(2));
+  await add("registerWalletDerivation, 2nd PKP", bench.register(2), 207_941);
   await bench.registerMany(3, 4);
   await bench.addGroup();
-  const addEmpty = await measure(bench.addGroup());
-  const addFull = await measure(bench.addGroup(actions(1, 3), pkps(1, 3)));
-  const same = await measure(manager.updateGroup(id, 3, NAME, DESCRIPTION, actions(1, 3), pkps(1, 3)));
+  await add("addGroup, 2nd, no members", bench.addGroup(), 208_204);
+  await add("addGroup, 3 actions + 3 PKPs", bench.addGroup(actions(1, 3), pkps(1, 3)), 526_258);
+  await add("updateGroup 3+3 to the same", update(NAME, DESCRIPTION, 1), 97_879);
   await bench.addGroup(actions(4, 3), pkps(4, 3));
-  const other = await measure(manager.updateGroup(id, 3, OTHER_NAME, OTHER_DESCRIPTION, actions(4, 3), pkps(4, 3)));
-  const removeFull = await measure(manager.removeGroup(id, 3));
-  const removeEmpty = await measure(manager.removeGroup(id, 2));
-  return [
-    { name: "registerWalletDerivation, 2nd PKP", gas: register, baseline: 207_941, group: "plain" },
-    { name: "addGroup, 2nd, no members", gas: addEmpty, baseline: 208_204, group: "plain" },
-    { name: "addGroup, 3 actions + 3 PKPs", gas: addFull, baseline: 526_258, group: "plain" },
-    { name: "updateGroup 3+3 to the same", gas: same, baseline: 97_879, group: "plain" },
-    { name: "updateGroup to other 3+3 and strings", gas: other, baseline: 239_667, group: "plain" },
-    { name: "removeGroup, empty", gas: removeEmpty, baseline: 75_740, group: "plain" },
-    { name: "removeGroup, 3+3", gas: removeFull, baseline: 104_580, group: "plain" },
-  ];
+  await add("updateGroup to other 3+3 and strings", update(OTHER_NAME, OTHER_DESCRIPTION, 4), 239_667);
+  await add("removeGroup, 3+3", manager.removeGroup(id, 3), 104_580);
+  await add("removeGroup, empty", manager.removeGroup(id, 2), 75_740);
+  return rows;
 }
 
 async function members(): Promise<Row[]> {
   const bench = await Bench.create();
   const { manager, id } = bench;
-  await bench.registerMany(1, 2);
-  await bench.addGroup(actions(1, 2), pkps(1, 2));
-  await manager.addAction(id, NAME, DESCRIPTION, must(actions(1, 1)[0]));
-  const addAction = await measure(manager.addAction(id, NAME, DESCRIPTION, must(actions(2, 1)[0])));
-  const update = await measure(
-    manager.updateActionMetadata(id, must(actions(1, 1)[0]), 1, OTHER_NAME, OTHER_DESCRIPTION),
-  );
-  await bench.addGroup();
+  const rows: Row[] = [];
+  const add = rowsInto(rows, "plain");
   const [a1, a2] = actions(1, 2) as [bigint, bigint];
   const [p1, p2] = pkps(1, 2) as [string, string];
-  const rows: Row[] = [];
-  const add = async (name: string, baseline: number, call: Parameters<Measure>[0]) =>
-    rows.push({ name, gas: await measure(call), baseline, group: "plain" });
-  rows.push({ name: "addAction, 2nd, listed before", gas: addAction, baseline: 207_414, group: "plain" });
-  rows.push({ name: "updateActionMetadata", gas: update, baseline: 57_290, group: "plain" });
-  await add("addActionToGroup, group empty", 107_745, manager.addActionToGroup(id, 2, a1));
-  await add("addActionToGroup, group has one", 90_645, manager.addActionToGroup(id, 2, a2));
-  await add("addPkpToGroup, group empty", 107_866, manager.addPkpToGroup(id, 2, p1));
-  await add("addPkpToGroup, group has one", 90_766, manager.addPkpToGroup(id, 2, p2));
-  await add("removeActionFromGroup, last of 2", 47_344, manager.removeActionFromGroup(id, 2, a2));
-  await add("removePkpFromGroup, last of 2", 47_322, manager.removePkpFromGroup(id, 2, p2));
+  await bench.registerMany(1, 2);
+  await bench.addGroup([a1, a2], [p1, p2]);
+  await manager.addAction(id, NAME, DESCRIPTION, a1);
+  await add("addAction, 2nd, listed before", manager.addAction(id, NAME, DESCRIPTION, a2), 207_414);
+  const update = manager.updateActionMetadata(id, a1, 1, OTHER_NAME, OTHER_DESCRIPTION);
+  await add("updateActionMetadata", update, 57_290);
+  await bench.addGroup();
+  await add("addActionToGroup, group empty", manager.addActionToGroup(id, 2, a1), 107_745);
+  await add("addActionToGroup, group has one", manager.addActionToGroup(id, 2, a2), 90_645);
+  await add("addPkpToGroup, group empty", manager.addPkpToGroup(id, 2, p1), 107_866);
+  await add("addPkpToGroup, group has one", manager.addPkpToGroup(id, 2, p2), 90_766);
+  await add("removeActionFromGroup, last of 2", manager.removeActionFromGroup(id, 2, a2), 47_344);
+  await add("removePkpFromGroup, last of 2", manager.removePkpFromGroup(id, 2, p2), 47_322);
   return rows;
 }
 
 async function usageKeys(): Promise<Row[]> {
   const bench = await Bench.create();
   const { manager, id } = bench;
+  const rows: Row[] = [];
+  const [plain, manyLists] = [rowsInto(rows, "plain"), rowsInto(rows, "manyLists")];
   await bench.batch(groups(1, 60).map(() => manager.interface.encodeFunctionData("addGroup", [id, NAME, "", [], []])));
   await bench.setKey("first", []);
   const [few, otherFew, many] = [groups(1, 3), groups(4, 3), groups(1, 50)];
-  const none = await measure(bench.setKey("none", []));
-  const set3 = await measure(bench.setKey("three", few));
-  const set50 = await measure(bench.setKey("fifty", many));
-  const again = await measure(bench.setKey("three", few));
-  const other = await measure(bench.setKey("three", otherFew));
-  const update = await measure(manager.updateUsageApiKeyMetadata(id, number("three"), OTHER_NAME, OTHER_DESCRIPTION));
-  const remove = (key: string) => measure(manager.removeUsageApiKey(id, number(key)));
-  const [remove3, remove50, removeNone] = [await remove("three"), await remove("fifty"), await remove("none")];
-  return [
-    { name: "setUsageApiKey, no groups", gas: none, baseline: 286_109, group: "plain" },
-    { name: "setUsageApiKey, 3 groups x 4 lists", gas: set3, baseline: 950_191, group: "manyLists" },
-    { name: "setUsageApiKey, 50 groups x 4 lists", gas: set50, baseline: 9_481_613, group: "manyLists" },
-    { name: "setUsageApiKey again, same 3x4", gas: again, baseline: 159_236, group: "manyLists" },
-    { name: "setUsageApiKey again, other 3x4", gas: other, baseline: 301_045, group: "manyLists" },
-    { name: "updateUsageApiKeyMetadata", gas: update, baseline: 57_243, group: "plain" },
-    { name: "removeUsageApiKey, no groups", gas: removeNone, baseline: 95_432, group: "plain" },
-    { name: "removeUsageApiKey, 3x4", gas: remove3, baseline: 157_602, group: "manyLists" },
-    { name: "removeUsageApiKey, 50x4", gas: remove50, baseline: 916_671, group: "manyLists" },
-  ];
+  await plain("setUsageApiKey, no groups", bench.setKey("none", []), 286_109);
+  await manyLists("setUsageApiKey, 3 groups x 4 lists", bench.setKey("three", few), 950_191);
+  await manyLists("setUsageApiKey, 50 groups x 4 lists", bench.setKey("fifty", many), 9_481_613);
+  await manyLists("setUsageApiKey again, same 3x4", bench.setKey("three", few), 159_236);
+  await manyLists("setUsageApiKey again, other 3x4", bench.setKey("three", otherFew), 301_045);
+  const update = manager.updateUsageApiKeyMetadata(id, number("three"), OTHER_NAME, OTHER_DESCRIPTION);
+  await plain("updateUsageApiKeyMetadata", update, 57_243);
+  const remove = (key: string) => manager.removeUsageApiKey(id, number(key));
+  await manyLists("removeUsageApiKey, 3x4", remove("three"), 157_602);
+  await manyLists("removeUsageApiKey, 50x4", remove("fifty"), 916_671);
+  await plain("removeUsageApiKey, no groups", remove("none"), 95_432);
+  return rows;
 }
 
-/** The gas of a decision sent as a transaction: base cost and calldata included. */
-async function decide(bench: Bench, key: bigint): Promise<number> {
+/** A decision sent as a transaction: base cost and calldata included. */
+async function decide(bench: Bench, key: bigint): Promise<TransactionResponse> {
   const data = bench.manager.interface.encodeFunctionData("canUseWalletInAction", [
     key,
     must(actions(1, 1)[0]),
@@ -201,11 +179,12 @@ async function decide(bench: Bench, key: bigint): Promise<number> {
   ]);
   if (!(await bench.manager.canUseWalletInAction(key, must(actions(1, 1)[0]), wallet(1))))
     throw new Error("The measured decision must be positive.");
-  return measure(bench.payer.sendTransaction({ to: await bench.manager.getAddress(), data }));
+  return bench.payer.sendTransaction({ to: await bench.manager.getAddress(), data });
 }
 
 async function decisions(): Promise<Row[]> {
   const rows: Row[] = [];
+  const add = rowsInto(rows, "alone");
   const baselines: [number, number | undefined][] = [
     [1, 44_232],
     [10, 106_845],
@@ -217,28 +196,19 @@ async function decisions(): Promise<Row[]> {
     const bench = await Bench.create();
     await bench.worstShape(count);
     await bench.setKey("wildcard", [0]);
-    rows.push({
-      name: `decision, last of ${count}, wildcard key`,
-      gas: await decide(bench, number("wildcard")),
-      baseline,
-      group: "alone",
-    });
+    await add(`decision, last of ${count}, wildcard key`, decide(bench, number("wildcard")), baseline);
     if (count < 223) continue;
     await bench.setKey("named", groups(1, count));
-    rows.push({
-      name: `decision, last of ${count}, key naming all`,
-      gas: await decide(bench, number("named")),
-      group: "alone",
-    });
+    await add(`decision, last of ${count}, key naming all`, decide(bench, number("named")));
     if (count < 1000) continue;
-    const removed = await measure(bench.manager.removeAction(bench.id, must(actions(1, 1)[0])));
-    rows.push({ name: "removeAction, account with 1,000 groups", gas: removed, baseline: 4_739_655, group: "alone" });
+    const removed = bench.manager.removeAction(bench.id, must(actions(1, 1)[0]));
+    await add("removeAction, account with 1,000 groups", removed, 4_739_655);
   }
   return rows;
 }
 
-/** Full pages of the lists, strings of the usual lengths. */
-async function pages(): Promise<Row[]> {
+/** A large account: full pages of its lists, strings of the usual lengths, and one more item of each kind. */
+async function large(): Promise<Row[]> {
   const bench = await Bench.create();
   const { manager, id } = bench;
   const encode = (name: string, values: unknown[]): string =>
@@ -271,19 +241,26 @@ async function pages(): Promise<Row[]> {
     gas: Number(await gas),
     group: "alone",
   });
-  return [
+  const rows = [
     await page("listGroups, 1,000", manager.listGroups.estimateGas(id, 0, 1000)),
     await page("listActions, 1,000", manager.listActions.estimateGas(id, 0, 1000)),
     await page("listActionsInGroup, 1,000", manager.listActionsInGroup.estimateGas(id, 1, 0, 1000)),
     await page("listPkps, 1,000", manager.listPkps.estimateGas(id, 0, 1000)),
     await page("listPkpsInGroup, 1,000", manager.listPkpsInGroup.estimateGas(id, 1, 0, 1000)),
     await page("listUsageApiKeys, 200", manager.listUsageApiKeys.estimateGas(id, 0, 200)),
+    await page("listGroups, first 50 of 1,000", manager.listGroups.estimateGas(id, 0, 50)),
+    await page("listGroups, last 50 of 1,000", manager.listGroups.estimateGas(id, 950, 50)),
   ];
+  const add = rowsInto(rows, "alone");
+  await add("addGroup, account with 1,000 groups", bench.addGroup());
+  await add("registerWalletDerivation, account with 1,000 PKPs", bench.register(1001));
+  await add("setUsageApiKey, no groups, account with 200 keys", bench.setKey("another", []));
+  return rows;
 }
 
 /** Every row of the table, in display order. */
 export async function accountManagerRows(): Promise<Row[]> {
   const rows: Row[] = [];
-  for (const part of [accounts, groupsAndPkps, members, usageKeys, decisions, pages]) rows.push(...(await part()));
+  for (const part of [accounts, groupsAndPkps, members, usageKeys, decisions, large]) rows.push(...(await part()));
   return rows;
 }

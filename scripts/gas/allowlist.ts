@@ -1,7 +1,6 @@
 import { ethers } from "hardhat";
 import type { ApplicationAllowlist } from "../../typechain-types";
-import type { Row } from "./accountManager";
-import { measure, must } from "./measure";
+import { must, rowsInto, type Row } from "./measure";
 
 /** The rows of ApplicationAllowlist; there is nothing to compare them with. */
 export async function allowlistRows(): Promise<Row[]> {
@@ -13,23 +12,15 @@ export async function allowlistRows(): Promise<Row[]> {
   ];
   const deployed = await ethers.deployContract("ApplicationAllowlist", [must(admin).address, 0, [first], [device]]);
   const list = deployed as unknown as ApplicationAllowlist;
-  const row = async (name: string, call: Parameters<typeof measure>[0]): Promise<Row> => ({
-    name,
-    gas: await measure(call),
-    group: "alone",
-  });
+  const rows: Row[] = [];
+  const add = rowsInto(rows, "alone");
   const bootInfo = [ethers.ZeroAddress, first, ethers.ZeroAddress, device, first, first, first, "UpToDate", []];
   const data = list.interface.encodeFunctionData("isAppAllowed", [bootInfo as never]);
-  return [
-    {
-      name: "allow-list: deployment",
-      gas: Number(must(await must(deployed.deploymentTransaction()).wait()).gasUsed),
-      group: "alone",
-    },
-    await row("allow-list: addComposeHash", list.addComposeHash(second)),
-    await row("allow-list: removeComposeHash", list.removeComposeHash(second)),
-    await row("allow-list: addDevice", list.addDevice(second)),
-    await row("allow-list: removeDevice", list.removeDevice(second)),
-    await row("allow-list: isAppAllowed", must(admin).sendTransaction({ to: await list.getAddress(), data })),
-  ];
+  await add("allow-list: deployment", must(deployed.deploymentTransaction()));
+  await add("allow-list: addComposeHash", list.addComposeHash(second));
+  await add("allow-list: removeComposeHash", list.removeComposeHash(second));
+  await add("allow-list: addDevice", list.addDevice(second));
+  await add("allow-list: removeDevice", list.removeDevice(second));
+  await add("allow-list: isAppAllowed", must(admin).sendTransaction({ to: await list.getAddress(), data }));
+  return rows;
 }

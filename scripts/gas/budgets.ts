@@ -1,7 +1,6 @@
 import { ethers } from "hardhat";
 import type { AccountManager, Budgets } from "../../typechain-types";
-import type { Row } from "./accountManager";
-import { measure, must } from "./measure";
+import { must, rowsInto, type Row } from "./measure";
 
 /** The rows of Budgets; there is nothing to compare them with. */
 export async function budgetRows(): Promise<Row[]> {
@@ -23,16 +22,11 @@ export async function budgetRows(): Promise<Row[]> {
       1_000_000_000n,
       ethers.id(id),
     );
-  const row = async (name: string, call: Parameters<typeof measure>[0]): Promise<Row> => ({
-    name: `budgets: ${name}`,
-    gas: await measure(call),
-    group: "alone",
-  });
-  const deployment = Number(must(await must(deployed.deploymentTransaction()).wait()).gasUsed);
-  return [
-    { name: "budgets: deployment", gas: deployment, group: "alone" },
-    await row("lease, first of its payer", lease("usdc-daily", "first")),
-    await row("lease, first of its window", lease("usdc-weekly", "second")),
-    await row("lease again", lease("usdc-daily", "third")),
-  ];
+  const rows: Row[] = [];
+  const add = rowsInto(rows, "alone");
+  await add("budgets: deployment", must(deployed.deploymentTransaction()));
+  await add("budgets: lease, first of its payer", lease("usdc-daily", "first"));
+  await add("budgets: lease, first of its window", lease("usdc-weekly", "second"));
+  await add("budgets: lease again", lease("usdc-daily", "third"));
+  return rows;
 }

@@ -6,6 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { MIB } from "../../../protocol/limits";
 import { HELLO } from "../run/http";
 import type { AbuseAccount, Caller, RunEnd } from "./callers";
@@ -45,7 +46,7 @@ const together = async (
       while (!over.aborted) {
         const end = await act(account, index).catch((error: unknown) => goneOr(error, over));
         ends.push(end);
-        if (end.status !== 200) await pause(200);
+        if (end.status !== 200) await sleep(200);
       }
     }),
   );
@@ -57,8 +58,6 @@ function goneOr(error: unknown, over: AbortSignal): RunEnd {
   const end = over.aborted ? "left" : ((error as { code?: string }).code ?? "failed");
   return { ms: 0, status: 0, end, costCents: 0 };
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const runs =
   (atOnce: number, codeOf: (crowd: Crowd) => string, timeoutMs = 60_000) =>
@@ -132,7 +131,7 @@ async function bodies({ accounts, baseUrl, over }: Crowd, framing: string, send:
     Array.from({ length: Math.max(80, accounts.length) }, async (_, i) => {
       while (!over.aborted) {
         await hold(accounts[i % accounts.length]?.address ?? "");
-        await pause(200);
+        await sleep(200);
       }
     }),
   );

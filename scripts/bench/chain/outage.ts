@@ -1,6 +1,7 @@
 /** The node becomes unreachable under load: how soon writes land again, and whether each had exactly one effect. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { JsonRpcProvider } from "ethers";
 import { AccountManager__factory } from "../../../typechain-types";
 import { freePort } from "../../dev/ports";
@@ -80,12 +81,12 @@ export async function outage(say: (line: string) => void): Promise<OutageResult>
     const tallies = accounts.map((): Tally => ({ asked: 0, landed: 0, refused: 0, landedAt: [] }));
     let stopped = false;
     const load = accounts.map((account, index) => writeUntil(client, account, tallies[index] as Tally, () => stopped));
-    await pause(3_000);
+    await sleep(3_000);
     proxy.cut();
-    await pause(OUTAGE_MS);
+    await sleep(OUTAGE_MS);
     await proxy.connect();
     const backAt = Date.now();
-    await pause(12_000);
+    await sleep(12_000);
     stopped = true;
     await Promise.all(load);
     const firstLanded = Math.min(...tallies.flatMap(({ landedAt }) => landedAt.filter((at) => at > backAt)));
@@ -132,7 +133,7 @@ async function writeUntil(
       tally.landedAt.push(Date.now());
     } else {
       tally.refused += 1;
-      await pause(100);
+      await sleep(100);
     }
   }
 }
@@ -142,8 +143,6 @@ async function finalOutcome(client: BenchClient, key: string, submissionId: stri
     const { state } = (await client.get(`submissions/${submissionId}`, key)) as { state?: string };
     if (state === "mined" || state === "confirmed") return true;
     if (state === undefined || state === "failed" || state === "expired") return false;
-    await pause(200);
+    await sleep(200);
   }
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,7 +1,7 @@
 /** A list route against the bare call of the same view. */
 import { AccountManager__factory } from "../../../typechain-types";
 import { Pool } from "undici";
-import { BenchClient, benchStack } from "../client";
+import { BenchClient, benchStack, rpc } from "../client";
 import { median, rounded } from "../statistics";
 
 export interface ReadResult {
@@ -26,21 +26,8 @@ export async function reads(say: (line: string) => void): Promise<ReadResult> {
     for (let made = 0; made < ITEMS; made++)
       await client.post("add_group", { group_name: `group ${made}`, group_description: "a description" }, key);
     const data = AccountManager__factory.createInterface().encodeFunctionData("listGroups", [id, 0, ITEMS]);
-    const call = JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "eth_call",
-      params: [{ to: stack.contractAddress, data }, "latest"],
-    });
-    const bare = async (): Promise<void> => {
-      const { body } = await node.request({
-        path: "/",
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: call,
-      });
-      await body.json();
-    };
+    const call = [{ to: stack.contractAddress, data }, "latest"];
+    const bare = (): Promise<void> => rpc(node, "eth_call", call);
     const route = async (): Promise<unknown> => client.get(`list_groups?page_size=${ITEMS}`, key);
     const [callMs, routeMs] = await alternately(bare, route);
     const result = {

@@ -1,13 +1,13 @@
 /** Writes per second: the bare node, then the relayer on the same node with as many payers. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Interface, JsonRpcProvider, keccak256, randomBytes, toBeHex, Transaction, Wallet } from "ethers";
 import { Pool } from "undici";
 import { AccountManager__factory } from "../../../typechain-types";
 import { startPostgres, type TestPostgres } from "../../dev/postgres";
 import { DEVELOPMENT_CHAIN_ID, DEVELOPMENT_DEPLOYER_KEY } from "../../dev/chain";
 import type { Stack } from "../../dev/stack";
-import { cpuMs, cpuMsOfFamily } from "../processes";
 import { gasPerWrite, type GasPerWrite } from "./gas";
-import { BenchClient, benchStack, type BenchAccount } from "../client";
+import { BenchClient, benchStack, rpc, type BenchAccount } from "../client";
 import { median, rounded } from "../statistics";
 
 export interface ThroughputRow {
@@ -20,13 +20,6 @@ export interface ThroughputRow {
   readonly medianMs: number;
   /** Median of writes without concurrent load. */
   readonly aloneMs: number;
-  /** CPU time per write, in ms; `database` is absent where it is inside the relayer. */
-  readonly cpu: {
-    readonly relayer: number;
-    readonly executor: number;
-    readonly node: number;
-    readonly database?: number;
-  };
   readonly gas: GasPerWrite;
 }
 
@@ -72,7 +65,7 @@ export async function throughput(
       const stack = await benchStack({ payerCount: payers, chainArgs: chain.args, env });
       try {
         const bare = await bareRate(stack, payers, chain.bareWrites);
-        const through = await relayerRate(stack, chain, postgres?.pid);
+        const through = await relayerRate(stack, chain);
         const row = {
           chain: chain.name,
           payers,
@@ -134,8 +127,8 @@ async function sendInTurn(
     if (mined >= raws.length) return;
     const due = raws.slice(sent, Math.min(raws.length, mined + Math.max(1, Math.floor(atOnce))));
     sent += due.length;
-    await Promise.all(due.map((raw) => send(node, raw)));
-    if (due.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await Promise.all(due.map((raw) => rpc(node, "eth_sendRawTransaction", [raw])));
+    if (due.length === 0) await sleep(5);
   }
 }
 
@@ -173,62 +166,27 @@ function signed(payer: Wallet, to: string, accounts: readonly string[], nonce: n
   return transaction.serialized;
 }
 
-async function send(node: Pool, raw: string): Promise<void> {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
-  const { body: stream } = await node.request({
-    path: "/",
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body,
-  });
-  const { error } = (await stream.json()) as { error?: { message: string } };
-  if (error !== undefined) throw new Error(error.message);
-}
-
-type Through = Pick<ThroughputRow, "relayer" | "medianMs" | "aloneMs" | "cpu" | "gas">;
+type Through = Pick<ThroughputRow, "relayer" | "medianMs" | "aloneMs" | "gas">;
 
 async function relayerRate(
   stack: Stack,
   { accounts: accountCount, warmUpSeconds, seconds }: (typeof CHAINS)[number],
-  databasePid: number | undefined,
 ): Promise<Through> {
   const client = new BenchClient(stack.baseUrl);
   try {
     const accounts = await Promise.all(Array.from({ length: accountCount }, () => client.account()));
     await writeFor(client, accounts, warmUpSeconds * 1_000);
     const alone = await writesAlone(client, accounts[0] as BenchAccount);
-    const before = cpuOf(stack, databasePid);
-    const { times, late } = await writeFor(client, accounts, seconds * 1_000);
-    const after = cpuOf(stack, databasePid);
-    const perWrite = (name: keyof typeof before): number =>
-      rounded((after[name] - before[name]) / (times.length + late), 2);
+    const times = await writeFor(client, accounts, seconds * 1_000);
     return {
       relayer: rounded(times.length / seconds, 1),
       medianMs: rounded(median(times), 1),
       aloneMs: rounded(median(alone), 1),
-      cpu: {
-        relayer: perWrite("relayer"),
-        executor: perWrite("executor"),
-        node: perWrite("node"),
-        ...(databasePid === undefined ? {} : { database: perWrite("database") }),
-      },
       gas: await gasPerWrite(stack),
     };
   } finally {
     await client.close();
   }
-}
-
-function cpuOf(
-  stack: Stack,
-  databasePid: number | undefined,
-): Record<"relayer" | "executor" | "node" | "database", number> {
-  return {
-    relayer: cpuMs(pidOf(stack, "relayer")),
-    executor: cpuMsOfFamily(pidOf(stack, "executor")),
-    node: cpuMs(stack.chain.child.pid ?? 0),
-    database: databasePid === undefined ? 0 : cpuMsOfFamily(databasePid),
-  };
 }
 
 const WRITES_ALONE = 9;
@@ -239,34 +197,27 @@ async function writesAlone(client: BenchClient, { key }: BenchAccount): Promise<
     const started = Date.now();
     await client.post("add_group", { group_name: "group", group_description: "" }, key);
     times.push(Date.now() - started);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sleep(50);
   }
   return times;
 }
 
-/**
- * Each account writes sequentially. Returns the times of writes answered within `ms`, and how many were answered after
- * it: they are no part of the rate, but of the CPU time.
- */
+/** Each account writes sequentially. Returns the times of writes answered within `ms`. */
 async function writeFor(
   client: BenchClient,
   accounts: readonly BenchAccount[],
   ms: number,
-): Promise<{ times: readonly number[]; late: number }> {
+): Promise<readonly number[]> {
   const until = Date.now() + ms;
   const times: number[] = [];
-  let late = 0;
   const write = async ({ key }: BenchAccount): Promise<void> => {
     while (Date.now() < until) {
       const started = Date.now();
       const { status, answer } = await client.post("add_group", { group_name: "group", group_description: "" }, key);
       if (status !== 200) throw new Error(`add_group answered ${status}: ${JSON.stringify(answer)}`);
       if (Date.now() <= until) times.push(Date.now() - started);
-      else late++;
     }
   };
   await Promise.all(accounts.map(write));
-  return { times, late };
+  return times;
 }
-
-const pidOf = (stack: Stack, name: "relayer" | "executor"): number => stack.service(name).child.pid ?? 0;

@@ -1,11 +1,10 @@
 /**
  * Runs over HTTP against a whole stack, with authorisation and billing; and the same run sent directly to the executor.
  */
-import { Agent, Pool } from "undici";
-import { createAccount } from "../../../client";
+import { Agent } from "undici";
 import { EXECUTOR_CALLS } from "../../../protocol/executor";
 import type { Stack } from "../../dev/stack";
-import { benchStack } from "../client";
+import { accountRunning, BenchClient, benchStack, type RunningAccount } from "../client";
 
 /** The two actions that are measured. */
 export const HELLO = `async function main({ name }) { return "hello " + name; }`;
@@ -14,16 +13,11 @@ const MANY_ACCOUNTS = 8;
 /** Uncounted runs at the start of each series. */
 export const LEAD_IN = 20;
 
-export interface BenchAccount {
-  apiKey: string;
-  pkpId: string;
-}
-
 /** A stack that is measured over HTTP. */
 export interface Bed {
   readonly stack: Stack;
   readonly baseUrl: string;
-  readonly accounts: readonly BenchAccount[];
+  readonly accounts: readonly RunningAccount[];
   close(): Promise<void>;
 }
 
@@ -36,27 +30,13 @@ export const WARM_UP = 12_000;
 
 export async function startBed(): Promise<Bed> {
   const stack = await benchStack({});
-  const accounts: BenchAccount[] = [];
-  for (let i = 0; i < MANY_ACCOUNTS; i++) accounts.push(await setUpAccount(stack.baseUrl));
+  const accounts: RunningAccount[] = [];
+  for (let i = 0; i < MANY_ACCOUNTS; i++) accounts.push(await accountRunning(stack.baseUrl, [HELLO, SIGN]));
   return { stack, baseUrl: stack.baseUrl, accounts, close: () => stack.stop() };
 }
 
-/** An account whose one group lists both actions and a PKP. */
-async function setUpAccount(baseUrl: string): Promise<BenchAccount> {
-  const { account, client } = await createAccount({ baseUrl }, { account_name: "bench", account_description: "" });
-  const { wallet_address: pkpId } = await client.createWallet({});
-  const { group_id } = await client.addGroup({
-    group_name: "bench",
-    group_description: "",
-    pkp_ids_permitted: [pkpId],
-  });
-  for (const code of [HELLO, SIGN])
-    await client.addActionToGroup({ group_id, action_ipfs_cid: await client.getActionIpfsId(code) });
-  return { apiKey: account.api_key, pkpId };
-}
-
 export type Task = "hello" | "sign";
-const paramsOf = (task: Task, { pkpId }: BenchAccount): Record<string, string> =>
+const paramsOf = (task: Task, { pkpId }: RunningAccount): Record<string, string> =>
   task === "hello" ? { name: "bench" } : { pkpId, message: "m" };
 const codeOf = (task: Task): string => (task === "hello" ? HELLO : SIGN);
 
@@ -66,33 +46,13 @@ export interface HttpRun {
   executionMs: number;
 }
 
-/** One caller with its own connection. */
-export class Caller {
-  readonly #pool: Pool;
-  readonly #account: BenchAccount;
-
-  constructor(baseUrl: string, account: BenchAccount) {
-    this.#account = account;
-    this.#pool = new Pool(baseUrl, { connections: 1 });
-  }
-
-  async run(task: Task): Promise<HttpRun> {
-    const start = performance.now();
-    const { statusCode, body } = await this.#pool.request({
-      method: "POST",
-      path: "/core/v1/run_action",
-      headers: { "content-type": "application/json", "x-api-key": this.#account.apiKey },
-      body: JSON.stringify({ code: codeOf(task), js_params: paramsOf(task, this.#account) }),
-    });
-    const answer = (await body.json()) as { has_error?: boolean; usage?: { duration_ms: number } };
-    if (statusCode !== 200 || answer.has_error)
-      throw new Error(`a run failed: ${statusCode} ${JSON.stringify(answer)}`);
-    return { ms: performance.now() - start, executionMs: answer.usage?.duration_ms ?? NaN };
-  }
-
-  close(): Promise<void> {
-    return this.#pool.close();
-  }
+async function run(caller: BenchClient, task: Task, account: RunningAccount): Promise<HttpRun> {
+  const start = performance.now();
+  const body = { code: codeOf(task), js_params: paramsOf(task, account) };
+  const { status, answer } = await caller.post("run_action", body, account.key);
+  const { has_error: failed, usage } = answer as { has_error?: boolean; usage?: { duration_ms: number } };
+  if (status !== 200 || failed) throw new Error(`a run failed: ${status} ${JSON.stringify(answer)}`);
+  return { ms: performance.now() - start, executionMs: usage?.duration_ms ?? NaN };
 }
 
 /** The same run, sent to the executor's socket. */
@@ -104,7 +64,7 @@ export async function measureExecutor(
   if (!account) throw new Error("the bench has no account");
   const dispatcher = new Agent({ connect: { socketPath: stack.executorSocket } });
   const body = JSON.stringify({
-    credential: { type: "key", key: account.apiKey },
+    credential: { type: "key", key: account.key },
     code: codeOf(task),
     params: JSON.stringify(paramsOf(task, account)),
     limitMs: 60_000,
@@ -134,11 +94,11 @@ export async function measureHttp(
   count: number,
 ): Promise<HttpRun[]> {
   if (!account) throw new Error("the bench has no account");
-  const caller = new Caller(baseUrl, account);
+  const caller = new BenchClient(baseUrl, 1);
   const runs: HttpRun[] = [];
   for (let i = 0; i < count + LEAD_IN; i++) {
-    const run = await caller.run(task);
-    if (i >= LEAD_IN) runs.push(run);
+    const one = await run(caller, task, account);
+    if (i >= LEAD_IN) runs.push(one);
   }
   await caller.close();
   return runs;
@@ -159,13 +119,16 @@ export async function measureThroughput(
   durationMs: number,
 ): Promise<Throughput> {
   const used = many ? accounts : accounts.slice(0, 1);
-  const pool = Array.from({ length: callers }, (_, i) => new Caller(baseUrl, used[i % used.length] as BenchAccount));
-  await Promise.all(pool.map((caller) => caller.run("hello")));
+  const pool = Array.from({ length: callers }, (_, i) => {
+    const [client, account] = [new BenchClient(baseUrl, 1), used[i % used.length] as RunningAccount];
+    return { run: () => run(client, "hello", account), close: () => client.close() };
+  });
+  await Promise.all(pool.map((caller) => caller.run()));
   const latencies: number[] = [];
   const start = performance.now();
   await Promise.all(
     pool.map(async (caller) => {
-      while (performance.now() - start < durationMs) latencies.push((await caller.run("hello")).ms);
+      while (performance.now() - start < durationMs) latencies.push((await caller.run()).ms);
     }),
   );
   const seconds = (performance.now() - start) / 1_000;

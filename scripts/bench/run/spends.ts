@@ -1,5 +1,5 @@
 /** What a spend within a slice adds to a signature: runs with and without, in turn. */
-import { createAccount } from "../../../client";
+import { accountRunning } from "../client";
 import { median, rounded } from "../statistics";
 import type { Bed } from "./http";
 
@@ -23,12 +23,7 @@ export interface SpendFigures {
 }
 
 export async function measureSpends({ baseUrl }: Pick<Bed, "baseUrl">): Promise<SpendFigures> {
-  const { client } = await createAccount({ baseUrl }, { account_name: "spends", account_description: "" });
-  const { wallet_address: pkpId } = await client.createWallet({});
-  const cid = await client.getActionIpfsId(CODE);
-  const group = { group_name: "spends", group_description: "", pkp_ids_permitted: [pkpId] };
-  const { group_id } = await client.addGroup(group);
-  await client.addActionToGroup({ group_id, action_ipfs_cid: cid });
+  const { client, pkpId } = await accountRunning(baseUrl, [CODE]);
   const timed = async (spends: boolean): Promise<number> => {
     const start = performance.now();
     const { error } = await client.runAction({ code: CODE, js_params: { pkpId, spends } });

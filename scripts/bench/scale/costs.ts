@@ -3,14 +3,14 @@
  * growth, and calls to the chain.
  */
 import { Client as Postgres } from "pg";
-import { cidOfCode } from "../../../protocol/cid";
 import { startPostgres, type TestPostgres } from "../../dev/postgres";
 import type { Stack } from "../../dev/stack";
-import { BenchClient, benchStack, type BenchAccount } from "../client";
+import { accountRunning, BenchClient, benchStack, type RunningAccount } from "../client";
 import { cpuMs, cpuMsOfFamily } from "../processes";
 import { rounded } from "../statistics";
 import { HELLO } from "../run/http";
 import { createServer, type Server } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { freePort } from "../../dev/ports";
 
@@ -77,10 +77,9 @@ interface Bed {
 
 async function measureAll(bed: Bed): Promise<Costs> {
   const accounts = await Promise.all(
-    Array.from({ length: Math.max(...Object.values(CALLERS)) }, () => bed.client.account()),
+    Array.from({ length: Math.max(...Object.values(CALLERS)) }, () => accountRunning(bed.stack.baseUrl, [HELLO])),
   );
-  await Promise.all(accounts.slice(0, CALLERS.run).map((account) => setUpAccount(bed.client, account)));
-  const requests: Readonly<Record<Kind, (account: BenchAccount) => Promise<unknown>>> = {
+  const requests: Readonly<Record<Kind, (account: RunningAccount) => Promise<unknown>>> = {
     run: ({ key }) => succeed(bed.client.post("run_action", { code: HELLO, js_params: { name: "x" } }, key)),
     write: ({ key }) => succeed(bed.client.post("add_group", { group_name: "group", group_description: "" }, key)),
     read: ({ key }) => bed.client.get("list_groups?limit=10", key),
@@ -92,18 +91,9 @@ async function measureAll(bed: Bed): Promise<Costs> {
     costs[kind] = await measure(bed, SECONDS[kind], () => load(callers, requests[kind], SECONDS[kind] * 1_000));
     process.stderr.write(`${kind}: ${JSON.stringify(costs[kind])}\n`);
   }
-  const pause = async (): Promise<number> => (
-    await new Promise((resolve) => setTimeout(resolve, IDLE_SECONDS * 1_000)),
-    IDLE_SECONDS
-  );
+  const pause = (): Promise<number> => sleep(IDLE_SECONDS * 1_000, IDLE_SECONDS);
   const { cpuMs: cpu, transactions, rpcCalls } = await measure(bed, IDLE_SECONDS, pause);
   return { ...costs, idle: { cpuMs: cpu, transactions, rpcCalls } };
-}
-
-async function setUpAccount(client: BenchClient, { key }: BenchAccount): Promise<void> {
-  const { answer } = await client.post("add_group", { group_name: "bench", group_description: "" }, key);
-  const cid = await cidOfCode(HELLO);
-  await succeed(client.post("add_action_to_group", { group_id: answer.group_id, action_ipfs_cid: cid }, key));
 }
 
 async function succeed(asked: ReturnType<BenchClient["post"]>): Promise<void> {
@@ -113,13 +103,13 @@ async function succeed(asked: ReturnType<BenchClient["post"]>): Promise<void> {
 
 /** Each caller sends requests sequentially; returns the number answered. */
 async function load(
-  callers: readonly BenchAccount[],
-  request: (account: BenchAccount) => Promise<unknown>,
+  callers: readonly RunningAccount[],
+  request: (account: RunningAccount) => Promise<unknown>,
   ms: number,
 ): Promise<number> {
   const until = Date.now() + ms;
   let answered = 0;
-  const call = async (account: BenchAccount): Promise<void> => {
+  const call = async (account: RunningAccount): Promise<void> => {
     while (Date.now() < until) {
       await request(account);
       answered += 1;
@@ -159,7 +149,7 @@ async function figures({
   counter,
 }: Bed): Promise<Record<keyof Cost["cpuMs"] | "transactions" | "walBytes" | "diskBytes" | "rpcCalls", number>> {
   // PostgreSQL adds a connection's counters to the totals only once it is idle for a moment.
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  await sleep(1_200);
   const { rows } = await sql.query<{ transactions: string; wal: string; disk: string }>(
     `select (select xact_commit from pg_stat_database where datname = current_database()) as transactions,
       pg_current_wal_insert_lsn() - '0/0'::pg_lsn as wal, pg_database_size(current_database()) as disk`,

@@ -101,7 +101,6 @@ export class Objects {
   readonly charges = new Map<string, Charge>();
   /** Charges whose refunds will fail. */
   readonly failingRefunds = new Set<string>();
-  readonly refunds = new Map<string, Refund>();
   readonly disputes = new Map<string, Dispute>();
   readonly events = new Map<string, Event>();
 }

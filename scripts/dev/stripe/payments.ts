@@ -210,7 +210,6 @@ export class PaymentDesk {
     };
     charge.amount_refunded += wanted;
     charge.refunded = charge.amount_refunded === charge.amount;
-    this.#objects.refunds.set(refund.id, refund);
     this.#emit("refund.created", refund);
     this.#emit("charge.refunded", charge);
     if (this.#objects.failingRefunds.has(charge.id)) this.#sendBack(refund, charge);

@@ -88,12 +88,6 @@ function customers(objects: Objects): Resource[] {
         return customer;
       },
     },
-    { method: "GET", path: "/v1/customers/:id", answer: ({ id }) => found(objects.customers, id, "customer") },
-    {
-      method: "GET",
-      path: "/v1/customers",
-      answer: ({ form }) => listOf(objects.customers.values(), parameters(list, form), "/v1/customers"),
-    },
   ];
 }
 
@@ -210,7 +204,6 @@ function charges(objects: Objects, desk: PaymentDesk): Resource[] {
         return desk.refund(found(objects.charges, chargeOf(wanted), "charge"), wanted.amount);
       },
     },
-    { method: "GET", path: "/v1/refunds/:id", answer: ({ id }) => found(objects.refunds, id, "refund") },
   ];
 }
 
@@ -218,7 +211,6 @@ function charges(objects: Objects, desk: PaymentDesk): Resource[] {
 function disputes(objects: Objects, desk: PaymentDesk): Resource[] {
   const evidence = z.strictObject({ evidence: z.strictObject({ uncategorized_text: z.string() }) });
   return [
-    { method: "GET", path: "/v1/disputes/:id", answer: ({ id }) => found(objects.disputes, id, "dispute") },
     {
       method: "GET",
       path: "/v1/disputes",
@@ -253,18 +245,14 @@ function disputes(objects: Objects, desk: PaymentDesk): Resource[] {
 }
 
 function events(objects: Objects): Resource[] {
-  const query = z.strictObject({ ...listQuery, types: z.array(z.string()).optional(), type: z.string().optional() });
+  const query = z.strictObject({ ...listQuery, types: z.array(z.string()).optional() });
   return [
-    { method: "GET", path: "/v1/events/:id", answer: ({ id }) => found(objects.events, id, "event") },
     {
       method: "GET",
       path: "/v1/events",
       answer: ({ form }) => {
-        const { types, type, ...rest } = parameters(query, form);
-        const wanted = types ?? (type === undefined ? undefined : [type]);
-        const matching = [...objects.events.values()].filter(
-          (event) => wanted === undefined || wanted.includes(event.type),
-        );
+        const { types, ...rest } = parameters(query, form);
+        const matching = [...objects.events.values()].filter(({ type }) => types?.includes(type) ?? true);
         return listOf(matching, rest, "/v1/events");
       },
     },
