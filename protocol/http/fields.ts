@@ -257,3 +257,10 @@ export const success = z.literal(true);
 
 /** The minimum answer of every write. */
 export const writeAnswer = z.strictObject({ success, transaction_hash: outHash });
+
+/** What most routes have in common that read, and those that change an account; each states what it has otherwise. */
+export const reading = { method: "GET", body: "none", request: {}, errors: [], price: "free", effect: false } as const;
+export const writing = {
+  ...({ method: "POST", auth: "ownerKey", body: "json", response: writeAnswer, errors: [] } as const),
+  ...({ price: "managementWrite", effect: true } as const),
+} as const;

@@ -14,11 +14,16 @@ import {
   outId,
   pageQuery,
   pkpReference,
+  reading,
   reject,
   search,
   writeAnswer,
+  writing,
 } from "./fields";
 import { defineRoute } from "./route";
+
+const read = { ...reading, tag: "Groups", auth: "anyKey" } as const;
+const write = { ...writing, tag: "Groups", auth: "anyKey" } as const;
 
 const transaction = `0x${"7a".repeat(32)}`;
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -32,14 +37,6 @@ const pkpIds = members(pkpReference).meta({
 const cidHashes = members(actionHash).meta({
   description: "Hashes of CIDs; the zero hash means any action (owner only).",
 });
-const write = {
-  tag: "Groups",
-  auth: "anyKey",
-  body: "json",
-  price: "managementWrite",
-  effect: true,
-  method: "POST",
-} as const;
 
 const addGroup = defineRoute({
   ...write,
@@ -71,7 +68,6 @@ const removeGroup = defineRoute({
   path: "/remove_group",
   summary: "Delete a group. What it permitted ends at once.",
   request: { body: z.strictObject({ group_id: groupId }) },
-  response: writeAnswer,
   errors: ["unknown_group"],
   example: { body: { group_id: "1" }, response: written },
 });
@@ -90,18 +86,14 @@ const updateGroup = defineRoute({
       cid_hashes_permitted: cidHashes.optional(),
     }),
   },
-  response: writeAnswer,
   errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "string_too_long"],
   example: { body: { group_id: "1", name: "treasury", description: "", pkp_ids_permitted: [1] }, response: written },
 });
 
 const group = defineRoute({
-  method: "GET",
+  ...read,
   path: "/groups/:id",
-  tag: "Groups",
   summary: "One group with its members (the first 1,000 of each kind).",
-  auth: "anyKey",
-  body: "none",
   request: { params: z.object({ id: groupId }) },
   response: z.strictObject({
     id: outId,
@@ -125,8 +117,6 @@ const group = defineRoute({
       action_count: 1,
     },
   },
-  price: "free",
-  effect: false,
 });
 
 const groupsQuery = pageQuery
@@ -146,14 +136,11 @@ const groupsQuery = pageQuery
   });
 
 const listGroups = defineRoute({
-  method: "GET",
+  ...read,
   path: "/list_groups",
-  tag: "Groups",
   summary:
     "The account's groups, or those that list a PKP or an action: by name, or because they list any. " +
     `At most ${WIRE_LIMITS.membersPageMax} a page with members.`,
-  auth: "anyKey",
-  body: "none",
   request: { query: groupsQuery },
   response: z.array(
     z.strictObject({
@@ -168,8 +155,6 @@ const listGroups = defineRoute({
   ),
   errors: ["unknown_pkp_number"],
   example: { response: [{ id: "1", name: "treasury", description: "", pkp_count: 1, action_count: 1 }] },
-  price: "free",
-  effect: false,
   paged: true,
 });
 
@@ -178,7 +163,6 @@ const addActionToGroup = defineRoute({
   path: "/add_action_to_group",
   summary: "List an action in a group, by its CID.",
   request: { body: z.strictObject({ group_id: groupId, action_ipfs_cid: cid }) },
-  response: writeAnswer,
   errors: ["unknown_group", "invalid_cid"],
   example: { body: { group_id: "1", action_ipfs_cid: exampleCid }, response: written },
 });
@@ -188,7 +172,6 @@ const removeActionFromGroup = defineRoute({
   path: "/remove_action_from_group",
   summary: "Take an action out of a group, by its hashed CID.",
   request: { body: z.strictObject({ group_id: groupId, hashed_cid: actionHash }) },
-  response: writeAnswer,
   errors: ["unknown_group", "not_in_group"],
   example: { body: { group_id: "1", hashed_cid: hashed }, response: written },
 });
@@ -200,7 +183,6 @@ const addPkpToGroup = defineRoute({
   path: "/add_pkp_to_group",
   summary: "List a PKP in a group.",
   request: { body: groupAndPkp },
-  response: writeAnswer,
   errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number"],
   example: { body: { group_id: "1", pkp_id: wallet }, response: written },
 });
@@ -210,7 +192,6 @@ const removePkpFromGroup = defineRoute({
   path: "/remove_pkp_from_group",
   summary: "Take a PKP out of a group.",
   request: { body: groupAndPkp },
-  response: writeAnswer,
   errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "not_in_group"],
   example: { body: { group_id: "1", pkp_id: wallet }, response: written },
 });
@@ -226,7 +207,6 @@ const changeGroupActions = defineRoute({
   path: "/groups/:id/actions",
   summary: "Add and remove actions of a group, by CID, in one transaction.",
   request: { params: z.object({ id: groupId }), body: change(cid) },
-  response: writeAnswer,
   errors: ["unknown_group", "not_in_group", "member_in_both_lists", "invalid_cid"],
   example: { params: { id: "1" }, body: { add: [exampleCid], remove: [] }, response: written },
 });
@@ -236,7 +216,6 @@ const changeGroupPkps = defineRoute({
   path: "/groups/:id/pkps",
   summary: "Add and remove PKPs of a group in one transaction.",
   request: { params: z.object({ id: groupId }), body: change(pkpReference) },
-  response: writeAnswer,
   errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "not_in_group", "member_in_both_lists"],
   example: { params: { id: "1" }, body: { add: [wallet], remove: [] }, response: written },
 });

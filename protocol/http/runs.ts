@@ -20,6 +20,7 @@ import {
   outNumeral,
   pageQuery,
   pkpReference,
+  reading,
   reject,
 } from "./fields";
 import { defineRoute } from "./route";
@@ -160,26 +161,16 @@ const keyHash = accountId.meta({ description: "A usage key's hash, or the accoun
 export const RUN_OUTCOMES = ["succeeded", ...RUN_ERROR_CODES] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
-const recorded = {
-  method: "GET",
-  tag: "History",
-  auth: "keyOrWallet",
-  body: "none",
-  errors: [],
-  price: "free",
-  effect: false,
-  paged: true,
-} as const;
+const recorded = { ...reading, tag: "History", auth: "keyOrWallet", paged: true } as const;
 
 const explainExecution = defineRoute({
-  method: "GET",
+  ...reading,
   path: "/explain_execution",
   tag: "Actions",
   summary:
     "Whether the contract permits a key to run an action, with a PKP if one is given, and why not: the decision of a " +
     "run at this moment. Nothing runs.",
   auth: "anyKey",
-  body: "none",
   request: {
     query: z
       .object({

@@ -1,18 +1,9 @@
 /** The service itself: health, description, attestation, pages. Source: docs/conformance.md §4, §9. */
 import { z } from "zod";
+import { reading } from "./fields";
 import { defineRoute } from "./route";
 
-const origin = {
-  method: "GET",
-  at: "origin",
-  tag: "Service",
-  auth: "none",
-  body: "none",
-  request: {},
-  errors: [],
-  price: "free",
-  effect: false,
-} as const;
+const origin = { ...reading, at: "origin", tag: "Service", auth: "none" } as const;
 const page = z.string();
 
 const health = defineRoute({
