@@ -11,6 +11,7 @@ import {
   success,
   writeAnswer,
   writing,
+  written,
 } from "./fields";
 import { defineRoute } from "./route";
 import { envelope, exampleEnvelope } from "./signatures";
@@ -117,16 +118,13 @@ const updateAccount = defineRoute({
   summary: "Set the account's name and description.",
   request: { body: z.strictObject({ name: nameText, description: descriptionText }) },
   errors: ["string_too_long"],
-  example: {
-    body: { name: "Acme", description: "Treasury" },
-    response: { success: true, transaction_hash: transaction },
-  },
+  example: { body: { name: "Acme", description: "Treasury" }, response: written },
 });
 
 const freezing = {
   ...write,
   request: { body: z.strictObject({}) },
-  example: { body: {}, response: { success: true, transaction_hash: transaction } },
+  example: { body: {}, response: written },
   price: "writeIfFunded",
 } as const;
 
@@ -180,7 +178,7 @@ const transferOwnership = defineRoute({
     "owner_is_this_contract",
     "forwarder_not_allowed",
   ],
-  example: { body: { new_owner_address: wallet }, response: { success: true, transaction_hash: transaction } },
+  example: { body: { new_owner_address: wallet }, response: written },
   price: "writeIfFunded",
 });
 

@@ -14,6 +14,7 @@ import {
   reject,
   search,
   writing,
+  written,
 } from "./fields";
 import { defineRoute } from "./route";
 
@@ -21,7 +22,6 @@ const write = { ...writing, tag: "Actions" } as const;
 
 const hashed = `0x${"a1".repeat(32)}`;
 const exampleCid = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
-const written = { success: true, transaction_hash: `0x${"7a".repeat(32)}` };
 
 /** To count the bytes of a long text takes tens of milliseconds: only where they matter. */
 const isLongerInUtf8 = (text: string, bytes: number): boolean =>

@@ -257,6 +257,8 @@ export const success = z.literal(true);
 
 /** The minimum answer of every write. */
 export const writeAnswer = z.strictObject({ success, transaction_hash: outHash });
+/** Its example. */
+export const written = { success: true, transaction_hash: `0x${"7a".repeat(32)}` };
 
 /** What most routes have in common that read, and those that change an account; each states what it has otherwise. */
 export const reading = { method: "GET", body: "none", request: {}, errors: [], price: "free", effect: false } as const;

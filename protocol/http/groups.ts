@@ -19,17 +19,16 @@ import {
   search,
   writeAnswer,
   writing,
+  written,
 } from "./fields";
 import { defineRoute } from "./route";
 
 const read = { ...reading, tag: "Groups", auth: "anyKey" } as const;
 const write = { ...writing, tag: "Groups", auth: "anyKey" } as const;
 
-const transaction = `0x${"7a".repeat(32)}`;
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const hashed = `0x${"a1".repeat(32)}`;
 const exampleCid = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
-const written = { success: true, transaction_hash: transaction };
 
 const pkpIds = members(pkpReference).meta({
   description: "PKPs by address or number; the zero address means any PKP (owner only).",

@@ -22,6 +22,7 @@ import {
   wholeNumber,
   writeAnswer,
   writing,
+  written,
 } from "./fields";
 import { secretReturnedBefore } from "./accounts";
 import { defineRoute } from "./route";
@@ -29,7 +30,6 @@ import { defineRoute } from "./route";
 const read = { ...reading, tag: "Usage keys" } as const;
 const write = { ...writing, tag: "Usage keys" } as const;
 
-const transaction = `0x${"7a".repeat(32)}`;
 const keyHash = `0x${"b2".repeat(32)}`;
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
@@ -86,7 +86,7 @@ const addUsageApiKey = defineRoute({
       usage_api_key: "pVgTUg9W8pbnPb2dVgqRtRiuZ4aE7Hk3f1v1cXn5y0k=",
       wallet_address: wallet,
       api_key_hash: keyHash,
-      transaction_hash: transaction,
+      transaction_hash: `0x${"7a".repeat(32)}`,
     },
   },
   secrets: ["usage_api_key"],
@@ -99,10 +99,7 @@ const updateUsageApiKey = defineRoute({
   summary: "Replace the key's permissions. Omitted `expiration` and `balance` stay as they are. Never creates a key.",
   request: { body: permissions.extend(named.shape) },
   errors: ["unknown_usage_key", "unknown_group", "value_too_large", "string_too_long"],
-  example: {
-    body: { usage_api_key: keyHash, ...examplePermissions },
-    response: { success: true, transaction_hash: transaction },
-  },
+  example: { body: { usage_api_key: keyHash, ...examplePermissions }, response: written },
 });
 
 const updateUsageApiKeyMetadata = defineRoute({
@@ -111,10 +108,7 @@ const updateUsageApiKeyMetadata = defineRoute({
   summary: "Change the key's name and description.",
   request: { body: named.extend({ name: nameText, description: descriptionText }) },
   errors: ["unknown_usage_key", "string_too_long"],
-  example: {
-    body: { usage_api_key: keyHash, name: "bot", description: "" },
-    response: { success: true, transaction_hash: transaction },
-  },
+  example: { body: { usage_api_key: keyHash, name: "bot", description: "" }, response: written },
 });
 
 const removeUsageApiKey = defineRoute({
@@ -123,7 +117,7 @@ const removeUsageApiKey = defineRoute({
   summary: "Revoke the key permanently, named by itself or by its hash. Also works at zero balance.",
   request: { body: named },
   errors: ["unknown_usage_key"],
-  example: { body: { usage_api_key: keyHash }, response: { success: true, transaction_hash: transaction } },
+  example: { body: { usage_api_key: keyHash }, response: written },
   price: "writeIfFunded",
 });
 
@@ -134,7 +128,7 @@ const revokeAllUsageApiKeys = defineRoute({
     "Revoke every usage key of the account at once and permanently, in one write regardless of their number. Also " +
     "works at zero balance.",
   request: { body: z.strictObject({}) },
-  example: { body: {}, response: { success: true, transaction_hash: transaction } },
+  example: { body: {}, response: written },
   price: "writeIfFunded",
 });
 

@@ -15,6 +15,7 @@ import {
   search,
   writeAnswer,
   writing,
+  written,
 } from "./fields";
 import { defineRoute } from "./route";
 
@@ -53,10 +54,7 @@ const updateWallet = defineRoute({
   summary: "Set a PKP's name and description.",
   request: { body: z.strictObject({ pkp_id: pkpReference, name: nameText, description: descriptionText }) },
   errors: ["unknown_pkp", "unknown_pkp_number", "string_too_long"],
-  example: {
-    body: { pkp_id: wallet, name: "hot wallet", description: "" },
-    response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` },
-  },
+  example: { body: { pkp_id: wallet, name: "hot wallet", description: "" }, response: written },
 });
 
 const setWalletOps = defineRoute({
@@ -75,10 +73,7 @@ const setWalletOps = defineRoute({
     }),
   },
   errors: ["unknown_pkp", "unknown_pkp_number"],
-  example: {
-    body: { pkp_id: wallet, denied_ops: ["signDigest", "getPrivateKey"] },
-    response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` },
-  },
+  example: { body: { pkp_id: wallet, denied_ops: ["signDigest", "getPrivateKey"] }, response: written },
 });
 
 const walletItem = z.strictObject({
