@@ -132,12 +132,10 @@ async function unavailableUnless<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    throw new KeywrightError(
-      "attestation_unavailable",
-      "the TEE's guest agent gave no usable answer.",
-      {},
-      { cause: error, retryAfterSeconds: 5 },
-    );
+    throw new KeywrightError("attestation_unavailable", "the TEE's guest agent gave no usable answer.", undefined, {
+      cause: error,
+      retryAfterSeconds: 5,
+    });
   }
 }
 
