@@ -31,10 +31,9 @@ const isLongerInUtf8 = (text: string, bytes: number): boolean =>
 export const codeText = z
   .string()
   .check((ctx) => {
-    if (!ctx.value.isWellFormed())
-      reject(ctx as Parameters<typeof reject>[0], "holds half a surrogate pair, which has no UTF-8 form");
+    if (!ctx.value.isWellFormed()) reject(ctx, "holds half a surrogate pair, which has no UTF-8 form");
     else if (isLongerInUtf8(ctx.value, RUN_LIMITS.codeBytes)) {
-      reject(ctx as Parameters<typeof reject>[0], `must be at most ${RUN_LIMITS.codeBytes} bytes of UTF-8`, {
+      reject(ctx, `must be at most ${RUN_LIMITS.codeBytes} bytes of UTF-8`, {
         code: "code_too_large",
       });
     }

@@ -40,10 +40,9 @@ const createPaymentIntent = defineRoute({
         .number()
         .check((ctx) => {
           const { amountCentsMin: min, amountCentsMax: max } = WIRE_LIMITS;
-          if (!Number.isInteger(ctx.value))
-            reject(ctx as Parameters<typeof reject>[0], "must be a whole number", { shape: true });
+          if (!Number.isInteger(ctx.value)) reject(ctx, "must be a whole number", { shape: true });
           else if (ctx.value < min || ctx.value > max)
-            reject(ctx as Parameters<typeof reject>[0], `must be ${min} to ${max}`, { code: "amount_out_of_range" });
+            reject(ctx, `must be ${min} to ${max}`, { code: "amount_out_of_range" });
         })
         .meta({
           type: "integer",

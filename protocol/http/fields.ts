@@ -26,7 +26,7 @@ export interface IssueFacts {
   readonly shape?: true;
 }
 
-type Context = z.core.$RefinementCtx<unknown>;
+type Context = z.core.ParsePayload<unknown>;
 
 export function reject(ctx: Context, message: string, facts: IssueFacts = { code: "invalid_value" }): typeof z.NEVER {
   ctx.issues.push({ code: "custom", message, input: ctx.value, params: { ...facts } });
@@ -188,9 +188,9 @@ function boundedText(maxBytes: number, description: string) {
   return z
     .string()
     .check((ctx) => {
-      if (!ctx.value.isWellFormed()) reject(ctx as Context, "holds half a surrogate pair, which has no UTF-8 form");
+      if (!ctx.value.isWellFormed()) reject(ctx, "holds half a surrogate pair, which has no UTF-8 form");
       else if (Buffer.byteLength(ctx.value, "utf8") > maxBytes)
-        reject(ctx as Context, `must be at most ${maxBytes} bytes of UTF-8`, { code: "string_too_long" });
+        reject(ctx, `must be at most ${maxBytes} bytes of UTF-8`, { code: "string_too_long" });
     })
     .meta({ type: "string", maxLength: maxBytes, description });
 }

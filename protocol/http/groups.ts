@@ -129,7 +129,7 @@ const groupsQuery = pageQuery
   })
   .check((ctx) => {
     if (ctx.value.members !== "true" || ctx.value.page_size <= WIRE_LIMITS.membersPageMax) return;
-    reject(ctx as Parameters<typeof reject>[0], `page_size: must be 1 to ${WIRE_LIMITS.membersPageMax} with members`, {
+    reject(ctx, `page_size: must be 1 to ${WIRE_LIMITS.membersPageMax} with members`, {
       code: "page_too_large",
     });
   });
@@ -198,7 +198,7 @@ const removePkpFromGroup = defineRoute({
 const change = <T extends z.ZodType>(item: T) =>
   z.strictObject({ add: members(item).default([]), remove: members(item).default([]) }).check((ctx) => {
     if (ctx.value.add.length + ctx.value.remove.length === 0)
-      reject(ctx as Parameters<typeof reject>[0], "add or remove must name at least one member");
+      reject(ctx, "add or remove must name at least one member");
   });
 
 const changeGroupActions = defineRoute({

@@ -58,7 +58,7 @@ const body = z
   .check((ctx) => {
     const given = [ctx.value.code, ctx.value.action_ipfs_cid, ctx.value.ipfs_id].filter((one) => one !== undefined);
     if (given.length !== 1)
-      reject(ctx as Parameters<typeof reject>[0], "exactly one of code, action_ipfs_cid and ipfs_id is needed", {
+      reject(ctx, "exactly one of code, action_ipfs_cid and ipfs_id is needed", {
         shape: true,
       });
   });
@@ -183,7 +183,7 @@ const explainExecution = defineRoute({
       })
       .check((ctx) => {
         if ((ctx.value.hashed_cid === undefined) !== (ctx.value.action_ipfs_cid === undefined)) return;
-        reject(ctx as Parameters<typeof reject>[0], "give hashed_cid or action_ipfs_cid: one of them");
+        reject(ctx, "give hashed_cid or action_ipfs_cid: one of them");
       }),
   },
   response: z.strictObject({
@@ -234,7 +234,7 @@ const listRuns = defineRoute({
       })
       .check((ctx) => {
         if (ctx.value.hashed_cid === undefined || ctx.value.action_ipfs_cid === undefined) return;
-        reject(ctx as Parameters<typeof reject>[0], "give hashed_cid or action_ipfs_cid, not both");
+        reject(ctx, "give hashed_cid or action_ipfs_cid, not both");
       }),
   },
   errors: ["invalid_cid"],

@@ -54,7 +54,7 @@ const body = z
   .check((ctx) => {
     const need = (names: readonly (keyof typeof ctx.value)[]): void => {
       if (names.filter((name) => ctx.value[name] !== undefined).length !== 1)
-        reject(ctx as Parameters<typeof reject>[0], `exactly one of ${names.join(", ")} is needed`, { shape: true });
+        reject(ctx, `exactly one of ${names.join(", ")} is needed`, { shape: true });
     };
     need(["code", "action_ipfs_cid"]);
     need(TRIGGER_KINDS);
