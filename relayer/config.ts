@@ -5,12 +5,11 @@
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { eventChainsSchema, type EventChains } from "../protocol/eventChains";
+import { eventChainsSchema } from "../protocol/eventChains";
 import { deploymentSettings, type DeploymentSettings } from "../protocol/deployment";
 import type { ChainTuning } from "./chain";
 import { parseAddress } from "../protocol/ids";
-import { MIB, PRICES, RATE_LIMITS, type Prices, type RateLimits } from "../protocol/limits";
-import type { SharedCodeBounds } from "./store/sharedCode";
+import { MIB, PRICES, RATE_LIMITS, type RateLimits } from "../protocol/limits";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
 import { defined } from "../protocol/defined";
 
@@ -153,52 +152,7 @@ export const RELAYER_VARIABLES: Readonly<Record<string, string>> = Object.fromEn
 
 const SIGNUP_CREDIT_IN_DEVELOPMENT = 2_000;
 
-export interface Config extends DeploymentSettings {
-  readonly production: boolean;
-  readonly serviceName: string;
-  readonly host: string;
-  readonly port: number;
-  readonly metricsPort: number;
-  readonly logLevel: string;
-  readonly rpcUrls: readonly string[];
-  /** Further chains whose logs fire triggers. */
-  readonly eventChains: EventChains;
-  readonly executorSocket: string;
-  readonly databaseUrl: string | undefined;
-  /** Secret. */
-  readonly addressHashKey: string;
-  readonly dataDir: string | undefined;
-  readonly stripe: {
-    readonly secretKey: string | undefined;
-    readonly publishableKey: string | undefined;
-    readonly webhookSecret: string | undefined;
-    readonly apiBase: string | undefined;
-  };
-  readonly signup: { readonly creditCents: number; readonly dailyCapCents: number | undefined };
-  readonly payerCount: number;
-  readonly confirmations: number;
-  /** Overrides the network's defaults. */
-  readonly chainTuning: Partial<
-    Pick<
-      ChainTuning,
-      | "finalityDepth"
-      | "stuckAfterMs"
-      | "maxFeeCapWei"
-      | "topUpBelowWei"
-      | "topUpToWei"
-      | "maxTopUpWei"
-      | "maxTransactionGas"
-    >
-  >;
-  readonly evidenceDir: string | undefined;
-  readonly trustedProxyHops: number;
-  readonly rateLimits: RateLimits;
-  readonly prices: Prices;
-  readonly runRecordsDays: number;
-  readonly detailDays: number;
-  readonly sharedCode: SharedCodeBounds;
-  readonly drainNoticeSeconds: number;
-}
+export type Config = Readonly<DeploymentSettings & ReturnType<typeof configOf>>;
 
 /** @throws Error naming every variable that is wrong and what it should be. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
@@ -223,7 +177,7 @@ export class ConfigError extends Error {
   }
 }
 
-function configOf(values: Environment, production: boolean): Omit<Config, keyof DeploymentSettings> {
+function configOf(values: Environment, production: boolean) {
   return {
     production,
     serviceName: values.SERVICE_NAME,
@@ -232,9 +186,11 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     metricsPort: values.METRICS_PORT,
     logLevel: values.LOG_LEVEL,
     rpcUrls: values.RPC_URLS,
+    /** Further chains whose logs fire triggers. */
     eventChains: values.EVENT_RPC_URLS,
     executorSocket: values.EXECUTOR_SOCKET,
     databaseUrl: values.DATABASE_URL,
+    /** Secret. */
     addressHashKey: values.ADDRESS_HASH_KEY ?? values.DATABASE_URL ?? "embedded store",
     dataDir: values.DATA_DIR,
     stripe: {
@@ -249,6 +205,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     },
     payerCount: values.PAYER_COUNT,
     confirmations: values.CONFIRMATIONS_BEFORE_ANSWER,
+    /** Overrides the network's defaults. */
     chainTuning: chainTuningOf(values),
     evidenceDir: values.EVIDENCE_DIR,
     trustedProxyHops: values.TRUSTED_PROXY_HOPS,
@@ -281,7 +238,7 @@ function rateLimitsOf(values: Environment, production: boolean): RateLimits {
   };
 }
 
-function chainTuningOf(values: Environment): Config["chainTuning"] {
+function chainTuningOf(values: Environment): Partial<ChainTuning> {
   const { FINALITY_DEPTH, STUCK_AFTER_SECONDS, MAX_FEE_PER_GAS_WEI } = values;
   const { TOP_UP_BELOW_WEI, TOP_UP_TO_WEI, MAX_TOP_UP_WEI, MAX_TRANSACTION_GAS } = values;
   return defined({

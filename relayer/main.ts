@@ -68,6 +68,11 @@ class Running {
   add(name: string, stop: () => Promise<unknown>): void {
     this.#parts.unshift({ name, stop });
   }
+  repeat(name: string, work: () => Promise<unknown>, everyMs: number, onError: (error: unknown) => void): void {
+    const task = new PeriodicTask(work, everyMs, onError);
+    task.start();
+    this.add(name, () => task.stop());
+  }
   async stop(log: Logger): Promise<void> {
     for (const { name, stop } of this.#parts.splice(0)) {
       await stop().catch((error: unknown) => log.error({ err: error, part: name }, "a part did not stop cleanly"));
@@ -107,8 +112,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   watchParts(metrics, { store, chain, credits });
   metrics.watchLedger(startAudit(log, store, running));
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
-  startHousekeeping(config, store, log, running);
-  running.add("shared code", startTrimming(sharedCode, log));
+  startHousekeeping(config, store, sharedCode, log, running);
 
   const executorInfo = cachedInfo(executor);
   const { db } = store;
@@ -191,21 +195,16 @@ function startCredits(config: Config, log: Logger, store: Store, instanceId: str
   return credits;
 }
 
-/** The continuous audit. It reports discrepancies for people to resolve and repairs nothing. */
 function requestLimits({ rateLimits }: Config, { db }: Store, instance: Instance): RequestLimits {
   const [budgets, rates] = [storeLimiter(db), fleetingLimiter(db)];
   return new RequestLimits(rateLimits, { budgets, rates, mints: storeCounts(db), instances: () => instance.peers });
 }
 
+/** The continuous audit. It reports discrepancies for people to resolve and repairs nothing. */
 function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFigures {
   const audit = new Audit({ db, onWrong: (found) => log.error(found, "the books do not hold") });
-  const work = new PeriodicTask(
-    () => audit.turn(),
-    AUDIT_MS,
-    (error) => log.warn({ err: error }, "the books could not be checked"),
-  );
-  work.start();
-  running.add("audit", () => work.stop());
+  const onError = (error: unknown): void => log.warn({ err: error }, "the books could not be checked");
+  running.repeat("audit", () => audit.turn(), AUDIT_MS, onError);
   return () => audit.figures;
 }
 
@@ -243,9 +242,7 @@ function startIdempotencyStore(log: Logger, { db }: Store, instanceId: string, r
   const onError = (error: unknown): void =>
     log.warn({ err: error }, "the outcome of a request could not be stored; it is retried");
   const kept = createIdempotencyStore(db, instanceId, onError);
-  const work = new PeriodicTask(() => kept.catchUp(), CATCH_UP_MS, onError);
-  work.start();
-  running.add("kept requests", () => work.stop());
+  running.repeat("kept requests", () => kept.catchUp(), CATCH_UP_MS, onError);
   return kept;
 }
 
@@ -346,30 +343,16 @@ function handlerDeps(
 function startHousekeeping(
   { detailDays, runRecordsDays }: Config,
   { db, vacuum }: Store,
+  sharedCode: SharedCodeStore,
   log: Logger,
   running: Running,
 ): void {
   const onError = (error: unknown): void => log.warn({ err: error }, "housekeeping");
-  const deletion = new PeriodicTask(() => dropOld(db, { detailDays, runRecordsDays }), HOUSEKEEPING_MS, onError);
-  deletion.start();
-  running.add("housekeeping", () => deletion.stop());
-  const rates = new PeriodicTask(() => dropExpiredRates(db), RATES_MS, onError);
-  rates.start();
-  running.add("rate windows", () => rates.stop());
-  if (vacuum === undefined) return;
-  const vacuuming = new PeriodicTask(() => vacuum(), VACUUM_MS, onError);
-  vacuuming.start();
-  running.add("vacuum", () => vacuuming.stop());
-}
-
-function startTrimming(sharedCode: SharedCodeStore, log: Logger): () => Promise<void> {
-  const work = new PeriodicTask(
-    () => sharedCode.trim(),
-    TRIMMING_MS,
-    (error) => log.warn({ err: error }, "shared code could not be trimmed"),
-  );
-  work.start();
-  return () => work.stop();
+  running.repeat("housekeeping", () => dropOld(db, { detailDays, runRecordsDays }), HOUSEKEEPING_MS, onError);
+  running.repeat("rate windows", () => dropExpiredRates(db), RATES_MS, onError);
+  if (vacuum !== undefined) running.repeat("vacuum", () => vacuum(), VACUUM_MS, onError);
+  const onUntrimmed = (error: unknown): void => log.warn({ err: error }, "shared code could not be trimmed");
+  running.repeat("shared code", () => sharedCode.trim(), TRIMMING_MS, onUntrimmed);
 }
 
 function apiServer(callback: Parameters<typeof createServer>[1]): Server {

@@ -314,10 +314,8 @@ function notFetched(cid: Cid, error: unknown): unknown {
   if (error.code === "not_found")
     return new KeywrightError("code_not_found", `No code was found for ${cid}; send it once as code, or publish it.`);
   if (error.code === "too_large") return tooLarge(cid);
-  return new KeywrightError(
-    "code_unavailable",
-    `The code of ${cid} could not be fetched.`,
-    {},
-    { cause: error.message, retryAfterSeconds: 5 },
-  );
+  return new KeywrightError("code_unavailable", `The code of ${cid} could not be fetched.`, undefined, {
+    cause: error.message,
+    retryAfterSeconds: 5,
+  });
 }

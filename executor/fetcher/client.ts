@@ -2,6 +2,7 @@
 import type { Duplex } from "node:stream";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
+import { defined } from "../../protocol/defined";
 import { built } from "../built";
 import { readFrames, writeFrame, type Frame } from "../frames";
 import { setPriorities } from "../confinement/priority";
@@ -10,42 +11,21 @@ import { redactedStderr } from "../confinement/redactedStderr";
 import { fromFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
 import {
   FetchFailed,
+  type Exchanged,
   type Fetcher,
   type GuestFetchOptions,
   type GuestRequest,
-  type GuestResponse,
   type WebhookFetcher,
 } from "./types";
 
-export interface FetcherOptions {
-  logger: Logger;
-  /** Modules are only fetched below this URL. */
-  moduleOrigin?: string;
-  /** Trustless gateways for code by CID, tried in order. */
-  gateways?: readonly string[];
-  /** A Kubo RPC for code by CID, tried after the gateways. */
-  kuboRpcUrl?: string;
-  /** The only URLs that fetchJwks may fetch. */
-  jwksUrls?: readonly string[];
-  /** Hosts, or host:port, that guests may reach regardless of address and port. */
-  allowHosts?: readonly string[];
-  /** The same for webhooks. */
-  webhookAllowHosts?: readonly string[];
-  /** Ports guests and webhooks may be reached at; default 80 and 443. */
-  ports?: readonly number[];
-  /** Name servers for guests' fetches, as address or address:port; default the system's. */
-  dnsServers?: readonly string[];
-  /** The user the fetcher becomes, when started by root. */
-  uid?: number;
-  /** Files and sockets the fetcher must not be able to open; tested at start. */
-  secretPaths?: readonly string[];
-}
+export type FetcherOptions = { readonly logger: Logger } & Readonly<Partial<Configuration>>;
 
 export interface StartedFetcher extends Fetcher, WebhookFetcher {
   /** Barriers that do not hold, one sentence each. */
   readonly missing: readonly string[];
 }
 
+const DEFAULTS = { gateways: [], jwksUrls: [], allowHosts: [], webhookAllowHosts: [], ports: [80, 443] };
 const PROGRAM = built("fetcher/main.js");
 const RESTART_MS = 200;
 /** As long as a child of the sandbox may take. */
@@ -59,7 +39,7 @@ const DATA_BYTES = 2 * 2 ** 30;
 /** Below the processes that serve all accounts, above the children. */
 const PRIORITY = { niceness: 5, outOfMemoryScore: 500 };
 
-type Reply = { response?: GuestResponse; body: Buffer };
+type Reply = Partial<Exchanged> & Pick<Exchanged, "body">;
 type Ask = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" } | { type: "grown" }>;
 
 interface Call {
@@ -150,11 +130,7 @@ class FetcherClient implements Fetcher, WebhookFetcher {
     return missing;
   }
 
-  async fetchGuest(
-    request: GuestRequest,
-    body: Buffer,
-    options: GuestFetchOptions = {},
-  ): Promise<{ response: GuestResponse; body: Buffer }> {
+  async fetchGuest(request: GuestRequest, body: Buffer, options: GuestFetchOptions = {}): Promise<Exchanged> {
     const reply = await this.#ask({ type: "guest", request, ...ofRun(options) }, body, options);
     if (!reply.response) throw new FetchFailed("failed", "the fetcher gave no response");
     return { response: reply.response, body: reply.body };
@@ -164,11 +140,7 @@ class FetcherClient implements Fetcher, WebhookFetcher {
     await this.#ask({ type: "check", url, ...ofRun(options) }, undefined, options);
   }
 
-  async fetchWebhook(
-    request: GuestRequest,
-    body: Buffer,
-    signal?: AbortSignal,
-  ): Promise<{ response: GuestResponse; body: Buffer }> {
+  async fetchWebhook(request: GuestRequest, body: Buffer, signal?: AbortSignal): Promise<Exchanged> {
     const message = { type: "guest", request: { ...request, cut: true }, ...ofRun({}), isWebhook: true } as const;
     const reply = await this.#ask(message, body, signal === undefined ? {} : { signal });
     if (!reply.response) throw new FetchFailed("failed", "the fetcher gave no response");
@@ -203,29 +175,8 @@ class FetcherClient implements Fetcher, WebhookFetcher {
   }
 
   #configuration(): Configuration {
-    const {
-      moduleOrigin,
-      gateways = [],
-      kuboRpcUrl,
-      jwksUrls = [],
-      allowHosts = [],
-      webhookAllowHosts = [],
-      ports = [80, 443],
-      dnsServers,
-      uid,
-      secretPaths = [],
-    } = this.#options;
-    const lists = { gateways: [...gateways], jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports] };
-    const tried = this.#role.isProbe ? { secretPaths: [...secretPaths] } : {};
-    return {
-      ...lists,
-      webhookAllowHosts: [...webhookAllowHosts],
-      moduleOrigin,
-      kuboRpcUrl,
-      dnsServers: dnsServers && [...dnsServers],
-      uid,
-      ...tried,
-    };
+    const { logger: _, secretPaths = [], ...given } = this.#options;
+    return { ...DEFAULTS, ...defined(given), ...(this.#role.isProbe && { secretPaths }) };
   }
 
   #ask(message: WithoutCall<Ask>, body?: Buffer, { signal, grow }: GuestFetchOptions = {}): Promise<Reply> {

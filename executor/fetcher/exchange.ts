@@ -11,7 +11,7 @@ import { isGlobalUnicast } from "./addresses";
 import type { Lookup } from "./names";
 import { aborted } from "../../protocol/within";
 import { ACCEPTED_CODINGS, PieceCounter, type TakeTurn } from "./pieces";
-import { FetchFailed, type GuestRequest, type GuestResponse } from "./types";
+import { FetchFailed, type Exchanged, type GuestRequest } from "./types";
 
 export interface Rules {
   /** Hosts, or host:port, that may be reached regardless of address and port. */
@@ -23,11 +23,6 @@ export interface Rules {
   grow?: () => Promise<void>;
   /** Where many answers are read at once: when one of many pieces is read on; default at once. */
   takeTurn?: TakeTurn;
-}
-
-export interface Exchanged {
-  response: GuestResponse;
-  body: Buffer;
 }
 
 /** Answer size up to which a fetch does not count against the memory shared by all fetches. */

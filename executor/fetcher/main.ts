@@ -4,11 +4,11 @@ import { readFrames, writeFrame, type Frame } from "../frames";
 import { COMMON_BARRIERS, tryBarriers } from "../confinement/barriers";
 import { inTurn } from "../loop";
 import { becomeUser } from "../confinement/confine";
-import { exchange, requireReachable, type Exchanged, type Rules } from "./exchange";
+import { exchange, requireReachable, type Rules } from "./exchange";
 import { toFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
 import { Names } from "./names";
 import { ownRules, Sources } from "./sources";
-import { FetchFailed } from "./types";
+import { FetchFailed, type Exchanged } from "./types";
 
 const CHANNEL = 3;
 // Node keeps a timing entry with the URL of each recent fetch, which nothing reads.

@@ -1,31 +1,45 @@
 /** Messages between keyholder and fetcher. The frames' payloads carry the bodies of requests and answers. */
 import { z } from "zod";
 
+const texts = z.array(z.string()).readonly();
 export const configurationSchema = z.strictObject({
+  /** Modules are only fetched below this URL. */
   moduleOrigin: z.string().optional(),
-  gateways: z.array(z.string()),
+  /** Trustless gateways for code by CID, tried in order. */
+  gateways: texts,
+  /** A Kubo RPC for code by CID, tried after the gateways. */
   kuboRpcUrl: z.string().optional(),
-  jwksUrls: z.array(z.string()),
-  allowHosts: z.array(z.string()),
-  webhookAllowHosts: z.array(z.string()).optional(),
-  ports: z.array(z.number().int()),
-  dnsServers: z.array(z.string()).optional(),
+  /** Key sets of identity providers: the only URLs that fetchJwks may fetch. */
+  jwksUrls: texts,
+  /** Hosts, or host:port, that guests may reach regardless of address and port. */
+  allowHosts: texts,
+  /** The same for webhooks. */
+  webhookAllowHosts: texts.optional(),
+  /** Ports guests and webhooks may be reached at. */
+  ports: z.array(z.number().int()).readonly(),
+  /** Name servers for guests' fetches, as address or address:port; default the system's. */
+  dnsServers: texts.optional(),
+  /** The user the fetcher becomes, when started by root. */
   uid: z.number().int().optional(),
-  /** Files and sockets the fetcher must not be able to open; set only for a probe. */
-  secretPaths: z.array(z.string()).optional(),
+  /** Files and sockets the fetcher must not be able to open, which a probe tests at start; set only for it. */
+  secretPaths: texts.optional(),
 });
 export type Configuration = z.infer<typeof configurationSchema>;
 
 const call = z.number().int().nonnegative();
 const size = z.number().int().positive();
 
+/** An HTTP request of a guest, with the headers as the guest set them; the fetcher drops those it sets itself. */
 const guestRequestSchema = z.strictObject({
   url: z.string(),
   method: z.string(),
   headers: z.array(z.tuple([z.string(), z.string()])),
   redirect: z.enum(["follow", "error", "manual"]),
+  /** Milliseconds for the whole exchange, redirects included. */
   timeoutMs: size,
+  /** Cap on the response body after decompression. */
   maxBytes: size,
+  /** A longer body is cut there instead of refused. */
   cut: z.boolean().optional(),
 });
 

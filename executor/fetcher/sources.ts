@@ -4,18 +4,10 @@ import { setImmediate } from "node:timers/promises";
 import { base58btc } from "multiformats/bases/base58";
 import { cidOfCode } from "../../protocol/cid";
 import { exchange, type Rules } from "./exchange";
+import type { Configuration } from "./messages";
 import { FetchFailed } from "./types";
 
-export interface Endpoints {
-  /** Modules are only fetched below this URL. */
-  moduleOrigin?: string;
-  /** Trustless gateways, tried in order. */
-  gateways: readonly string[];
-  /** A Kubo RPC, tried last. */
-  kuboRpcUrl?: string;
-  /** Key sets of identity providers. */
-  jwksUrls: readonly string[];
-}
+export type Endpoints = Readonly<Pick<Configuration, "moduleOrigin" | "gateways" | "kuboRpcUrl" | "jwksUrls">>;
 
 interface Get {
   readonly headers?: Readonly<Record<string, string>>;

@@ -1,17 +1,11 @@
 /** The fetcher's interface for the keyholder. */
+import type { FromFetcher, ToFetcher } from "./messages";
 
-/** An HTTP request of a guest, with the headers as the guest set them; the fetcher drops those it sets itself. */
-export interface GuestRequest {
-  url: string;
-  method: string;
-  headers: [string, string][];
-  redirect: "follow" | "error" | "manual";
-  /** Milliseconds for the whole exchange, redirects included. */
-  timeoutMs: number;
-  /** Cap on the response body after decompression. */
-  maxBytes: number;
-  /** A longer body is cut there instead of refused. */
-  cut?: boolean;
+export type GuestRequest = Extract<ToFetcher, { type: "guest" }>["request"];
+export type GuestResponse = NonNullable<Extract<FromFetcher, { type: "done" }>["response"]>;
+export interface Exchanged {
+  response: GuestResponse;
+  body: Buffer;
 }
 
 export interface GuestFetchOptions {
@@ -25,19 +19,11 @@ export interface GuestFetchOptions {
   grow?: () => Promise<void>;
 }
 
-export interface GuestResponse {
-  url: string;
-  redirected: boolean;
-  status: number;
-  statusText: string;
-  headers: [string, string][];
-}
-
 /** The fetcher refused the request or could not complete it; the message is for the author of the action. */
 export class FetchFailed extends Error {
   override readonly name = "FetchFailed";
   constructor(
-    readonly code: "refused" | "timed_out" | "too_large" | "limit_exceeded" | "failed" | "unavailable" | "not_found",
+    readonly code: Extract<FromFetcher, { type: "failed" }>["code"],
     message: string,
   ) {
     super(message);
@@ -46,11 +32,7 @@ export class FetchFailed extends Error {
 
 export interface Fetcher {
   /** A guest's fetch: address rules, redirects, caps. Throws FetchFailed. */
-  fetchGuest(
-    request: GuestRequest,
-    body: Buffer,
-    options?: GuestFetchOptions,
-  ): Promise<{ response: GuestResponse; body: Buffer }>;
+  fetchGuest(request: GuestRequest, body: Buffer, options?: GuestFetchOptions): Promise<Exchanged>;
   /** Checks whether a guest may reach the URL, before any work is done for it. Throws FetchFailed. */
   checkGuest(url: string, options?: GuestFetchOptions): Promise<void>;
   /** The bytes of a module at a normalised URL below the configured module origin. The caller checks the hash. */
@@ -67,11 +49,7 @@ export interface Fetcher {
 /** Requests of the service itself to hosts that accounts name. */
 export interface WebhookFetcher {
   /** A message to a webhook, by the address rules for those; a longer answer is cut. Throws FetchFailed. */
-  fetchWebhook(
-    request: GuestRequest,
-    body: Buffer,
-    signal?: AbortSignal,
-  ): Promise<{ response: GuestResponse; body: Buffer }>;
+  fetchWebhook(request: GuestRequest, body: Buffer, signal?: AbortSignal): Promise<Exchanged>;
   /** Checks whether a webhook may be at the URL. Throws FetchFailed. */
   checkWebhook(url: string): Promise<void>;
 }

@@ -108,35 +108,18 @@ class RunOps {
     this.#run = run;
     this.#onUsed = onUsed;
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
+    const signs =
+      <Args>(op: PkpOp, curve: Curve, sign: (secret: Buffer, args: Args) => string) =>
+      (args: Args & { readonly pkpId: PkpId }, over?: AbortSignal) =>
+        this.#withPkp({ op, curve, pkpId: args.pkpId, over }, (secret) => sign(secret, args));
     this.#ops = {
-      signMessage: (args, over) =>
-        this.#withPkp({ op: "signMessage", curve: "secp256k1", pkpId: args.pkpId, over }, (secret) =>
-          signMessage(secret, args),
-        ),
-      signTypedData: (args, over) =>
-        this.#withPkp({ op: "signTypedData", curve: "secp256k1", pkpId: args.pkpId, over }, (secret) =>
-          signTypedData(secret, args, parts.limits),
-        ),
-      signTransaction: (args, over) =>
-        this.#withPkp({ op: "signTransaction", curve: "secp256k1", pkpId: args.pkpId, over }, (secret) =>
-          signTransaction(secret, args),
-        ),
-      signDigest: (args, over) =>
-        this.#withPkp({ op: "signDigest", curve: "secp256k1", pkpId: args.pkpId, over }, (secret) =>
-          signDigest(secret, args),
-        ),
-      signEd25519: (args, over) =>
-        this.#withPkp({ op: "signEd25519", curve: "ed25519", pkpId: args.pkpId, over }, (secret) =>
-          ed25519Signature(secret, args),
-        ),
-      signSchnorr: (args, over) =>
-        this.#withPkp({ op: "signSchnorr", curve: "bip340", pkpId: args.pkpId, over }, (secret) =>
-          schnorrSignature(secret, args),
-        ),
-      signP256: (args, over) =>
-        this.#withPkp({ op: "signP256", curve: "p256", pkpId: args.pkpId, over }, (secret) =>
-          p256Signature(secret, args),
-        ),
+      signMessage: signs("signMessage", "secp256k1", signMessage),
+      signTypedData: signs("signTypedData", "secp256k1", (key, args) => signTypedData(key, args, parts.limits)),
+      signTransaction: signs("signTransaction", "secp256k1", signTransaction),
+      signDigest: signs("signDigest", "secp256k1", signDigest),
+      signEd25519: signs("signEd25519", "ed25519", ed25519Signature),
+      signSchnorr: signs("signSchnorr", "bip340", schnorrSignature),
+      signP256: signs("signP256", "p256", p256Signature),
       getPublicKey: ({ pkpId: id, curve }, over) =>
         this.#withPkp({ op: "getPublicKey", curve, pkpId: id, over }, (secret) => publicKeyOn(curve, secret)),
       Encrypt: ({ pkpId: id, message }, over) =>

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { REPORT_DATA_BYTES } from "../../protocol/attestation";
 import { KeywrightError } from "../../protocol/errors";
+import { parseJson } from "../../protocol/json";
 import { AgentProcess } from "./agentProcess";
 import { TeeError, type TeeQuote, type TeeSource } from "./types";
 
@@ -19,6 +20,7 @@ const MAX_QUOTE_HEX = 64 * 1024;
 const MAX_EVENT_LOG_CHARS = 1024 * 1024;
 
 const hex = z.string().regex(/^([0-9a-fA-F]{2})+$/);
+const isJson = (text: string): boolean => parseJson(text) !== undefined;
 const jsonText = z.string().max(MAX_EVENT_LOG_CHARS).refine(isJson, "not JSON");
 
 const keyAnswer = z.object({ key: z.instanceof(Uint8Array).refine(isRootKey, "not 32 bytes of key") });
@@ -132,21 +134,10 @@ async function unavailableUnless<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    throw new KeywrightError(
-      "attestation_unavailable",
-      "the TEE's guest agent gave no usable answer.",
-      {},
-      { cause: error, retryAfterSeconds: 5 },
-    );
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
+    throw new KeywrightError("attestation_unavailable", "the TEE's guest agent gave no usable answer.", undefined, {
+      cause: error,
+      retryAfterSeconds: 5,
+    });
   }
 }
 

@@ -50,12 +50,9 @@ export function encodeWrite({ functionName, args }: SimpleWrite): EncodedWrite {
   try {
     return { functionName, calldata: CONTRACT.encodeFunctionData(functionName, args) };
   } catch (cause) {
-    throw new KeywrightError(
-      "invalid_value",
-      `The arguments do not fit ${functionName} of the contract.`,
-      {},
-      { cause },
-    );
+    throw new KeywrightError("invalid_value", `The arguments do not fit ${functionName} of the contract.`, undefined, {
+      cause,
+    });
   }
 }
 

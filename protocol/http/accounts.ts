@@ -1,8 +1,23 @@
 /** Accounts: create, read, update, freeze, transfer, convert. Source: docs/conformance.md §4. */
 import { z } from "zod";
-import { address, count, descriptionText, nameText, outAddress, outHash, success, writeAnswer } from "./fields";
+import {
+  address,
+  count,
+  descriptionText,
+  nameText,
+  outAddress,
+  outHash,
+  reading,
+  success,
+  writeAnswer,
+  writing,
+  written,
+} from "./fields";
 import { defineRoute } from "./route";
 import { envelope, exampleEnvelope } from "./signatures";
+
+const read = { ...reading, tag: "Account" } as const;
+const write = { ...writing, tag: "Account" } as const;
 
 const EMAIL_MAX_CHARS = 254;
 const hash = `0x${"6f".repeat(32)}`;
@@ -14,14 +29,12 @@ export const secretReturnedBefore = z.literal(true).optional().meta({
 });
 
 const newAccount = defineRoute({
-  method: "POST",
+  ...write,
   path: "/new_account",
-  tag: "Account",
   summary:
     "Create an API-mode account. The key in the answer is shown once. With X-Identity-Token the account belongs to " +
     "the token's wallet and no key is created.",
   auth: "identityOptional",
-  body: "json",
   request: {
     body: z.strictObject({
       account_name: nameText,
@@ -50,35 +63,25 @@ const newAccount = defineRoute({
     },
   },
   price: "free",
-  effect: true,
   secrets: ["api_key"],
   secretAgain: true,
   mints: true,
 });
 
 const accountExists = defineRoute({
-  method: "GET",
+  ...read,
   path: "/account_exists",
-  tag: "Account",
   summary: "Whether the key is a live key of an account, in either mode.",
   auth: "wellFormedKey",
-  body: "none",
-  request: {},
   response: z.boolean(),
-  errors: [],
   example: { response: true },
-  price: "free",
-  effect: false,
 });
 
 const account = defineRoute({
-  method: "GET",
+  ...read,
   path: "/account",
-  tag: "Account",
   summary: "The account of the credential.",
   auth: "keyOrWallet",
-  body: "none",
-  request: {},
   response: z.strictObject({
     id: outHash,
     name: z.string(),
@@ -93,7 +96,6 @@ const account = defineRoute({
     action_count: count,
     usage_api_key_count: count,
   }),
-  errors: [],
   example: {
     response: {
       id: hash,
@@ -108,39 +110,22 @@ const account = defineRoute({
       usage_api_key_count: 2,
     },
   },
-  price: "free",
-  effect: false,
 });
 
 const updateAccount = defineRoute({
-  method: "POST",
+  ...write,
   path: "/update_account",
-  tag: "Account",
   summary: "Set the account's name and description.",
-  auth: "ownerKey",
-  body: "json",
   request: { body: z.strictObject({ name: nameText, description: descriptionText }) },
-  response: writeAnswer,
   errors: ["string_too_long"],
-  example: {
-    body: { name: "Acme", description: "Treasury" },
-    response: { success: true, transaction_hash: transaction },
-  },
-  price: "managementWrite",
-  effect: true,
+  example: { body: { name: "Acme", description: "Treasury" }, response: written },
 });
 
 const freezing = {
-  method: "POST",
-  tag: "Account",
-  auth: "ownerKey",
-  body: "json",
+  ...write,
   request: { body: z.strictObject({}) },
-  response: writeAnswer,
-  errors: [],
-  example: { body: {}, response: { success: true, transaction_hash: transaction } },
+  example: { body: {}, response: written },
   price: "writeIfFunded",
-  effect: true,
 } as const;
 
 const freezeAccount = defineRoute({
@@ -158,14 +143,11 @@ const unfreezeAccount = defineRoute({
 });
 
 const transferOwnership = defineRoute({
-  method: "POST",
+  ...write,
   path: "/transfer_ownership",
-  tag: "Account",
   summary:
     "Hand the account to another owner (a wallet, a multisig, a contract). A managed account becomes ChainSecured; " +
     "usage keys stay. Carried out at zero balance, too.",
-  auth: "ownerKey",
-  body: "json",
   request: {
     body: z
       .strictObject({
@@ -187,7 +169,6 @@ const transferOwnership = defineRoute({
         });
       }),
   },
-  response: writeAnswer,
   errors: [
     "owner_needs_token",
     "invalid_identity_token",
@@ -197,13 +178,12 @@ const transferOwnership = defineRoute({
     "owner_is_this_contract",
     "forwarder_not_allowed",
   ],
-  example: { body: { new_owner_address: wallet }, response: { success: true, transaction_hash: transaction } },
+  example: { body: { new_owner_address: wallet }, response: written },
   price: "writeIfFunded",
-  effect: true,
 });
 
 const convertToChainSecuredAccount = defineRoute({
-  method: "POST",
+  ...write,
   path: "/convert_to_chain_secured_account",
   tag: "ChainSecured",
   summary:
@@ -219,7 +199,6 @@ const convertToChainSecuredAccount = defineRoute({
     response: { success: true, wallet_address: wallet, api_key_hash: hash, transaction_hash: transaction },
   },
   price: "writeIfFunded",
-  effect: true,
 });
 
 export const accountRoutes = {

@@ -10,23 +10,18 @@ import {
   outCid,
   outHash,
   pageQuery,
+  reading,
   reject,
   search,
-  writeAnswer,
+  writing,
+  written,
 } from "./fields";
 import { defineRoute } from "./route";
 
+const write = { ...writing, tag: "Actions" } as const;
+
 const hashed = `0x${"a1".repeat(32)}`;
 const exampleCid = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
-const written = { success: true, transaction_hash: `0x${"7a".repeat(32)}` };
-const write = {
-  method: "POST",
-  tag: "Actions",
-  auth: "ownerKey",
-  body: "json",
-  price: "managementWrite",
-  effect: true,
-} as const;
 
 /** To count the bytes of a long text takes tens of milliseconds: only where they matter. */
 const isLongerInUtf8 = (text: string, bytes: number): boolean =>
@@ -36,10 +31,9 @@ const isLongerInUtf8 = (text: string, bytes: number): boolean =>
 export const codeText = z
   .string()
   .check((ctx) => {
-    if (!ctx.value.isWellFormed())
-      reject(ctx as Parameters<typeof reject>[0], "holds half a surrogate pair, which has no UTF-8 form");
+    if (!ctx.value.isWellFormed()) reject(ctx, "holds half a surrogate pair, which has no UTF-8 form");
     else if (isLongerInUtf8(ctx.value, RUN_LIMITS.codeBytes)) {
-      reject(ctx as Parameters<typeof reject>[0], `must be at most ${RUN_LIMITS.codeBytes} bytes of UTF-8`, {
+      reject(ctx, `must be at most ${RUN_LIMITS.codeBytes} bytes of UTF-8`, {
         code: "code_too_large",
       });
     }
@@ -51,7 +45,6 @@ const addAction = defineRoute({
   path: "/add_action",
   summary: "Give an action a name and a description in the account, by its raw CID.",
   request: { body: z.strictObject({ action_ipfs_cid: cid, name: nameText, description: descriptionText }) },
-  response: writeAnswer,
   errors: ["invalid_cid", "string_too_long"],
   example: { body: { action_ipfs_cid: exampleCid, name: "sign", description: "" }, response: written },
 });
@@ -61,7 +54,6 @@ const deleteAction = defineRoute({
   path: "/delete_action",
   summary: "Delete an action from the account and from every group, by its hashed CID.",
   request: { body: z.strictObject({ hashed_cid: actionHash }) },
-  response: writeAnswer,
   errors: ["unknown_action"],
   example: { body: { hashed_cid: hashed }, response: written },
 });
@@ -71,18 +63,16 @@ const updateActionMetadata = defineRoute({
   path: "/update_action_metadata",
   summary: "Change an action's name and description, by its hashed CID.",
   request: { body: z.strictObject({ hashed_cid: actionHash, name: nameText, description: descriptionText }) },
-  response: writeAnswer,
   errors: ["unknown_action", "string_too_long"],
   example: { body: { hashed_cid: hashed, name: "sign", description: "" }, response: written },
 });
 
 const listActions = defineRoute({
-  method: "GET",
+  ...reading,
   path: "/list_actions",
   tag: "Actions",
   summary: "The account's actions, or those a group lists. The wildcard shows the zero hash and the name Any.",
   auth: "anyKey",
-  body: "none",
   request: { query: pageQuery.extend({ group_id: groupId.optional(), search }) },
   response: z.array(
     z.strictObject({
@@ -98,16 +88,13 @@ const listActions = defineRoute({
     query: { group_id: "1" },
     response: [{ id: hashed, hashed_cid: hashed, name: "sign", description: "", action_ipfs_cid: exampleCid }],
   },
-  price: "free",
-  effect: false,
   paged: true,
 });
 
 const getActionIpfsId = defineRoute({
-  method: "POST",
+  ...write,
   path: "/get_lit_action_ipfs_id",
   aliases: [{ method: "POST", path: "/get_{svc}_action_ipfs_id" }],
-  tag: "Actions",
   summary: "The CID of this code, as a plain `ipfs add` gives it. The body is a JSON string.",
   auth: "none",
   heavy: true,

@@ -1,8 +1,11 @@
 /** Credit and payments. Source: docs/conformance.md §4. */
 import { z } from "zod";
 import { WIRE_LIMITS } from "../limits";
-import { boundedNumber, cents, outHash, pageQuery, reject, success } from "./fields";
+import { boundedNumber, cents, outHash, pageQuery, reading, reject, success, writing } from "./fields";
 import { defineRoute } from "./route";
+
+const read = { ...reading, tag: "Billing", auth: "keyOrWallet" } as const;
+const write = { ...writing, tag: "Billing", auth: "keyOrWallet", price: "free" } as const;
 
 const balanceCents = cents.meta({
   description: "US cents; positive = credit. Reservations are not yet subtracted.",
@@ -10,52 +13,36 @@ const balanceCents = cents.meta({
 });
 
 const stripeConfig = defineRoute({
-  method: "GET",
+  ...read,
   path: "/billing/stripe_config",
-  tag: "Billing",
   summary: "The payment processor's publishable key.",
   auth: "none",
-  body: "none",
-  request: {},
   response: z.strictObject({ publishable_key: z.string() }),
   errors: ["payments_unavailable"],
   example: { response: { publishable_key: "pk_test_51" } },
-  price: "free",
-  effect: false,
 });
 
 const balance = defineRoute({
-  method: "GET",
+  ...read,
   path: "/billing/balance",
-  tag: "Billing",
   summary: "The account's credit.",
-  auth: "keyOrWallet",
-  body: "none",
-  request: {},
   response: z.strictObject({ balance_cents: balanceCents, balance_display: z.string(), reserved_cents: cents }),
-  errors: [],
   example: { response: { balance_cents: 2000, balance_display: "$20.00", reserved_cents: 0 } },
-  price: "free",
-  effect: false,
 });
 
 const createPaymentIntent = defineRoute({
-  method: "POST",
+  ...write,
   path: "/billing/create_payment_intent",
-  tag: "Billing",
   summary: "Start a card payment. Pay with the client secret, then confirm.",
-  auth: "keyOrWallet",
-  body: "json",
   request: {
     body: z.strictObject({
       amount_cents: z
         .number()
         .check((ctx) => {
           const { amountCentsMin: min, amountCentsMax: max } = WIRE_LIMITS;
-          if (!Number.isInteger(ctx.value))
-            reject(ctx as Parameters<typeof reject>[0], "must be a whole number", { shape: true });
+          if (!Number.isInteger(ctx.value)) reject(ctx, "must be a whole number", { shape: true });
           else if (ctx.value < min || ctx.value > max)
-            reject(ctx as Parameters<typeof reject>[0], `must be ${min} to ${max}`, { code: "amount_out_of_range" });
+            reject(ctx, `must be ${min} to ${max}`, { code: "amount_out_of_range" });
         })
         .meta({
           type: "integer",
@@ -72,19 +59,14 @@ const createPaymentIntent = defineRoute({
   }),
   errors: ["amount_out_of_range", "payments_unavailable"],
   example: { body: { amount_cents: 2000 }, response: { client_secret: "pi_1_secret_1", payment_intent_id: "pi_1" } },
-  price: "free",
-  effect: true,
   idempotentByItself: true,
   pays: true,
 });
 
 const confirmPayment = defineRoute({
-  method: "POST",
+  ...write,
   path: "/billing/confirm_payment",
-  tag: "Billing",
   summary: "Credit the account with a succeeded payment of its own, once.",
-  auth: "keyOrWallet",
-  body: "json",
   request: {
     body: z.strictObject({
       payment_intent_id: z.string().min(1, "must not be empty").max(255, "must be at most 255 characters"),
@@ -93,14 +75,11 @@ const confirmPayment = defineRoute({
   response: z.strictObject({ success, balance_cents: balanceCents, already_credited: z.literal(true).optional() }),
   errors: ["payment_intent_not_found", "payment_not_succeeded", "payment_wrong_currency", "payments_unavailable"],
   example: { body: { payment_intent_id: "pi_1" }, response: { success: true, balance_cents: 4000 } },
-  price: "free",
-  effect: true,
 });
 
 const webhook = defineRoute({
-  method: "POST",
+  ...write,
   path: "/billing/webhook",
-  tag: "Billing",
   summary: "The payment processor's events, signed by it.",
   auth: "stripe",
   body: "raw",
@@ -108,7 +87,6 @@ const webhook = defineRoute({
   response: z.strictObject({ received: z.literal(true) }),
   errors: ["invalid_webhook_signature", "payments_unavailable"],
   example: { response: { received: true } },
-  price: "free",
   effect: false,
 });
 
@@ -124,12 +102,10 @@ export const LEDGER_KINDS = [
 ] as const;
 
 const history = defineRoute({
-  method: "GET",
+  ...read,
   path: "/billing/history",
-  tag: "Billing",
   summary: "The account's ledger, newest first. For owner credentials.",
   auth: "ownerOrWallet",
-  body: "none",
   request: {
     query: pageQuery.extend({
       before: boundedNumber(1, Number.MAX_SAFE_INTEGER, "An entry's id: only entries older than that one.").optional(),
@@ -149,14 +125,11 @@ const history = defineRoute({
       created_at: z.iso.datetime(),
     }),
   ),
-  errors: [],
   example: {
     response: [
       { id: "2", kind: "write", amount_cents: -1, reference: "d3".repeat(16), created_at: "2026-11-20T12:00:00.000Z" },
     ],
   },
-  price: "free",
-  effect: false,
   paged: true,
 });
 

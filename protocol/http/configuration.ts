@@ -1,23 +1,14 @@
 /** Network, payers, limits and prices of the service. Source: docs/conformance.md §2, §4, §8. */
 import { z } from "zod";
 import type { RunLimits } from "../limits";
-import { cents, count, outAddress, outHash } from "./fields";
+import { cents, count, outAddress, outHash, reading } from "./fields";
 import { defineRoute } from "./route";
 
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
-const free = {
-  method: "GET",
-  tag: "Configuration",
-  auth: "none",
-  body: "none",
-  request: {},
-  errors: [],
-  price: "free",
-  effect: false,
-} as const;
+const read = { ...reading, tag: "Configuration", auth: "none" } as const;
 
 const getNodeChainConfig = defineRoute({
-  ...free,
+  ...read,
   path: "/get_node_chain_config",
   summary: "The chain and contract this service governs keys by, and the domain typed data is signed under.",
   errors: ["chain_unavailable"],
@@ -54,7 +45,7 @@ const getNodeChainConfig = defineRoute({
 });
 
 const getApiPayers = defineRoute({
-  ...free,
+  ...read,
   path: "/get_api_payers",
   summary: "The addresses that send API-mode writes, from the contract.",
   response: z.array(outAddress),
@@ -63,7 +54,7 @@ const getApiPayers = defineRoute({
 });
 
 const getAdminApiPayer = defineRoute({
-  ...free,
+  ...read,
   path: "/get_admin_api_payer",
   summary: "The address that funds the API payers, from the contract.",
   response: outAddress,
@@ -97,7 +88,7 @@ const CLIENT_CONFIG_EXAMPLE = { timeout_ms: 60_000, memory_limit_mb: 128, max_fe
 const asConfigKeys = (answer: unknown) => ({ keys: Object.keys((answer as { run: object }).run) });
 
 const limits = defineRoute({
-  ...free,
+  ...read,
   path: "/limits",
   aliases: [
     {
@@ -140,7 +131,7 @@ const limits = defineRoute({
 });
 
 const version = defineRoute({
-  ...free,
+  ...read,
   path: "/version",
   aliases: [{ method: "GET", at: "origin", path: "/version" }],
   summary: "What this service is, and its version. What it runs is proved by /attestation, not by this.",

@@ -26,7 +26,7 @@ export interface IssueFacts {
   readonly shape?: true;
 }
 
-type Context = z.core.$RefinementCtx<unknown>;
+type Context = z.core.ParsePayload<unknown>;
 
 export function reject(ctx: Context, message: string, facts: IssueFacts = { code: "invalid_value" }): typeof z.NEVER {
   ctx.issues.push({ code: "custom", message, input: ctx.value, params: { ...facts } });
@@ -188,9 +188,9 @@ function boundedText(maxBytes: number, description: string) {
   return z
     .string()
     .check((ctx) => {
-      if (!ctx.value.isWellFormed()) reject(ctx as Context, "holds half a surrogate pair, which has no UTF-8 form");
+      if (!ctx.value.isWellFormed()) reject(ctx, "holds half a surrogate pair, which has no UTF-8 form");
       else if (Buffer.byteLength(ctx.value, "utf8") > maxBytes)
-        reject(ctx as Context, `must be at most ${maxBytes} bytes of UTF-8`, { code: "string_too_long" });
+        reject(ctx, `must be at most ${maxBytes} bytes of UTF-8`, { code: "string_too_long" });
     })
     .meta({ type: "string", maxLength: maxBytes, description });
 }
@@ -257,3 +257,12 @@ export const success = z.literal(true);
 
 /** The minimum answer of every write. */
 export const writeAnswer = z.strictObject({ success, transaction_hash: outHash });
+/** Its example. */
+export const written = { success: true, transaction_hash: `0x${"7a".repeat(32)}` };
+
+/** What most routes have in common that read, and those that change an account; each states what it has otherwise. */
+export const reading = { method: "GET", body: "none", request: {}, errors: [], price: "free", effect: false } as const;
+export const writing = {
+  ...({ method: "POST", auth: "ownerKey", body: "json", response: writeAnswer, errors: [] } as const),
+  ...({ price: "managementWrite", effect: true } as const),
+} as const;

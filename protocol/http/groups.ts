@@ -14,17 +14,21 @@ import {
   outId,
   pageQuery,
   pkpReference,
+  reading,
   reject,
   search,
   writeAnswer,
+  writing,
+  written,
 } from "./fields";
 import { defineRoute } from "./route";
 
-const transaction = `0x${"7a".repeat(32)}`;
+const read = { ...reading, tag: "Groups", auth: "anyKey" } as const;
+const write = { ...writing, tag: "Groups", auth: "anyKey" } as const;
+
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const hashed = `0x${"a1".repeat(32)}`;
 const exampleCid = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
-const written = { success: true, transaction_hash: transaction };
 
 const pkpIds = members(pkpReference).meta({
   description: "PKPs by address or number; the zero address means any PKP (owner only).",
@@ -32,14 +36,6 @@ const pkpIds = members(pkpReference).meta({
 const cidHashes = members(actionHash).meta({
   description: "Hashes of CIDs; the zero hash means any action (owner only).",
 });
-const write = {
-  tag: "Groups",
-  auth: "anyKey",
-  body: "json",
-  price: "managementWrite",
-  effect: true,
-  method: "POST",
-} as const;
 
 const addGroup = defineRoute({
   ...write,
@@ -71,7 +67,6 @@ const removeGroup = defineRoute({
   path: "/remove_group",
   summary: "Delete a group. What it permitted ends at once.",
   request: { body: z.strictObject({ group_id: groupId }) },
-  response: writeAnswer,
   errors: ["unknown_group"],
   example: { body: { group_id: "1" }, response: written },
 });
@@ -90,18 +85,14 @@ const updateGroup = defineRoute({
       cid_hashes_permitted: cidHashes.optional(),
     }),
   },
-  response: writeAnswer,
   errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "string_too_long"],
   example: { body: { group_id: "1", name: "treasury", description: "", pkp_ids_permitted: [1] }, response: written },
 });
 
 const group = defineRoute({
-  method: "GET",
+  ...read,
   path: "/groups/:id",
-  tag: "Groups",
   summary: "One group with its members (the first 1,000 of each kind).",
-  auth: "anyKey",
-  body: "none",
   request: { params: z.object({ id: groupId }) },
   response: z.strictObject({
     id: outId,
@@ -125,8 +116,6 @@ const group = defineRoute({
       action_count: 1,
     },
   },
-  price: "free",
-  effect: false,
 });
 
 const groupsQuery = pageQuery
@@ -140,20 +129,17 @@ const groupsQuery = pageQuery
   })
   .check((ctx) => {
     if (ctx.value.members !== "true" || ctx.value.page_size <= WIRE_LIMITS.membersPageMax) return;
-    reject(ctx as Parameters<typeof reject>[0], `page_size: must be 1 to ${WIRE_LIMITS.membersPageMax} with members`, {
+    reject(ctx, `page_size: must be 1 to ${WIRE_LIMITS.membersPageMax} with members`, {
       code: "page_too_large",
     });
   });
 
 const listGroups = defineRoute({
-  method: "GET",
+  ...read,
   path: "/list_groups",
-  tag: "Groups",
   summary:
     "The account's groups, or those that list a PKP or an action: by name, or because they list any. " +
     `At most ${WIRE_LIMITS.membersPageMax} a page with members.`,
-  auth: "anyKey",
-  body: "none",
   request: { query: groupsQuery },
   response: z.array(
     z.strictObject({
@@ -168,8 +154,6 @@ const listGroups = defineRoute({
   ),
   errors: ["unknown_pkp_number"],
   example: { response: [{ id: "1", name: "treasury", description: "", pkp_count: 1, action_count: 1 }] },
-  price: "free",
-  effect: false,
   paged: true,
 });
 
@@ -178,7 +162,6 @@ const addActionToGroup = defineRoute({
   path: "/add_action_to_group",
   summary: "List an action in a group, by its CID.",
   request: { body: z.strictObject({ group_id: groupId, action_ipfs_cid: cid }) },
-  response: writeAnswer,
   errors: ["unknown_group", "invalid_cid"],
   example: { body: { group_id: "1", action_ipfs_cid: exampleCid }, response: written },
 });
@@ -188,7 +171,6 @@ const removeActionFromGroup = defineRoute({
   path: "/remove_action_from_group",
   summary: "Take an action out of a group, by its hashed CID.",
   request: { body: z.strictObject({ group_id: groupId, hashed_cid: actionHash }) },
-  response: writeAnswer,
   errors: ["unknown_group", "not_in_group"],
   example: { body: { group_id: "1", hashed_cid: hashed }, response: written },
 });
@@ -200,7 +182,6 @@ const addPkpToGroup = defineRoute({
   path: "/add_pkp_to_group",
   summary: "List a PKP in a group.",
   request: { body: groupAndPkp },
-  response: writeAnswer,
   errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number"],
   example: { body: { group_id: "1", pkp_id: wallet }, response: written },
 });
@@ -210,7 +191,6 @@ const removePkpFromGroup = defineRoute({
   path: "/remove_pkp_from_group",
   summary: "Take a PKP out of a group.",
   request: { body: groupAndPkp },
-  response: writeAnswer,
   errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "not_in_group"],
   example: { body: { group_id: "1", pkp_id: wallet }, response: written },
 });
@@ -218,7 +198,7 @@ const removePkpFromGroup = defineRoute({
 const change = <T extends z.ZodType>(item: T) =>
   z.strictObject({ add: members(item).default([]), remove: members(item).default([]) }).check((ctx) => {
     if (ctx.value.add.length + ctx.value.remove.length === 0)
-      reject(ctx as Parameters<typeof reject>[0], "add or remove must name at least one member");
+      reject(ctx, "add or remove must name at least one member");
   });
 
 const changeGroupActions = defineRoute({
@@ -226,7 +206,6 @@ const changeGroupActions = defineRoute({
   path: "/groups/:id/actions",
   summary: "Add and remove actions of a group, by CID, in one transaction.",
   request: { params: z.object({ id: groupId }), body: change(cid) },
-  response: writeAnswer,
   errors: ["unknown_group", "not_in_group", "member_in_both_lists", "invalid_cid"],
   example: { params: { id: "1" }, body: { add: [exampleCid], remove: [] }, response: written },
 });
@@ -236,7 +215,6 @@ const changeGroupPkps = defineRoute({
   path: "/groups/:id/pkps",
   summary: "Add and remove PKPs of a group in one transaction.",
   request: { params: z.object({ id: groupId }), body: change(pkpReference) },
-  response: writeAnswer,
   errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "not_in_group", "member_in_both_lists"],
   example: { params: { id: "1" }, body: { add: [wallet], remove: [] }, response: written },
 });

@@ -1,21 +1,20 @@
 /** History: contract events and the outcome of writes. Source: docs/conformance.md §6. */
 import { z } from "zod";
-import { boundedNumber, count, outHash, outJson } from "./fields";
+import { boundedNumber, count, outHash, outJson, reading } from "./fields";
 import { EXPORT_KINDS } from "../exports";
 import { WIRE_LIMITS } from "../limits";
 import { defineRoute } from "./route";
+
+const read = { ...reading, tag: "History", auth: "keyOrWallet" } as const;
 
 const hash = `0x${"6f".repeat(32)}`;
 const transaction = `0x${"7a".repeat(32)}`;
 
 const events = defineRoute({
-  method: "GET",
+  ...read,
   path: "/events",
-  tag: "History",
   summary:
     "The contract's events of the credential's account, oldest first or newest first. Pass `next` as `after` to go on.",
-  auth: "keyOrWallet",
-  body: "none",
   request: {
     query: z.object({
       after: z
@@ -51,7 +50,6 @@ const events = defineRoute({
     ),
     next: z.string().meta({ description: "The cursor of the next page; the given one when there is nothing new." }),
   }),
-  errors: [],
   example: {
     response: {
       events: [
@@ -67,8 +65,6 @@ const events = defineRoute({
       next: "12-0",
     },
   },
-  price: "free",
-  effect: false,
 });
 
 export const SUBMISSION_STATES = [
@@ -88,12 +84,10 @@ const outcome = {
 };
 
 const submission = defineRoute({
-  method: "GET",
+  ...read,
   path: "/submissions/:id",
-  tag: "History",
   summary: "What became of a write, by the `submission_id` of its 504. Never shows a secret.",
   auth: "optionalKey",
-  body: "none",
   request: {
     params: z.object({
       id: z
@@ -127,19 +121,15 @@ const submission = defineRoute({
       charged: true,
     },
   },
-  price: "free",
-  effect: false,
 });
 
 const exportHistory = defineRoute({
-  method: "GET",
+  ...read,
   path: "/export",
-  tag: "History",
   summary:
     "The account's runs, writes or postings, newest first, as JSON Lines or CSV. An answer has at most `limit` rows; " +
     "go on after its last one with that row's `cursor` until an answer has no rows. For owner credentials.",
   auth: "ownerOrWallet",
-  body: "none",
   request: {
     query: z.object({
       kind: z
@@ -167,8 +157,6 @@ const exportHistory = defineRoute({
       `{"cursor":"2","id":"2","kind":"write","amount_cents":-1,"reference":"${"d3".repeat(16)}","api_key_hash":null,` +
       '"created_at":"2026-11-20T12:00:00.000Z"}\n',
   },
-  price: "free",
-  effect: false,
 });
 
 export const historyRoutes = { events, submission, exportHistory };

@@ -3,7 +3,7 @@
  * credit.
  */
 import { z } from "zod";
-import { address, outAddress, outHash, outId, outNumeral, success } from "./fields";
+import { address, outAddress, outHash, outId, outNumeral, reading, success, writing } from "./fields";
 import { defineRoute } from "./route";
 
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -21,7 +21,7 @@ const hex = (description: string) =>
     .meta({ description });
 
 const relay = defineRoute({
-  method: "POST",
+  ...writing,
   path: "/relay",
   tag: "ChainSecured",
   summary:
@@ -29,7 +29,6 @@ const relay = defineRoute({
     "`<svc> Forwarder`, version 1). The service pays the gas, the account's credit the price of a write. Making an " +
     "account is free, within the limits of free mints.",
   auth: "none",
-  body: "json",
   request: {
     body: z.strictObject({
       from: address.meta({ description: "The owner who signed." }),
@@ -76,24 +75,19 @@ const relay = defineRoute({
     },
     response: { success: true, transaction_hash: `0x${"7a".repeat(32)}`, group_id: "1" },
   },
-  price: "managementWrite",
-  effect: true,
   heavy: true,
 });
 
 const relayNonce = defineRoute({
-  method: "GET",
+  ...reading,
   path: "/relay_nonce",
   tag: "ChainSecured",
   summary: "The next nonce of a signer at the forwarder.",
   auth: "none",
-  body: "none",
   request: { query: z.object({ address }) },
   response: z.strictObject({ address: outAddress, nonce: outNumeral, forwarder_address: outAddress }),
   errors: ["chain_unavailable"],
   example: { query: { address: wallet }, response: { address: wallet, nonce: "0", forwarder_address: contract } },
-  price: "free",
-  effect: false,
 });
 
 export const relayRoutes = { relay, relayNonce };

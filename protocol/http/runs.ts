@@ -20,6 +20,7 @@ import {
   outNumeral,
   pageQuery,
   pkpReference,
+  reading,
   reject,
 } from "./fields";
 import { defineRoute } from "./route";
@@ -57,7 +58,7 @@ const body = z
   .check((ctx) => {
     const given = [ctx.value.code, ctx.value.action_ipfs_cid, ctx.value.ipfs_id].filter((one) => one !== undefined);
     if (given.length !== 1)
-      reject(ctx as Parameters<typeof reject>[0], "exactly one of code, action_ipfs_cid and ipfs_id is needed", {
+      reject(ctx, "exactly one of code, action_ipfs_cid and ipfs_id is needed", {
         shape: true,
       });
   });
@@ -160,26 +161,16 @@ const keyHash = accountId.meta({ description: "A usage key's hash, or the accoun
 export const RUN_OUTCOMES = ["succeeded", ...RUN_ERROR_CODES] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
-const recorded = {
-  method: "GET",
-  tag: "History",
-  auth: "keyOrWallet",
-  body: "none",
-  errors: [],
-  price: "free",
-  effect: false,
-  paged: true,
-} as const;
+const recorded = { ...reading, tag: "History", auth: "keyOrWallet", paged: true } as const;
 
 const explainExecution = defineRoute({
-  method: "GET",
+  ...reading,
   path: "/explain_execution",
   tag: "Actions",
   summary:
     "Whether the contract permits a key to run an action, with a PKP if one is given, and why not: the decision of a " +
     "run at this moment. Nothing runs.",
   auth: "anyKey",
-  body: "none",
   request: {
     query: z
       .object({
@@ -192,7 +183,7 @@ const explainExecution = defineRoute({
       })
       .check((ctx) => {
         if ((ctx.value.hashed_cid === undefined) !== (ctx.value.action_ipfs_cid === undefined)) return;
-        reject(ctx as Parameters<typeof reject>[0], "give hashed_cid or action_ipfs_cid: one of them");
+        reject(ctx, "give hashed_cid or action_ipfs_cid: one of them");
       }),
   },
   response: z.strictObject({
@@ -243,7 +234,7 @@ const listRuns = defineRoute({
       })
       .check((ctx) => {
         if (ctx.value.hashed_cid === undefined || ctx.value.action_ipfs_cid === undefined) return;
-        reject(ctx as Parameters<typeof reject>[0], "give hashed_cid or action_ipfs_cid, not both");
+        reject(ctx, "give hashed_cid or action_ipfs_cid, not both");
       }),
   },
   errors: ["invalid_cid"],

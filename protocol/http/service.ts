@@ -1,19 +1,10 @@
 /** The service itself: health, description, attestation, pages. Source: docs/conformance.md §4, §9. */
 import { z } from "zod";
+import { reading } from "./fields";
 import { defineRoute } from "./route";
 
-const origin = {
-  method: "GET",
-  at: "origin",
-  tag: "Service",
-  auth: "none",
-  body: "none",
-  request: {},
-  errors: [],
-  price: "free",
-  effect: false,
-} as const;
-const page = z.string();
+const origin = { ...reading, at: "origin", tag: "Service", auth: "none" } as const;
+const page = { ...origin, response: z.string(), answers: "text/html" } as const;
 
 const health = defineRoute({
   ...origin,
@@ -87,119 +78,103 @@ const attestation = defineRoute({
 });
 
 const evidences = defineRoute({
-  ...origin,
+  ...page,
   path: "/evidences/",
   summary: "The evidence files, as a listing.",
-  response: page,
-  answers: "text/html",
   errors: ["attestation_unavailable"],
   example: { response: '<a href="sha256sum.txt">sha256sum.txt</a>' },
 });
 
 const evidence = defineRoute({
-  ...origin,
+  ...page,
   path: "/evidences/:file",
   summary: "One evidence file: sha256sum.txt, quote.json, acme-account.json, cert-<domain>.pem.",
   request: {
     params: z.object({ file: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "must be a file's name") }),
   },
-  response: page,
   answers: "application/octet-stream",
   errors: ["evidence_not_found", "attestation_unavailable"],
   example: { params: { file: "sha256sum.txt" }, response: `${"ab".repeat(32)}  quote.json` },
 });
 
 const billingPage = defineRoute({
-  ...origin,
+  ...page,
   path: "/billing",
   summary: "Leads to the dashboard's Credit screen (302).",
-  response: page,
-  answers: "text/html",
   example: { response: "" },
 });
 
 const home = defineRoute({
-  ...origin,
+  ...page,
   path: "/",
   summary: "The dashboard.",
-  response: page,
-  answers: "text/html",
   example: { response: "<!doctype html>" },
 });
 
 const dashboardFile = defineRoute({
-  ...origin,
+  ...page,
   path: "/assets/:file",
   summary: "A file of the dashboard, named by its content.",
   request: { params: z.object({ file: z.string().max(128) }) },
-  response: page,
   answers: "application/octet-stream",
   errors: ["route_not_found"],
   example: { params: { file: "index-B2x9.js" }, response: "" },
 });
 
 const docs = defineRoute({
-  ...origin,
+  ...page,
   path: "/docs",
   summary: "The documentation: its pages; with `Accept: text/markdown` as a list for programs.",
-  response: page,
-  answers: "text/html",
   errors: ["route_not_found"],
   example: { response: "<!doctype html>" },
 });
 
 const docsPage = defineRoute({
-  ...origin,
+  ...page,
   path: "/docs/:page",
   summary:
     "A page of the documentation; with `.md`, or with `Accept: text/markdown`, its source. `/docs/errors#<code>` is " +
     "the `type` of every error.",
   request: { params: z.object({ page: z.string().regex(/^[a-z][a-z-]{0,63}(\.md)?$/, "must be a page's name") }) },
-  response: page,
-  answers: "text/html",
   errors: ["route_not_found"],
   example: { params: { page: "errors" }, response: "<!doctype html>" },
 });
 
 const llms = defineRoute({
-  ...origin,
+  ...page,
   path: "/llms.txt",
   summary: "What programs that read documentation should read first.",
-  response: page,
   answers: "text/plain",
   errors: ["route_not_found"],
   example: { response: "# Keywright" },
 });
 
 const llmsFull = defineRoute({
-  ...origin,
+  ...page,
   path: "/llms-full.txt",
   summary: "The same with every page of the documentation.",
-  response: page,
   answers: "text/plain",
   errors: ["route_not_found"],
   example: { response: "# Keywright" },
 });
 
 const skill = defineRoute({
-  ...origin,
+  ...page,
   path: "/SKILL.md",
   summary: "A skill for agents: from nothing to a signature, and where to look.",
-  response: page,
   answers: "text/markdown",
   errors: ["route_not_found"],
   example: { response: "# Keywright" },
 });
 
 const packageFile = defineRoute({
-  ...origin,
+  ...page,
   path: "/packages/:file",
   heavy: true,
   summary:
     "The SDK, the command line and the MCP server as an npm package, `keywright-<version>.tgz`, for `npm install`" +
     " and `npx`. Its hash is `packages` of the config document.",
   request: { params: z.object({ file: z.string().regex(/^[a-z][a-z0-9.-]{0,63}\.tgz$/, "must be a file's name") }) },
-  response: page,
   answers: "application/gzip",
   errors: ["route_not_found"],
   example: { params: { file: "keywright-0.1.0.tgz" }, response: "" },
@@ -217,22 +192,19 @@ const openapi = defineRoute({
 });
 
 const viewer = defineRoute({
-  ...origin,
+  ...page,
   at: undefined,
   path: "/swagger-ui",
   summary: "The interactive viewer of this description.",
-  response: page,
-  answers: "text/html",
   example: { response: "<!doctype html>" },
 });
 
 const viewerFile = defineRoute({
-  ...origin,
+  ...page,
   at: undefined,
   path: "/swagger-ui/:file",
   summary: "A file of the viewer.",
   request: { params: z.object({ file: z.string().max(128) }) },
-  response: page,
   answers: "application/octet-stream",
   errors: ["route_not_found"],
   example: { params: { file: "swagger-ui.css" }, response: "" },

@@ -41,34 +41,34 @@ const mintBody = envelope.extend({
   }),
 });
 
-const createWalletWithSignature = defineRoute({
+const minting = {
   method: "POST",
-  path: "/create_wallet_with_signature",
   tag: "ChainSecured",
-  summary:
-    "Mint a PKP for a ChainSecured account. It belongs to no account until the owner sends registerWalletDerivation " +
-    "with this path.",
   auth: "none",
   body: "signature",
   request: { body: mintBody },
-  response: z.strictObject({ wallet_address: outAddress, derivation_path: outHash }),
   errors: [],
-  example: { body: exampleEnvelope("CreateWallet"), response: { wallet_address: wallet, derivation_path: path } },
   price: "free",
   effect: true,
   mints: true,
+} as const;
+
+const createWalletWithSignature = defineRoute({
+  ...minting,
+  path: "/create_wallet_with_signature",
+  summary:
+    "Mint a PKP for a ChainSecured account. It belongs to no account until the owner sends registerWalletDerivation " +
+    "with this path.",
+  response: z.strictObject({ wallet_address: outAddress, derivation_path: outHash }),
+  example: { body: exampleEnvelope("CreateWallet"), response: { wallet_address: wallet, derivation_path: path } },
 });
 
 const addUsageApiKeyWithSignature = defineRoute({
-  method: "POST",
+  ...minting,
   path: "/add_usage_api_key_with_signature",
-  tag: "ChainSecured",
   summary:
     "Mint a usage key for a ChainSecured account. It has no effect until the owner sends registerWalletDerivation " +
     "and setUsageApiKey (one multicall, in this order).",
-  auth: "none",
-  body: "signature",
-  request: { body: mintBody },
   response: z.strictObject({
     usage_api_key: z.string().optional().meta({ description: "Base64 of 32 secret bytes. Shown once." }),
     wallet_address: outAddress,
@@ -76,7 +76,6 @@ const addUsageApiKeyWithSignature = defineRoute({
     api_key_hash: outHash,
     secret_returned_before: z.literal(true).optional(),
   }),
-  errors: [],
   example: {
     body: exampleEnvelope("AddUsageApiKey"),
     response: {
@@ -86,10 +85,7 @@ const addUsageApiKeyWithSignature = defineRoute({
       api_key_hash: `0x${"b2".repeat(32)}`,
     },
   },
-  price: "free",
-  effect: true,
   secrets: ["usage_api_key"],
-  mints: true,
 });
 
 export const signatureRoutes = { createWalletWithSignature, addUsageApiKeyWithSignature };

@@ -16,18 +16,22 @@ import {
   outHash,
   outJson,
   pageQuery,
+  reading,
   reject,
   scopeGroupId,
   success,
   wholeNumber,
   withoutNul,
+  writing,
 } from "./fields";
 import { MAX_UNIX_SECONDS, paramsText } from "./runs";
 import { defineRoute } from "./route";
 
+const read = { ...reading, tag: "Triggers", auth: "keyOrWallet" } as const;
+const write = { ...writing, tag: "Triggers", auth: "ownerOrWallet" } as const;
+
 const exampleId = "3f".repeat(16);
 const schedule = { cron: "0 9 * * 1-5", time_zone: "Europe/Berlin", missed: "skip" } as const;
-const tag = "Triggers";
 
 const body = z
   .strictObject({
@@ -50,7 +54,7 @@ const body = z
   .check((ctx) => {
     const need = (names: readonly (keyof typeof ctx.value)[]): void => {
       if (names.filter((name) => ctx.value[name] !== undefined).length !== 1)
-        reject(ctx as Parameters<typeof reject>[0], `exactly one of ${names.join(", ")} is needed`, { shape: true });
+        reject(ctx, `exactly one of ${names.join(", ")} is needed`, { shape: true });
     };
     need(["code", "action_ipfs_cid"]);
     need(TRIGGER_KINDS);
@@ -108,15 +112,13 @@ const exampleItem = {
 const ofOne = { params: z.object({ id: triggerIdSchema.meta({ description: "The trigger's id." }) }) };
 
 const createTrigger = defineRoute({
-  method: "POST",
+  ...write,
   path: "/triggers",
-  tag,
   summary:
     "Make a trigger. Its key is derived in the keyholder from all of its definition and never returned. In API mode " +
     "it is attached at once; in ChainSecured mode the owner sends registerWalletDerivation and setUsageApiKey with " +
     "the answer's fields (one multicall).",
   auth: "keyOrWallet",
-  body: "json",
   request: { body },
   response: item.extend({
     success,
@@ -150,14 +152,10 @@ const createTrigger = defineRoute({
       transaction_hash: `0x${"7a".repeat(32)}`,
     },
   },
-  price: "managementWrite",
   bothModes: true,
-  effect: true,
   secrets: ["hook_secret"],
   secretAgain: true,
 });
-
-const read = { method: "GET", tag, auth: "keyOrWallet", body: "none", price: "free", effect: false } as const;
 
 const listTriggers = defineRoute({
   ...read,
@@ -165,7 +163,6 @@ const listTriggers = defineRoute({
   summary: "The account's triggers, oldest first.",
   request: { query: pageQuery },
   response: z.array(item),
-  errors: [],
   example: { response: [exampleItem] },
   paged: true,
 });
@@ -236,14 +233,11 @@ const listFirings = defineRoute({
 });
 
 const updateTrigger = defineRoute({
-  method: "POST",
+  ...write,
   path: "/triggers/:id/update",
-  tag,
   summary:
     "Rename, pause or resume a trigger. Code, params and what fires it never change: make another one. What is due " +
     "while it is paused does not fire.",
-  auth: "ownerOrWallet",
-  body: "json",
   request: {
     ...ofOne,
     body: z.strictObject({
@@ -255,16 +249,13 @@ const updateTrigger = defineRoute({
   errors: ["trigger_not_found", "string_too_long", "chain_unavailable"],
   example: { params: { id: exampleId }, body: { paused: true }, response: { ...exampleItem, state: "paused" } },
   price: "free",
-  effect: true,
 });
 
 const deleteTrigger = defineRoute({
-  method: "POST",
+  ...write,
   path: "/triggers/:id/delete",
-  tag,
   summary:
     "Delete a trigger. In API mode its key is revoked, too; in ChainSecured mode the owner does that on the chain.",
-  auth: "ownerOrWallet",
   body: "none",
   request: ofOne,
   response: z.strictObject({ success, api_key_hash: outHash, transaction_hash: outHash.optional() }),
@@ -275,7 +266,6 @@ const deleteTrigger = defineRoute({
   },
   price: "writeIfFunded",
   bothModes: true,
-  effect: true,
 });
 
 const returned = {
@@ -287,9 +277,8 @@ const returned = {
 };
 
 const runTrigger = defineRoute({
-  method: "POST",
+  ...write,
   path: "/triggers/:id/run",
-  tag,
   summary: "Fire a trigger now, with any key of the account that may run its action, and wait for the run's end.",
   auth: "anyKey",
   body: "none",
@@ -301,13 +290,11 @@ const runTrigger = defineRoute({
     response: { ...exampleFiring, kind: "manual", cause: `run:${exampleId}`, response: 1 },
   },
   price: "run",
-  effect: true,
 });
 
 const callHook = defineRoute({
-  method: "POST",
+  ...write,
   path: "/hooks/:id",
-  tag,
   summary:
     "Fire a hook. The members of the body, a JSON object, become params of the action. Answers once the firing is " +
     "stored, or with `respond` once the run has ended.",
@@ -332,7 +319,6 @@ const callHook = defineRoute({
   ],
   example: { params: { id: exampleId }, response: { success: true, firing_id: "7e".repeat(16) } },
   price: "free",
-  effect: true,
 });
 
 export const triggerRoutes = {

@@ -15,16 +15,21 @@ import {
   outId,
   outNumeral,
   pageQuery,
+  reading,
   scopeGroupId,
   search,
   success,
   wholeNumber,
   writeAnswer,
+  writing,
+  written,
 } from "./fields";
 import { secretReturnedBefore } from "./accounts";
 import { defineRoute } from "./route";
 
-const transaction = `0x${"7a".repeat(32)}`;
+const read = { ...reading, tag: "Usage keys" } as const;
+const write = { ...writing, tag: "Usage keys" } as const;
+
 const keyHash = `0x${"b2".repeat(32)}`;
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
@@ -63,12 +68,9 @@ const examplePermissions = {
 };
 
 const addUsageApiKey = defineRoute({
-  method: "POST",
+  ...write,
   path: "/add_usage_api_key",
-  tag: "Usage keys",
   summary: "Make a usage key with these permissions. The key in the answer is shown once.",
-  auth: "ownerKey",
-  body: "json",
   request: { body: permissions },
   response: writeAnswer.extend({
     usage_api_key: z.string().optional().meta({ description: "Base64 of 32 random bytes. Shown once." }),
@@ -84,81 +86,50 @@ const addUsageApiKey = defineRoute({
       usage_api_key: "pVgTUg9W8pbnPb2dVgqRtRiuZ4aE7Hk3f1v1cXn5y0k=",
       wallet_address: wallet,
       api_key_hash: keyHash,
-      transaction_hash: transaction,
+      transaction_hash: `0x${"7a".repeat(32)}`,
     },
   },
-  price: "managementWrite",
-  effect: true,
   secrets: ["usage_api_key"],
   secretAgain: true,
 });
 
 const updateUsageApiKey = defineRoute({
-  method: "POST",
+  ...write,
   path: "/update_usage_api_key",
-  tag: "Usage keys",
   summary: "Replace the key's permissions. Omitted `expiration` and `balance` stay as they are. Never creates a key.",
-  auth: "ownerKey",
-  body: "json",
   request: { body: permissions.extend(named.shape) },
-  response: writeAnswer,
   errors: ["unknown_usage_key", "unknown_group", "value_too_large", "string_too_long"],
-  example: {
-    body: { usage_api_key: keyHash, ...examplePermissions },
-    response: { success: true, transaction_hash: transaction },
-  },
-  price: "managementWrite",
-  effect: true,
+  example: { body: { usage_api_key: keyHash, ...examplePermissions }, response: written },
 });
 
 const updateUsageApiKeyMetadata = defineRoute({
-  method: "POST",
+  ...write,
   path: "/update_usage_api_key_metadata",
-  tag: "Usage keys",
   summary: "Change the key's name and description.",
-  auth: "ownerKey",
-  body: "json",
   request: { body: named.extend({ name: nameText, description: descriptionText }) },
-  response: writeAnswer,
   errors: ["unknown_usage_key", "string_too_long"],
-  example: {
-    body: { usage_api_key: keyHash, name: "bot", description: "" },
-    response: { success: true, transaction_hash: transaction },
-  },
-  price: "managementWrite",
-  effect: true,
+  example: { body: { usage_api_key: keyHash, name: "bot", description: "" }, response: written },
 });
 
 const removeUsageApiKey = defineRoute({
-  method: "POST",
+  ...write,
   path: "/remove_usage_api_key",
-  tag: "Usage keys",
   summary: "Revoke the key permanently, named by itself or by its hash. Also works at zero balance.",
-  auth: "ownerKey",
-  body: "json",
   request: { body: named },
-  response: writeAnswer,
   errors: ["unknown_usage_key"],
-  example: { body: { usage_api_key: keyHash }, response: { success: true, transaction_hash: transaction } },
+  example: { body: { usage_api_key: keyHash }, response: written },
   price: "writeIfFunded",
-  effect: true,
 });
 
 const revokeAllUsageApiKeys = defineRoute({
-  method: "POST",
+  ...write,
   path: "/revoke_all_usage_api_keys",
-  tag: "Usage keys",
   summary:
     "Revoke every usage key of the account at once and permanently, in one write regardless of their number. Also " +
     "works at zero balance.",
-  auth: "ownerKey",
-  body: "json",
   request: { body: z.strictObject({}) },
-  response: writeAnswer,
-  errors: [],
-  example: { body: {}, response: { success: true, transaction_hash: transaction } },
+  example: { body: {}, response: written },
   price: "writeIfFunded",
-  effect: true,
 });
 
 const ids = z.array(outId);
@@ -186,17 +157,14 @@ export const usageKeyItem = z.strictObject({
 });
 
 const listApiKeys = defineRoute({
-  method: "GET",
+  ...read,
   path: "/list_api_keys",
-  tag: "Usage keys",
   summary:
     "The account's usage keys: permissions and metadata, never a key. The four lists appear twice; the `can_` forms " +
     "are for older clients.",
   auth: "anyKey",
-  body: "none",
   request: { query: pageQuery.extend({ search }) },
   response: z.array(usageKeyItem),
-  errors: [],
   example: {
     response: [
       {
@@ -214,8 +182,6 @@ const listApiKeys = defineRoute({
       },
     ],
   },
-  price: "free",
-  effect: false,
   paged: true,
 });
 
@@ -236,12 +202,10 @@ const limitFields = {
 const exampleLimits = { cents_per_day: 100, runs_per_minute: 10, origins: ["https://app.example"] };
 
 const setUsageKeyLimits = defineRoute({
-  method: "POST",
+  ...write,
   path: "/usage_key_limits",
-  tag: "Usage keys",
   summary: "Replace the key's limits by day, minute and origin. The service enforces them, not the contract.",
   auth: "ownerOrWallet",
-  body: "json",
   request: {
     body: named.extend({
       cents_per_day: limitFields.cents_per_day.default(0),
@@ -253,16 +217,13 @@ const setUsageKeyLimits = defineRoute({
   errors: ["unknown_usage_key"],
   example: { body: { usage_api_key: keyHash, ...exampleLimits }, response: { success: true } },
   price: "free",
-  effect: true,
 });
 
 const listUsageKeyLimits = defineRoute({
-  method: "GET",
+  ...read,
   path: "/usage_key_limits",
-  tag: "Usage keys",
   summary: "The account's usage keys that have limits by day, minute or origin, and what counts against them now.",
   auth: "keyOrWallet",
-  body: "none",
   request: { query: pageQuery },
   response: z.array(
     z.strictObject({
@@ -274,10 +235,7 @@ const listUsageKeyLimits = defineRoute({
       runs_used: count.meta({ description: "Runs begun in the last 60 to 65 seconds." }),
     }),
   ),
-  errors: [],
   example: { response: [{ api_key_hash: keyHash, ...exampleLimits, cents_used: 12, runs_used: 1 }] },
-  price: "free",
-  effect: false,
   paged: true,
 });
 

@@ -11,24 +11,28 @@ import {
   outId,
   pageQuery,
   pkpReference,
+  reading,
   search,
   writeAnswer,
+  writing,
+  written,
 } from "./fields";
 import { defineRoute } from "./route";
+
+const read = { ...reading, tag: "Wallets", auth: "anyKey" } as const;
+const write = { ...writing, tag: "Wallets" } as const;
 
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
 const createWallet = defineRoute({
-  method: "POST",
+  ...write,
   path: "/create_wallet",
   aliases: [
     { method: "POST", path: "/pkps/create" },
     { method: "GET", path: "/create_wallet", deprecated: true },
   ],
-  tag: "Wallets",
   summary: "Make a PKP and register it to the account.",
   auth: "anyKey",
-  body: "json",
   request: { body: z.strictObject({ name: nameText.default(""), description: descriptionText.default("") }) },
   response: writeAnswer.extend({ wallet_address: outAddress, pkp_id: outAddress, derivation_path: outHash }),
   errors: ["pkp_taken", "string_too_long"],
@@ -42,37 +46,23 @@ const createWallet = defineRoute({
       transaction_hash: `0x${"7a".repeat(32)}`,
     },
   },
-  price: "managementWrite",
-  effect: true,
 });
 
 const updateWallet = defineRoute({
-  method: "POST",
+  ...write,
   path: "/update_wallet",
-  tag: "Wallets",
   summary: "Set a PKP's name and description.",
-  auth: "ownerKey",
-  body: "json",
   request: { body: z.strictObject({ pkp_id: pkpReference, name: nameText, description: descriptionText }) },
-  response: writeAnswer,
   errors: ["unknown_pkp", "unknown_pkp_number", "string_too_long"],
-  example: {
-    body: { pkp_id: wallet, name: "hot wallet", description: "" },
-    response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` },
-  },
-  price: "managementWrite",
-  effect: true,
+  example: { body: { pkp_id: wallet, name: "hot wallet", description: "" }, response: written },
 });
 
 const setWalletOps = defineRoute({
-  method: "POST",
+  ...write,
   path: "/set_wallet_ops",
-  tag: "Wallets",
   summary:
     "Say which ops no action may ask for with this PKP, whatever its groups list: the executor enforces it below " +
     "the action's code. Replaces what was denied.",
-  auth: "ownerKey",
-  body: "json",
   request: {
     body: z.strictObject({
       pkp_id: pkpReference,
@@ -82,14 +72,8 @@ const setWalletOps = defineRoute({
         .meta({ description: "The ops by the names actions call them; empty = none is denied." }),
     }),
   },
-  response: writeAnswer,
   errors: ["unknown_pkp", "unknown_pkp_number"],
-  example: {
-    body: { pkp_id: wallet, denied_ops: ["signDigest", "getPrivateKey"] },
-    response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` },
-  },
-  price: "managementWrite",
-  effect: true,
+  example: { body: { pkp_id: wallet, denied_ops: ["signDigest", "getPrivateKey"] }, response: written },
 });
 
 const walletItem = z.strictObject({
@@ -114,45 +98,31 @@ const exampleItem = {
 };
 
 const listWallets = defineRoute({
-  method: "GET",
+  ...read,
   path: "/list_wallets",
-  tag: "Wallets",
   summary: "The account's PKPs. Wallets of usage keys are no PKPs and are not listed.",
-  auth: "anyKey",
-  body: "none",
   request: { query: pageQuery.extend({ search }) },
   response: z.array(walletItem),
-  errors: [],
   example: { response: [exampleItem] },
-  price: "free",
-  effect: false,
   paged: true,
 });
 
 const listWalletsInGroup = defineRoute({
-  method: "GET",
+  ...read,
   path: "/list_wallets_in_group",
-  tag: "Wallets",
   summary: "The PKPs a group lists. The wildcard shows number 0, the zero address and the name Any.",
-  auth: "anyKey",
-  body: "none",
   request: { query: pageQuery.extend({ group_id: groupId }) },
   response: z.array(walletItem),
   errors: ["unknown_group"],
   example: { query: { group_id: "1" }, response: [exampleItem] },
-  price: "free",
-  effect: false,
   paged: true,
 });
 
 const publicKeys = defineRoute({
-  method: "GET",
+  ...read,
   path: "/public_keys",
-  tag: "Wallets",
   summary:
     "A PKP's public keys on every curve, with JWKs and addresses, stated and signed by the executor. Nothing runs.",
-  auth: "anyKey",
-  body: "none",
   request: { query: z.object({ pkp_id: pkpReference }) },
   response: publicKeysSchema,
   errors: ["unknown_pkp", "unknown_pkp_number", "executor_unavailable"],
@@ -173,8 +143,6 @@ const publicKeys = defineRoute({
       attestation: { public_key: `0x${"ed".repeat(32)}`, signature: `0x${"5e".repeat(64)}` },
     },
   },
-  price: "free",
-  effect: false,
 });
 
 export const walletRoutes = { createWallet, updateWallet, setWalletOps, listWallets, listWalletsInGroup, publicKeys };

@@ -2,8 +2,21 @@
 import { z } from "zod";
 import { WEBHOOK_LIMITS, WIRE_LIMITS } from "../limits";
 import { WEBHOOK_EVENTS, WEBHOOK_MESSAGE_ID } from "../webhooks";
-import { boundedNumber, count, descriptionText, members, outJson, success, withoutNul } from "./fields";
+import {
+  boundedNumber,
+  count,
+  descriptionText,
+  members,
+  outJson,
+  reading,
+  success,
+  withoutNul,
+  writing,
+} from "./fields";
 import { defineRoute } from "./route";
+
+const read = { ...reading, tag: "Webhooks", auth: "ownerOrWallet" } as const;
+const write = { ...writing, tag: "Webhooks", auth: "ownerOrWallet", price: "free" } as const;
 
 const ID = /^wh_[0-9a-f]{32}$/;
 const exampleId = `wh_${"5a".repeat(16)}`;
@@ -64,27 +77,18 @@ const example = {
   created_at: "2026-11-24T20:00:00.000Z",
 };
 
-const common = { tag: "Webhooks", auth: "ownerOrWallet", price: "free" } as const;
-
 const listWebhooks = defineRoute({
-  ...common,
-  method: "GET",
+  ...read,
   path: "/webhooks",
   summary: "The account's webhooks, oldest first.",
-  body: "none",
-  request: {},
   response: z.array(webhook),
-  errors: [],
   example: { response: [example] },
-  effect: false,
 });
 
 const createWebhook = defineRoute({
-  ...common,
-  method: "POST",
+  ...write,
   path: "/webhooks",
   summary: "Signed messages about the account to this URL. Without `url` they wait to be fetched by `receive`.",
-  body: "json",
   request: {
     body: z.strictObject({
       url: values.url.optional(),
@@ -96,15 +100,12 @@ const createWebhook = defineRoute({
   response: webhook,
   errors: ["too_many_webhooks", "executor_unavailable"],
   example: { body: { url: example.url, events: example.events }, response: example },
-  effect: true,
 });
 
 const updateWebhook = defineRoute({
-  ...common,
-  method: "POST",
+  ...write,
   path: "/webhooks/:id",
   summary: "Changes the values that are given. Switched on again, it continues with what still waits.",
-  body: "json",
   request: {
     params,
     body: z.strictObject({
@@ -118,12 +119,10 @@ const updateWebhook = defineRoute({
   response: webhook,
   errors: ["webhook_not_found", "executor_unavailable"],
   example: { params: { id: exampleId }, body: { state: "on" }, response: example },
-  effect: true,
 });
 
 const deleteWebhook = defineRoute({
-  ...common,
-  method: "POST",
+  ...write,
   path: "/webhooks/:id/delete",
   summary: "Deletes the webhook and its deliveries.",
   body: "none",
@@ -131,12 +130,10 @@ const deleteWebhook = defineRoute({
   response: z.strictObject({ success }),
   errors: ["webhook_not_found"],
   example: { params: { id: exampleId }, response: { success: true } },
-  effect: true,
 });
 
 const testWebhook = defineRoute({
-  ...common,
-  method: "POST",
+  ...write,
   path: "/webhooks/:id/test",
   summary: "Sends a message of the type `webhook.test` to this webhook alone.",
   body: "none",
@@ -144,17 +141,14 @@ const testWebhook = defineRoute({
   response: z.strictObject({ message_id: z.string() }),
   errors: ["webhook_not_found", "queue_full"],
   example: { params: { id: exampleId }, response: { message_id: exampleMessage } },
-  effect: true,
 });
 
 const DELIVERY_STATES = ["pending", "delivered", "failed"] as const;
 
 const webhookDeliveries = defineRoute({
-  ...common,
-  method: "GET",
+  ...read,
   path: "/webhooks/:id/deliveries",
   summary: "Messages to the webhook with what its last attempt was answered, newest first.",
-  body: "none",
   request: {
     params,
     query: z.object({
@@ -203,15 +197,12 @@ const webhookDeliveries = defineRoute({
       },
     ],
   },
-  effect: false,
 });
 
 const replayWebhook = defineRoute({
-  ...common,
-  method: "POST",
+  ...write,
   path: "/webhooks/:id/replay",
   summary: "Sends messages again under their ids: the given ones, or all that failed.",
-  body: "json",
   request: {
     params,
     body: z.strictObject({
@@ -221,17 +212,14 @@ const replayWebhook = defineRoute({
   response: z.strictObject({ replayed: count }),
   errors: ["webhook_not_found"],
   example: { params: { id: exampleId }, body: { message_ids: [exampleMessage] }, response: { replayed: 1 } },
-  effect: true,
 });
 
 const receiveWebhook = defineRoute({
-  ...common,
-  method: "POST",
+  ...write,
   path: "/webhooks/:id/receive",
   summary:
     "For a webhook without a URL: signed messages that are due, to be passed on within a minute. What became of them " +
     "is said with the next request.",
-  body: "json",
   request: {
     params,
     body: z.strictObject({

@@ -264,12 +264,9 @@ class ChainModule extends Reads implements Chain {
     const deadline = Date.now() + FOLLOWED_WITHIN_MS;
     while ((await this.#events.followedBlock()) < block) {
       if (Date.now() > deadline)
-        throw new KeywrightError(
-          "chain_unavailable",
-          "The newest events cannot be read at the moment.",
-          {},
-          { retryAfterSeconds: 2 },
-        );
+        throw new KeywrightError("chain_unavailable", "The newest events cannot be read at the moment.", undefined, {
+          retryAfterSeconds: 2,
+        });
       this.#following ??= this.#underLease("follow_events", () => this.#follower.follow())
         .catch(() => undefined)
         .finally(() => (this.#following = undefined));

@@ -106,12 +106,9 @@ export async function limitRefusal(
     return new KeywrightError("origin_not_allowed", "The key's owner has not listed this page's origin for it.");
   const { runs_per_minute: runs, cents_per_day: cents } = row;
   if (kind === "run" && runs !== null && row.runs_used >= runs)
-    return new KeywrightError(
-      "rate_limited",
-      `The key's owner allows it ${runs} runs a minute.`,
-      {},
-      { retryAfterSeconds: row.seconds },
-    );
+    return new KeywrightError("rate_limited", `The key's owner allows it ${runs} runs a minute.`, undefined, {
+      retryAfterSeconds: row.seconds,
+    });
   if (cents === null || cents - row.cents_used >= leastCents) return undefined;
   return new KeywrightError(
     "key_day_spent",

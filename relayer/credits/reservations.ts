@@ -269,9 +269,6 @@ const isTaken = (error: unknown): boolean =>
   (error as { constraint?: unknown } | undefined)?.constraint === "credit_reservations_pkey";
 
 const runIsTaken = (): KeywrightError =>
-  new KeywrightError(
-    "idempotency_in_progress",
-    "A request with this Idempotency-Key is still running.",
-    {},
-    { retryAfterSeconds: 1 },
-  );
+  new KeywrightError("idempotency_in_progress", "A request with this Idempotency-Key is still running.", undefined, {
+    retryAfterSeconds: 1,
+  });

@@ -4,9 +4,10 @@
  * alongside so that no list counts its rows: a row in each index and total costs more than the rest of a run's
  * accounting.
  */
-import { sql, type RawBuilder } from "kysely";
+import { sql, type RawBuilder, type Selectable } from "kysely";
 import type { AccountId, Address, Cid, Hash32 } from "../../protocol/ids";
 import type { Db } from "../store/database";
+import type { RunRecordsTable } from "../store/tables/runs";
 import { MAX_PAGE_OFFSET, offsetOf } from "./page";
 import type { DayUsage, DaySpan, Page, RunFilter, RunRecord, RunView } from "./types";
 
@@ -205,21 +206,7 @@ export class RunRecords {
   }
 }
 
-interface RunRow {
-  readonly request_id: string;
-  readonly key_id: string;
-  readonly cid: string;
-  readonly duration_ms: number;
-  readonly cost_cents: number;
-  readonly outcome: string;
-  readonly pkps_used: string[];
-  readonly started_at: Date;
-  readonly receipt_sha256: string;
-  readonly trigger_id: string | null;
-  readonly error_message: string | null;
-}
-
-const viewOf = (row: RunRow): RunView => ({
+const viewOf = (row: Pick<Selectable<RunRecordsTable>, (typeof SHOWN)[number]>): RunView => ({
   requestId: row.request_id,
   keyId: row.key_id as Hash32,
   cid: row.cid as Cid,

@@ -1,7 +1,7 @@
 /**
  * What a route handler receives and returns. Handlers do not depend on Koa. A routes file exports one function of its
  * dependencies that returns a handler per route:
- * `export const groupRoutes = (deps): HandlersOf<"addGroup" | …> => ({ addGroup: async (call) => … })`.
+ * `export const groupRoutes = (deps): HandlersOf<keyof typeof routes> => ({ addGroup: async (call) => … })`.
  */
 import type { Readable } from "node:stream";
 import type { AnswerOf, PartOf, RouteName, RouteOf } from "../../protocol/http";

@@ -52,9 +52,6 @@ function shareFor(name: RouteName, query: unknown): FairShare {
 
 /** Its client may have left while it waited. */
 const refusalOf = (error: unknown): KeywrightError =>
-  new KeywrightError(
-    "queue_full",
-    "Too many reads of this account are under way.",
-    {},
-    { retryAfterSeconds: error instanceof Crowded ? error.retryAfterSeconds : 1 },
-  );
+  new KeywrightError("queue_full", "Too many reads of this account are under way.", undefined, {
+    retryAfterSeconds: error instanceof Crowded ? error.retryAfterSeconds : 1,
+  });

@@ -3,22 +3,13 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite } from "../../protocol/executor";
 import { decodedKeyIdOf, type AccountId } from "../../protocol/ids";
 import { verifyTypedData } from "../../protocol/typedData";
+import type { accountRoutes as routes } from "../../protocol/http/accounts";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import { requireUsableOwner } from "../ownership";
 import type { RouteDeps } from "./deps";
 import { attemptOf, done, secretOnce, withSecret, write, type Writes } from "./writes";
 
-type AccountRoute =
-  | "newAccount"
-  | "accountExists"
-  | "account"
-  | "updateAccount"
-  | "freezeAccount"
-  | "unfreezeAccount"
-  | "transferOwnership"
-  | "convertToChainSecuredAccount";
-
-export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<AccountRoute> {
+export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<keyof typeof routes> {
   return {
     newAccount: (call) =>
       call.presented.identityToken === undefined

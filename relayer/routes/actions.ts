@@ -1,5 +1,6 @@
 /** Action routes: metadata in an account, and the CID of code. */
 import { actionHashOf } from "../../protocol/ids";
+import type { actionRoutes as routes } from "../../protocol/http/actions";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import type { ActionView, Page, PageRequest } from "../chain/types";
@@ -7,9 +8,7 @@ import { foundPage, matcher } from "./found";
 import { actionItem, pageOf } from "./pages";
 import { done, write, type Writes } from "./writes";
 
-type ActionRoute = "addAction" | "deleteAction" | "updateActionMetadata" | "listActions" | "getActionIpfsId";
-
-export function actionRoutes({ chain, cids, cidOf }: RouteDeps, writes: Writes): HandlersOf<ActionRoute> {
+export function actionRoutes({ chain, cids, cidOf }: RouteDeps, writes: Writes): HandlersOf<keyof typeof routes> {
   return {
     addAction: async (call) => {
       const { action_ipfs_cid: cid, name, description } = call.body;

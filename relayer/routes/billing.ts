@@ -1,13 +1,12 @@
 /** Billing routes: credit and payments. */
+import type { billingRoutes as routes } from "../../protocol/http/billing";
 import type { Credits } from "../credits";
 import type { HistoryEntry } from "../credits/types";
 import type { HandlersOf } from "../middleware/call";
 import { storePageOf } from "./pages";
 import { defined } from "../../protocol/defined";
 
-type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history";
-
-export function billingRoutes({ credits }: { readonly credits: Credits }): HandlersOf<BillingRoute> {
+export function billingRoutes({ credits }: { readonly credits: Credits }): HandlersOf<keyof typeof routes> {
   return {
     stripeConfig: async () => ({ publishable_key: credits.payments.publishableKey }),
 

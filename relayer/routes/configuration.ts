@@ -1,10 +1,9 @@
 /** The service's configuration: chain, payers, limits and prices. */
 import { VERSION } from "../../protocol/version";
 import { SHARED_LIMITS, TRIGGER_LIMITS, WEBHOOK_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
+import type { configurationRoutes as routes } from "../../protocol/http/configuration";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
-
-type ConfigurationRoute = "getNodeChainConfig" | "getApiPayers" | "getAdminApiPayer" | "limits" | "version";
 
 export function configurationRoutes({
   chain,
@@ -12,7 +11,7 @@ export function configurationRoutes({
   prices,
   rateLimits,
   typedDataDomain,
-}: RouteDeps): HandlersOf<ConfigurationRoute> {
+}: RouteDeps): HandlersOf<keyof typeof routes> {
   const { network } = chain;
   return {
     getNodeChainConfig: async () => ({

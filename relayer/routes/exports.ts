@@ -126,10 +126,7 @@ function cell(value: ExportRow[string] | undefined): string {
 
 const refusalOf = (error: unknown): unknown =>
   error instanceof Crowded || error instanceof Preempted
-    ? new KeywrightError(
-        "queue_full",
-        "Other exports are under way: an account has two at a time.",
-        {},
-        { retryAfterSeconds: error instanceof Crowded ? error.retryAfterSeconds : 1 },
-      )
+    ? new KeywrightError("queue_full", "Other exports are under way: an account has two at a time.", undefined, {
+        retryAfterSeconds: error instanceof Crowded ? error.retryAfterSeconds : 1,
+      })
     : error;

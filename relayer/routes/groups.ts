@@ -2,6 +2,7 @@
 import { actionHashOf, ZERO_ADDRESS, ZERO_HASH, type ActionHash, type PkpId } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
 import { WIRE_LIMITS } from "../../protocol/limits";
+import type { groupRoutes as routes } from "../../protocol/http/groups";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import type { GroupView } from "../chain/types";
@@ -12,20 +13,7 @@ import { pageOf } from "./pages";
 import { pkpAddress, writeWithPkps } from "./references";
 import { done, write, type Writes } from "./writes";
 
-type GroupRoute =
-  | "addGroup"
-  | "removeGroup"
-  | "updateGroup"
-  | "group"
-  | "listGroups"
-  | "addActionToGroup"
-  | "removeActionFromGroup"
-  | "addPkpToGroup"
-  | "removePkpFromGroup"
-  | "changeGroupActions"
-  | "changeGroupPkps";
-
-export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRoute> {
+export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<keyof typeof routes> {
   const { cids } = deps;
   return {
     addGroup: (call) => addGroup(deps, writes, call),

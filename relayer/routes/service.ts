@@ -1,11 +1,13 @@
 /** Routes of the service itself: health, readiness, dashboard, API description and its viewer, documentation. */
 import { KeywrightError } from "../../protocol/errors";
+import type { serviceRoutes as routes } from "../../protocol/http/service";
 import type { Dashboard } from "../site/dashboard";
 import type { Docs, DocsPage } from "../site/docs";
 import type { Call, HandlersOf } from "../middleware/call";
 import type { DescriptionFile } from "../site/openapi";
 import type { Packages } from "../site/packages";
 import type { Viewer } from "../site/viewer";
+import type { TransparencyRoute } from "./transparency";
 
 export interface ServiceDeps {
   /** One sentence per readiness problem. */
@@ -21,22 +23,6 @@ const HTML = "text/html; charset=utf-8";
 /** The dashboard routes by fragment: the server knows one page only. */
 const CREDIT_SCREEN = "/#/credit";
 
-type ServiceRoute =
-  | "health"
-  | "ready"
-  | "home"
-  | "billingPage"
-  | "dashboardFile"
-  | "docs"
-  | "docsPage"
-  | "llms"
-  | "llmsFull"
-  | "skill"
-  | "packageFile"
-  | "openapi"
-  | "viewer"
-  | "viewerFile";
-
 export function serviceRoutes({
   problems,
   description,
@@ -44,7 +30,7 @@ export function serviceRoutes({
   docs,
   dashboard,
   packages,
-}: ServiceDeps): HandlersOf<ServiceRoute> {
+}: ServiceDeps): HandlersOf<Exclude<keyof typeof routes, TransparencyRoute>> {
   return {
     health: async () => ({ status: "ok" }),
 

@@ -19,7 +19,7 @@ export interface TransparencyDeps {
 /** One at a time: the guest agent has room for as many others, the ingress's certificate and the facts of /info. */
 const quotes = new FairShare({ total: 1, mostWaiting: 16 });
 
-type TransparencyRoute = "info" | "attestation" | "evidences" | "evidence";
+export type TransparencyRoute = "info" | "attestation" | "evidences" | "evidence";
 
 export function transparencyRoutes({ executor, evidences }: TransparencyDeps): HandlersOf<TransparencyRoute> {
   const folderFor = evidenceGate(executor, evidences);

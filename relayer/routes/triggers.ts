@@ -5,6 +5,7 @@ import { defined } from "../../protocol/defined";
 import type { Cid, KeyId } from "../../protocol/ids";
 import { kindOfSettings, type Settings } from "../../protocol/trigger";
 import { NEVER_AND_NO_CAP, RUNS_ONLY, usageKeySet } from "../../protocol/updates";
+import type { triggerRoutes as routes } from "../../protocol/http/triggers";
 import type { Answer, Call, Caller, HandlersOf } from "../middleware/call";
 import { hookHeadersOf } from "../triggers/book";
 import type { Fired, FiringView, TriggerView } from "../triggers/types";
@@ -12,17 +13,7 @@ import type { RouteDeps } from "./deps";
 import { storePageOf } from "./pages";
 import { attemptOf, done, withSecret, write, type Writes } from "./writes";
 
-type TriggerRoute =
-  | "createTrigger"
-  | "listTriggers"
-  | "getTrigger"
-  | "listFirings"
-  | "updateTrigger"
-  | "deleteTrigger"
-  | "runTrigger"
-  | "callHook";
-
-export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<TriggerRoute> {
+export function triggerRoutes(deps: RouteDeps, writes: Writes): HandlersOf<keyof typeof routes> {
   const { triggers } = deps;
   return {
     createTrigger: (call) => (call.kept === undefined ? createTrigger(deps, writes, call) : createdAgain(deps, call)),

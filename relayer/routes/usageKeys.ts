@@ -3,6 +3,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite } from "../../protocol/executor";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import { NEVER_AND_NO_CAP, usageKeySet, usageKeyUpdate as updateCalls } from "../../protocol/updates";
+import type { usageKeyRoutes as routes } from "../../protocol/http/usageKeys";
 import type { UsageKeyView } from "../chain/types";
 import type { LimitedKey } from "../credits/types";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
@@ -13,18 +14,9 @@ import { pageOf, storePageOf } from "./pages";
 import { usageKeyId } from "./references";
 import { attemptOf, done, secretOnce, withSecret, write, type Writes } from "./writes";
 
-type UsageKeyRoute =
-  | "addUsageApiKey"
-  | "updateUsageApiKey"
-  | "updateUsageApiKeyMetadata"
-  | "removeUsageApiKey"
-  | "revokeAllUsageApiKeys"
-  | "listApiKeys"
-  | "setUsageKeyLimits"
-  | "listUsageKeyLimits";
 type Permissions = Call<"addUsageApiKey">["body"];
 
-export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<UsageKeyRoute> {
+export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<keyof typeof routes> {
   const { chain } = deps;
   return {
     addUsageApiKey: async (call) => {

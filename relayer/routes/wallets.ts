@@ -3,6 +3,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite } from "../../protocol/executor";
 import { ZERO_HASH, type ActionHash, type KeyId } from "../../protocol/ids";
 import { opBits } from "../../protocol/ops";
+import type { walletRoutes as routes } from "../../protocol/http/wallets";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import type { PkpView } from "../chain/types";
@@ -11,10 +12,7 @@ import { pageOf, walletItem } from "./pages";
 import { pkpAddress, writeWithPkps } from "./references";
 import { done, write, type Writes } from "./writes";
 
-type WalletRoute =
-  "createWallet" | "updateWallet" | "setWalletOps" | "listWallets" | "listWalletsInGroup" | "publicKeys";
-
-export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<WalletRoute> {
+export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<keyof typeof routes> {
   return {
     createWallet: async (call) => {
       const { accountId, actorId } = call.caller;

@@ -93,10 +93,8 @@ function notFound(name: string, cause?: unknown): KeywrightError {
 }
 
 function unreadable(cause: unknown): never {
-  throw new KeywrightError(
-    "attestation_unavailable",
-    "the evidence files are not there at the moment.",
-    {},
-    { cause, retryAfterSeconds: 30 },
-  );
+  throw new KeywrightError("attestation_unavailable", "the evidence files are not there at the moment.", undefined, {
+    cause,
+    retryAfterSeconds: 30,
+  });
 }

@@ -8,7 +8,7 @@ import { HOOK_HEADERS, type Settings } from "../../protocol/trigger";
 import { MAX_PAGE_OFFSET, offsetOf } from "../credits/page";
 import type { Page } from "../credits/types";
 import type { Db, Trx } from "../store/database";
-import type { TriggerFiringsTable } from "../store/tables/triggers";
+import type { TriggerFiringsTable, TriggersTable } from "../store/tables/triggers";
 import { BYTES, endWaitingOf } from "./firings";
 import type { FiringView, NewTrigger, TriggerView } from "./types";
 
@@ -263,25 +263,7 @@ export async function attachSeen(
   }
 }
 
-interface TriggerRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly key_id: string;
-  readonly name: string;
-  readonly kind: TriggerView["kind"];
-  readonly settings: Settings;
-  readonly cid: string;
-  readonly params_sha256: string;
-  readonly state: TriggerView["state"];
-  readonly reason: string | null;
-  readonly failures: number;
-  readonly next_due: Date | null;
-  readonly last_fired_at: Date | null;
-  readonly last_outcome: string | null;
-  readonly created_at: Date;
-}
-
-const viewOf = (row: TriggerRow): TriggerView => ({
+const viewOf = (row: Pick<Selectable<TriggersTable>, (typeof SHOWN)[number]>): TriggerView => ({
   id: row.id,
   accountId: row.account_id as AccountId,
   keyId: row.key_id as KeyId,

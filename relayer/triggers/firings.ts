@@ -2,14 +2,14 @@
  * The rows of firings, as relayers share them: each is claimed by one instance, for one attempt. `began` is set before
  * any code may run; a row that a dead relayer left is made again only if it is not set.
  */
-import { sql, type RawBuilder } from "kysely";
+import { sql, type RawBuilder, type Selectable } from "kysely";
 import { ERRORS, isErrorCode } from "../../protocol/errors";
 import type { AccountId, Cid, KeyId } from "../../protocol/ids";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import { AT_A_TIME, inPieces, type Piece } from "../store/pieces";
-import type { TriggerKind } from "../../protocol/trigger";
+import type { TriggerFiringsTable } from "../store/tables/triggers";
 import type { NewFiring } from "./due";
 import type { Claimed, Definition, Fired } from "./types";
 
@@ -67,17 +67,10 @@ const BUSY = sql`busy as (
 /** A claim whose outcome was lost on the way back is noticed after this time. */
 const LOST_AFTER_SECONDS = 10;
 
-interface ClaimedRow {
-  readonly id: string;
-  readonly trigger_id: string;
-  readonly account_id: string;
-  readonly key_id: string;
-  readonly kind: TriggerKind | "manual";
-  readonly cause: unknown;
-  readonly due_at: Date;
-  readonly attempt: number;
-  readonly bytes: number;
-}
+type ClaimedRow = Pick<
+  Selectable<TriggerFiringsTable>,
+  "id" | "trigger_id" | "account_id" | "kind" | "cause" | "due_at" | "attempt"
+> & { readonly key_id: string; readonly bytes: number };
 
 /** How large a trigger's definition is. */
 export const BYTES = sql<number>`(octet_length(sealed) + coalesce(octet_length(code), 0))`;

@@ -2,13 +2,14 @@
  * Deliveries as rows: which webhooks have one that is due, who attempts it, and what came of it. An attempt moves its
  * delivery's time past the longest attempt: if this process dies meanwhile, any relayer repeats it from then on.
  */
-import { sql } from "kysely";
+import { sql, type Selectable } from "kysely";
 import type { WebhookMessage } from "../../protocol/webhookCalls";
 import type { AccountId } from "../../protocol/ids";
 import { WEBHOOK_LIMITS, WEBHOOK_RETRY_SECONDS } from "../../protocol/limits";
 import { webhookBody } from "../../protocol/webhooks";
 import type { Db, Trx } from "../store/database";
 import { enqueue } from "../store/outbox";
+import type { WebhookDeliveriesTable, WebhookEventsTable, WebhooksTable } from "../store/tables/webhooks";
 import { storable } from "../store/values";
 
 /** More than the time that an attempt may take. */
@@ -75,17 +76,9 @@ export async function lateness(db: Db): Promise<number> {
   return rows[0]?.seconds ?? 0;
 }
 
-interface ClaimedRow {
-  readonly webhook_id: string;
-  readonly place: number;
-  readonly url: string | null;
-  readonly attempts: number;
-  readonly id: string;
-  readonly account_id: AccountId;
-  readonly type: string;
-  readonly data: Record<string, unknown>;
-  readonly created_at: Date;
-}
+type ClaimedRow = Selectable<WebhookEventsTable> &
+  Pick<Selectable<WebhookDeliveriesTable>, "webhook_id" | "attempts"> &
+  Pick<Selectable<WebhooksTable>, "url">;
 
 /**
  * Takes the deliveries of a webhook that have been due longest, in the order of their events; nobody else has them.
@@ -118,7 +111,7 @@ export async function claim(db: Db, webhookId: string, most = 1): Promise<readon
 
 const claimedOf = (row: ClaimedRow): Claimed => ({
   webhookId: row.webhook_id,
-  accountId: row.account_id,
+  accountId: row.account_id as AccountId,
   place: row.place,
   url: row.url,
   attempts: row.attempts,
@@ -126,7 +119,7 @@ const claimedOf = (row: ClaimedRow): Claimed => ({
     id: row.id,
     type: row.type,
     timestamp: row.created_at.toISOString(),
-    accountId: row.account_id,
+    accountId: row.account_id as AccountId,
     data: row.data,
   },
 });

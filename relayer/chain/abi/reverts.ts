@@ -44,12 +44,9 @@ export function revertError(data: string | undefined, cause?: unknown): Keywrigh
   const reason = data === undefined ? undefined : reasonOf(data);
   const code = reason === undefined ? undefined : apiCode(reason);
   if (reason === undefined || code === undefined) {
-    return new KeywrightError(
-      "internal_error",
-      "The contract refused without a reason it declares.",
-      {},
-      { cause: cause ?? new Error(`revert data ${data}`) },
-    );
+    return new KeywrightError("internal_error", "The contract refused without a reason it declares.", undefined, {
+      cause: cause ?? new Error(`revert data ${data}`),
+    });
   }
   const facts = factsOf(reason);
   return new KeywrightError(code, sentence(code, facts), facts, { cause });

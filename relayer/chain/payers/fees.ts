@@ -88,12 +88,9 @@ const isQuantity = (answer: unknown): answer is string =>
   typeof answer === "string" && /^0x[0-9a-fA-F]{1,64}$/.test(answer);
 
 const noFees = (): KeywrightError =>
-  new KeywrightError(
-    "chain_unavailable",
-    "The chain's fees cannot be read at the moment.",
-    {},
-    { retryAfterSeconds: 2 },
-  );
+  new KeywrightError("chain_unavailable", "The chain's fees cannot be read at the moment.", undefined, {
+    retryAfterSeconds: 2,
+  });
 
 /** 12.5 % more, rounded up: nodes require 10 % or slightly more. */
 export const raised = (fee: bigint): bigint => (fee * 9n + 7n) / 8n + (fee === 0n ? 1n : 0n);

@@ -2,10 +2,11 @@
  * The payers as lanes: each has one row with a nonce counter that all instances draw from under the row's lock. A lane
  * is chosen from a snapshot at most a second old; the nonce itself never comes from memory.
  */
-import { sql } from "kysely";
+import { sql, type Selectable } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
+import type { LanesTable } from "../../store/tables/chain";
 import { TRANSACTION_IS_OPEN } from "../submissions/states";
 import { wantBalance } from "./wanted";
 import type { LaneStats } from "../types";
@@ -166,16 +167,7 @@ function count(places: Map<number, number>, payer: number, change: number): void
   places.set(payer, (places.get(payer) ?? 0) + change);
 }
 
-interface LaneRow {
-  payer: number;
-  address: string;
-  next_nonce: number;
-  draining: boolean;
-  registered: boolean;
-  balance_wei: string;
-  in_flight: number;
-  is_slow: boolean;
-}
+type LaneRow = Selectable<LanesTable> & { readonly in_flight: number; readonly is_slow: boolean };
 
 function laneOf(row: LaneRow): Lane {
   const balanceWei = BigInt(row.balance_wei);

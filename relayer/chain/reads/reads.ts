@@ -42,31 +42,7 @@ export interface ReadsOptions {
   readonly minBlock: () => Promise<number>;
 }
 
-type ReadMethods = Pick<
-  Chain,
-  | "key"
-  | "account"
-  | "group"
-  | "groups"
-  | "actions"
-  | "actionsInGroup"
-  | "pkps"
-  | "pkpsInGroup"
-  | "usageKeys"
-  | "usageKey"
-  | "budgetsUsed"
-  | "pkpByNumber"
-  | "explainExecution"
-  | "lastWrite"
-  | "apiPayers"
-  | "adminApiPayer"
-  | "everyPayer"
-  | "forwarder"
-  | "forwarderNonce"
-  | "isValidSignature"
->;
-
-export class Reads implements ReadMethods {
+export class Reads {
   #forwarder: Address | undefined;
   readonly #options: ReadsOptions;
 
