@@ -6,6 +6,7 @@ import { styleText } from "node:util";
 import { Command, InvalidArgumentError } from "commander";
 import { processIo } from "../client/cli/io";
 import { paramsOf, readText } from "../client/cli/run";
+import { collected } from "../client/cli/verify";
 import { defined } from "../protocol/defined";
 import { PRICES, RUN_LIMITS } from "../protocol/limits";
 import { createLocalRunner, type LocalRun, type LocalRunner } from "./action/localRun";
@@ -81,7 +82,7 @@ const program = new Command("npm run action --")
   .option(
     "--allow-host <host>",
     "a host (or host:port) that may be fetched although it is not public; may be repeated",
-    (host: string, before: string[] = []) => [...before, host],
+    collected,
   )
   .option("--module-origin <url>", "where imports are fetched from")
   .option("--timeout <ms>", `a lower time limit than ${RUN_LIMITS.wallMs}`, timeoutOf)

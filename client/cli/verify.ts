@@ -57,13 +57,16 @@ export function addVerify(program: Command, context: Context): void {
     .action((url: string | undefined, options: Options) => verify(context, url, options));
 }
 
+/** Of an option that may be repeated. One that takes several values would take the argument behind it, too. */
+export const collected = (value: string, before: string[] = []): string[] => [...before, value];
+
 /** How quotes are judged, for every command that does. */
 export function withVerifierOptions(command: Command): Command {
   return command
     .option(
       "--rpc <url>",
       "your own RPC endpoint, to ask the contracts; may be repeated; default: public ones, of which two must agree",
-      (url: string, before: string[] = []) => [...before, url],
+      collected,
     )
     .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
     .option("--contract <address>", "the account contract that you expect the service to act for")
@@ -73,7 +76,7 @@ export function withVerifierOptions(command: Command): Command {
     .option("--compose <file>", "compose.yaml of that release: how they run")
     .option("--collateral <file>", "Intel's collateral as JSON, instead of fetching it")
     .option("--pccs <url>", "where to fetch collateral")
-    .option("--accept-tcb <status...>", "TCB states to accept besides UpToDate")
+    .option("--accept-tcb <status>", "a TCB status to accept besides UpToDate; may be repeated", collected)
     .option("--ca <file>", "PEM of certificate authorities to trust for TLS");
 }
 

@@ -208,8 +208,6 @@ const explainExecution = defineRoute({
       block_number: 12,
     },
   },
-  price: "free",
-  effect: false,
 });
 
 const listRuns = defineRoute({

@@ -21,6 +21,7 @@ import { createOps } from "../../executor/ops/ops";
 import { createSandboxPool } from "../../executor/sandbox/pool";
 import type { OpHandler } from "../../executor/sandbox/types";
 import { cidOfCode } from "../../protocol/cid";
+import { defined } from "../../protocol/defined";
 import {
   derivationPath,
   packedAccountId,
@@ -40,7 +41,7 @@ interface Options extends LocalSandboxOptions {
 
 const ACCOUNT = packedAccountId(ZERO_ADDRESS);
 
-export async function createLocalRunner({ seed, ...reach }: Options = {}): Promise<LocalSandbox> {
+export async function createLocalRunner({ seed, allowHosts, moduleOrigin }: Options = {}): Promise<LocalSandbox> {
   const logger = pino({ level: "silent" });
   const keyring = new Keyring(seed === undefined ? ephemeralRootKey() : digest(`root ${seed}`), ZERO_HASH);
   const path = derivationPath(PathKind.pkp, digest(`path ${seed ?? ""}`).subarray(0, 15), ACCOUNT);
@@ -50,7 +51,7 @@ export async function createLocalRunner({ seed, ...reach }: Options = {}): Promi
   const chain = {
     explain: async () => ({ ...grant, allowed: false, reason: "UnknownPkp", derivationPath: undefined }),
   } as unknown as Chain;
-  const fetcher = await createFetcher({ logger, ...reach });
+  const fetcher = await createFetcher({ logger, ...defined({ allowHosts, moduleOrigin }) });
   // Runs are sequential, so a request belongs to the last run started.
   let recorded: Recorded[] = [];
   const pool = await createSandboxPool({
@@ -58,7 +59,7 @@ export async function createLocalRunner({ seed, ...reach }: Options = {}): Promi
     size: 2,
     logger,
     fetcher: recordingFetcher(fetcher, (one) => recorded.push(one)),
-    ...(reach.moduleOrigin && { moduleOrigin: reach.moduleOrigin }),
+    ...(moduleOrigin && { moduleOrigin }),
   }).catch(async (error: unknown) => {
     // Its process would keep this one alive.
     await fetcher.close();

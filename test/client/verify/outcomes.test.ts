@@ -101,8 +101,8 @@ describe("the verdict of npm run verify", () => {
     }
   });
 
-  it("gives the same report as JSON", async () => {
-    const { code, out } = await run(service.baseUrl, "--json");
+  it("gives the same report as JSON, with options before the service as behind it", async () => {
+    const { code, out } = await run("--accept-tcb", "SWHardeningNeeded", service.baseUrl, "--json");
     expect(code).to.equal(2);
     expect(JSON.parse(out)).to.include({ tee: "simulated", outcome: "simulated", exitCode: 2 });
   });
