@@ -27,6 +27,6 @@ export interface Context {
   readonly connected: <T>(use: (connection: Connection) => Promise<T>) => Promise<T>;
   /** Shows what is waited for, to people. */
   readonly waiting: <T>(what: string, work: Promise<T>) => Promise<T>;
-  /** Both, for one request. */
-  readonly asking: <T>(what: string, use: (connection: Connection) => Promise<T>) => Promise<T>;
+  /** Both, for one request; with `isFirst` for one that makes the login named. */
+  readonly asking: <T>(what: string, use: (connection: Connection) => Promise<T>, isFirst?: boolean) => Promise<T>;
 }

@@ -7,7 +7,7 @@ import { everyItem } from "../api";
 import { ClientError } from "../errors";
 import type { Connection, Made, Page } from "../operations";
 import { addCompletion } from "./completion";
-import { settingsOf } from "./config";
+import { settingsOf, type CommonOptions } from "./config";
 import { commandOf, typedOf } from "./commands";
 import { connect, type Repeating } from "./connection";
 import { refuseIdempotencyKey, type Context, type GlobalOptions } from "./context";
@@ -76,8 +76,12 @@ export function buildProgram(io: Io): Command {
 
 function contextOf(program: Command, io: Io): Context {
   const options = (): GlobalOptions => program.opts<GlobalOptions>();
-  const connectedWith = async <T>(use: (connection: Connection) => Promise<T>, repeating?: Repeating): Promise<T> => {
-    const connection = await connect(settingsOf(io.env, options()), io, repeating);
+  const connectedWith = async <T>(
+    use: (connection: Connection) => Promise<T>,
+    repeating?: Repeating,
+    asked: CommonOptions = options(),
+  ): Promise<T> => {
+    const connection = await connect(settingsOf(io.env, asked), io, repeating);
     try {
       return await use(connection);
     } finally {
@@ -98,8 +102,12 @@ function contextOf(program: Command, io: Io): Context {
       io.out(
         options().json === true ? `${jsonText(value, 2)}\n` : readable(value, io.terminal ? io.columns : undefined),
       ),
-    asking: (what, use) =>
-      connectedWith((connection) => waiting(what, use(connection)), { idempotencyKey: options().idempotencyKey }),
+    asking: (what, use, isFirst = false) =>
+      connectedWith(
+        (connection) => waiting(what, use(connection)),
+        { idempotencyKey: options().idempotencyKey },
+        isFirst ? { ...options(), profile: undefined } : options(),
+      ),
   };
 }
 
@@ -112,8 +120,11 @@ function addOperations(program: Command, context: Context): void {
       const { all, ...typed } = typedOf(spec, given);
       const input = inputOf(spec, typed);
       const request = (made: Made): Promise<unknown> =>
-        context.asking(spec.words.join(" "), (connection) =>
-          all === true ? wholeList(context, connection, spec, input) : connection.call(spec.name, input, made),
+        context.asking(
+          spec.words.join(" "),
+          (connection) =>
+            all === true ? wholeList(context, connection, spec, input) : connection.call(spec.name, input, made),
+          command.opts()["login"] === true,
         );
       const answer = await keeping(context, spec, command.opts(), request);
       printAnswer(context, spec, answer);

@@ -184,9 +184,13 @@ function fieldsOf(schema: JsonSchema, words: readonly string[]): Field[] {
   });
 }
 
-/** `group_description` of `group create` is `--description`. */
+/** Options of the program, which takes them wherever they stand. */
+const OF_THE_PROGRAM: ReadonlySet<string> = new Set(["url", "profile", "json", "insecure", "idempotency-key"]);
+
+/** `group_description` of `group create` is `--description`, `url` of `webhooks create` is `--webhook-url`. */
 function optionOf(name: string, [noun = ""]: readonly string[]): string {
-  return kebab(name.startsWith(`${noun}_`) ? name.slice(noun.length + 1) : name);
+  const option = kebab(name.startsWith(`${noun}_`) ? name.slice(noun.length + 1) : name);
+  return OF_THE_PROGRAM.has(option) ? `${noun.replace(/s$/, "")}-${option}` : option;
 }
 
 function kindOf({ type }: JsonSchema): FieldKind {

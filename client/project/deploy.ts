@@ -155,7 +155,13 @@ function actionSteps({ call, project, built, state }: Parts): Step[] {
 
 function pkpSteps({ call, project, state }: Parts): Step[] {
   return Object.entries(project.config.pkps).flatMap(([name, { description = "" }]): Step[] => {
-    if (state.wallets.some((one) => one.name === name)) return [];
+    const known = state.wallets.find((one) => one.name === name);
+    if (known !== undefined && known.description === description) return [];
+    if (known !== undefined) {
+      const described = { pkp_id: known.wallet_address, name, description };
+      const run = async (): Promise<void> => void (await call("updateWallet", described));
+      return [{ mark: "~", text: `pkp ${name}: description`, run }];
+    }
     const run = async (created: Created): Promise<void> => {
       const { wallet_address } = (await call("createWallet", { name, description })) as Wallet;
       created.pkps.set(name, wallet_address);
@@ -179,6 +185,11 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
           ((await call("addGroup", { group_name: name, group_description: description })) as { group_id: string })
             .group_id,
         ),
+    };
+    const describe: Step = {
+      mark: "~",
+      text: `group ${name}: description`,
+      run: async (created) => void (await call("updateGroup", { group_id: group_id(created), name, description })),
     };
     const group_id = (created: Created): string => created.groups.get(name) ?? "";
     const wanted = new Set(cids.map((cid) => actionHashOf(cid as Cid) as string));
@@ -204,7 +215,7 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
         };
       });
     return [
-      ...(known === undefined ? [create] : []),
+      ...(known === undefined ? [create] : known.description === description ? [] : [describe]),
       ...added,
       ...dropped,
       ...memberSteps({ call, state, name, pkps, known, group_id }),

@@ -264,10 +264,15 @@ const transportOf = ({ transports }: State, { id }: Chain): Transport => transpo
 
 const WHOLE = ["gas", "gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas", "value"] as const;
 
+const NOT_SIGNED = ["authorizationList", "blobVersionedHashes", "blobs", "sidecars"] as const;
+
 /** Fields as JSON-RPC has them, in viem's types. What is missing is filled in from the chain. */
 function transactionOf(state: State, given: unknown): { client: TransactionClient; request: TransactionRequest } {
   if (typeof given !== "object" || given === null) throw invalid("A transaction is an object.");
   const { from, to, data, input, nonce, chainId, accessList, ...rest } = given as Record<string, unknown>;
+  const unknown = NOT_SIGNED.find((name) => rest[name] !== undefined);
+  if (unknown !== undefined) throw invalid(`This provider signs no transaction with ${unknown}: use keywright/viem.`);
+  if (data !== undefined && input !== undefined && data !== input) throw invalid("data and input differ.");
   const account = accountOf(state, from);
   const { chain } = state;
   if (chainId !== undefined && !(isQuantity(chainId) && Number(chainId) === chain.id))

@@ -18,13 +18,17 @@ const signer = keywrightSigner({
 });
 
 for (const { to, coin } of payouts) {
+  let sent;
   try {
-    const sent = await signer.sendTransaction({ to, value: parseEther(coin) });
+    sent = await signer.sendTransaction({ to, value: parseEther(coin) });
     await sent.wait();
     console.log(`${to} ${coin} paid: ${sent.hash}`);
   } catch (error) {
-    // One that is refused does not keep the others from being paid.
-    console.log(`${to} ${coin} refused: ${error.message}`);
+    // One that is refused does not keep the others from being paid. What was signed may have been sent: paid again it
+    // would be paid twice.
+    const refused = sent === undefined && error.code === "signing_failed";
+    const outcome = refused ? "refused" : `unknown (${sent?.hash ?? "not known to be sent"}), look before paying again`;
+    console.log(`${to} ${coin} ${outcome}: ${error.message}`);
   }
 }
 provider.destroy();

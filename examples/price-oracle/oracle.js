@@ -1,5 +1,6 @@
 // A price oracle: queries several sources and signs their median with the time. It refuses when too few sources answer
-// or when they disagree.
+// or when they disagree. PAIR, SOURCES and QUORUM are defined in the text put before this file: they are part of the
+// code and of its CID, so that no caller can name other sources.
 const MOST_SPREAD = 0.05;
 
 async function priceFrom(url) {
@@ -9,15 +10,15 @@ async function priceFrom(url) {
   return price;
 }
 
-async function main({ pkpId, pair, urls, quorum = 2 }) {
-  const answers = await Promise.allSettled(urls.map(priceFrom));
+async function main({ pkpId }) {
+  const answers = await Promise.allSettled(SOURCES.map(priceFrom));
   for (const { reason } of answers) if (reason) console.warn(reason.message);
   const prices = answers.flatMap(({ value }) => (value === undefined ? [] : [value])).sort((a, b) => a - b);
-  if (prices.length < quorum) throw new Error(`only ${prices.length} of ${urls.length} sources answered`);
+  if (prices.length < QUORUM) throw new Error(`only ${prices.length} of ${SOURCES.length} sources answered`);
   const median = prices[Math.floor(prices.length / 2)];
   if ((prices.at(-1) - prices[0]) / median > MOST_SPREAD) throw new Error(`the sources disagree: ${prices.join(", ")}`);
 
-  const report = { pair, price: String(Math.round(median * 1e8)), decimals: 8, time: Math.floor(Date.now() / 1000) };
+  const report = { pair: PAIR, price: String(Math.round(median * 1e8)), decimals: 8, time: Math.floor(Date.now() / 1000) };
   const hash = ethers.solidityPackedKeccak256(
     ["string", "uint256", "uint8", "uint64"],
     [report.pair, report.price, report.decimals, report.time],

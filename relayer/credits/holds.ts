@@ -173,7 +173,9 @@ export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<R
   return new Set(rows.map(({ id }) => id));
 }
 
-const capOf = (spender: Pick<Spender, "capCents">): number | null => spender.capCents || null;
+/** Null without a cap, and for one that no spending reaches: the contract's are above what the database can count. */
+const capOf = ({ capCents = 0 }: Pick<Spender, "capCents">): number | null =>
+  capCents === 0 || capCents > Number.MAX_SAFE_INTEGER ? null : capCents;
 
 export interface Closing {
   readonly id: string;

@@ -1,4 +1,5 @@
 /** Batches credit holds requested in the same tick, as those of a batch of writes are, into one statement. */
+import { KeywrightError } from "../../protocol/errors";
 import { MAX_BATCH_WRITES } from "../../protocol/executor";
 import type { Db } from "../store/database";
 import { holdWrites, type WriteHold } from "./holds";
@@ -58,7 +59,11 @@ export class WriteHolds {
       );
       for (const { hold, resolve } of taken) resolve(held.has(hold.id));
     } catch (error) {
-      for (const { reject } of taken) reject(error);
+      // The database refused the statement, so nothing is held: one write must not keep the others from theirs. Where
+      // its answer was lost, nobody knows.
+      const isRefused = !(error instanceof KeywrightError);
+      if (taken.length > 1 && isRefused) for (const one of taken) await this.#send([one]);
+      else for (const { reject } of taken) reject(error);
     }
   }
 }

@@ -203,7 +203,9 @@ async function readRest(
     const body = isRaw ? undefined : read(await parseBody(bytes));
     const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body });
     if (caller !== undefined) await limits.requestBy(caller.actorId);
-    if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
+    // Usage keys, which may be in anybody's hands, do not keep the owner from paying.
+    if (caller !== undefined && route.pays)
+      await limits.payment(caller.isOwner ? caller.accountId : `keys of ${caller.accountId}`);
     const bodyHash = bodyHashOf(ctx, bytes);
     // A run's body is lent once the executor has it; of others no more is needed than what was made of it.
     if (!isDecidedByExecutor(name)) keepOnly(isRaw ? bytes : input.body);

@@ -11,12 +11,11 @@ export interface Attempt {
   readonly paymentIntentId?: string;
 }
 
-const STORAGE_KEY = "billing.attempt";
+const placeOf = (account: string): string => `billing.attempt.${account}`;
 
 export function openAttempt(account: string): Attempt | undefined {
   try {
-    const kept = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "null") as Attempt | null;
-    return kept?.account === account ? kept : undefined;
+    return (JSON.parse(localStorage.getItem(placeOf(account)) ?? "null") as Attempt | null) ?? undefined;
   } catch {
     return undefined;
   }
@@ -31,10 +30,10 @@ export function attemptFor(account: string, amountCents: number): Attempt {
 }
 
 export function remember(attempt: Attempt): Attempt {
-  localStorage.setItem(STORAGE_KEY, JSON.stringify(attempt));
+  localStorage.setItem(placeOf(attempt.account), JSON.stringify(attempt));
   return attempt;
 }
 
-export function forgetAttempt(): void {
-  localStorage.removeItem(STORAGE_KEY);
+export function forgetAttempt({ account }: Attempt): void {
+  localStorage.removeItem(placeOf(account));
 }

@@ -22,6 +22,8 @@ export async function addFunds(
   amountCents: number,
   pay: (clientSecret: string) => Promise<void>,
 ): Promise<string> {
+  // One for another amount may have been charged: it is credited before it is forgotten.
+  if (openAttempt(account)?.amountCents !== amountCents) await resumePayment(account, payments);
   const attempt = attemptFor(account, amountCents);
   const intent = await payments
     .createPaymentIntent({ amount_cents: amountCents }, { idempotencyKey: attempt.key })
@@ -29,7 +31,7 @@ export async function addFunds(
   remember({ ...attempt, paymentIntentId: intent.payment_intent_id });
   await pay(intent.client_secret);
   await credit(payments, intent.payment_intent_id);
-  forgetAttempt();
+  forgetAttempt(attempt);
   return `Thank you: ${dollars(amountCents)} has been credited.`;
 }
 
@@ -63,15 +65,14 @@ export async function resumePayment(account: string, payments: Payments): Promis
   } catch (error) {
     return notFinished(open, error);
   }
-  forgetAttempt();
+  forgetAttempt(open);
   return `Your payment of ${dollars(open.amountCents)} has been credited.`;
 }
 
 function notFinished(open: Attempt, error: unknown): string | undefined {
-  if (codeOf(error) === "payment_not_succeeded")
-    return (
-      `A payment of ${dollars(open.amountCents)} was begun and not finished. ` + "Add the same amount to go on with it."
-    );
-  if (codeOf(error) === "payment_intent_not_found") forgetAttempt();
+  const isCanceled = error instanceof ClientError && error.facts["payment_status"] === "canceled";
+  if (codeOf(error) === "payment_not_succeeded" && !isCanceled)
+    return `A payment of ${dollars(open.amountCents)} was begun and not finished. Add the same amount to go on with it.`;
+  if (codeOf(error) === "payment_intent_not_found" || isCanceled) forgetAttempt(open);
   return undefined;
 }

@@ -19,16 +19,22 @@ export interface Reconciliation {
   readonly deployment: string;
 }
 
-/** Returns how many events about this deployment's payments were applied. */
+/**
+ * Returns how many events about this deployment's payments were applied. How far that is, the events say by the
+ * processor's clock: this machine's may once have been ahead.
+ */
 export async function reconcile({ db, stripe, deployment }: Reconciliation): Promise<number> {
-  const startedAt = Math.floor(Date.now() / 1000);
-  const since = (await readWatermark(db)) ?? startedAt - KEPT_SECONDS;
+  const now = Math.floor(Date.now() / 1000);
+  const since = Math.min((await readWatermark(db)) ?? now - KEPT_SECONDS, now);
   const events = stripe.events.list({ types: [...EVENT_TYPES], created: { gte: since - OVERLAP_SECONDS }, limit: 100 });
-  let applied = 0;
+  let [applied, newest] = [0, since];
   await ask(async () => {
-    for await (const event of events) if (await applyEvent(db, deployment, event)) applied += 1;
+    for await (const event of events) {
+      newest = Math.max(newest, event.created);
+      if (await applyEvent(db, deployment, event)) applied += 1;
+    }
   });
-  await writeWatermark(db, startedAt);
+  await writeWatermark(db, newest);
   return applied;
 }
 
@@ -37,14 +43,17 @@ async function readWatermark(db: Db): Promise<number | undefined> {
   return typeof row?.value === "number" ? row.value : undefined;
 }
 
+/** One that is ahead of the clock, from when that was ahead, does not stay. */
 async function writeWatermark(db: Db, seconds: number): Promise<void> {
+  const now = Math.floor(Date.now() / 1000);
   await db
     .insertInto("credit_settings")
     .values({ name: WATERMARK, value: JSON.stringify(seconds) })
     .onConflict((conflict) =>
       conflict
         .column("name")
-        .doUpdateSet({ value: sql`to_jsonb(greatest((credit_settings.value)::int8, (excluded.value)::int8))` }),
+        .doUpdateSet({ value: sql`to_jsonb(greatest(least((credit_settings.value)::int8, ${now}::int8),
+          (excluded.value)::int8))` }),
     )
     .execute();
 }

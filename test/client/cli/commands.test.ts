@@ -61,6 +61,15 @@ describe("the commands of the command line", () => {
       expect(known).to.include(word);
   });
 
+  it("have no option that the program would take for its own", () => {
+    const own = buildProgram(cli.io).options.map(({ long }) => long);
+    for (const { words, fields } of commandSpecs())
+      for (const { positional, option } of fields)
+        if (!positional) expect(own, words.join(" ")).not.to.include(`--${option}`);
+    const { fields } = specOf("createWebhook");
+    expect(fields.map(({ option }) => option)).to.include("webhook-url");
+  });
+
   it("take the fields of the schemas: required ones as arguments, the others as options", () => {
     const { fields } = specOf("addUsageApiKey");
     expect(fields.map(({ name }) => name)).to.deep.equal(Object.keys(ROUTES.addUsageApiKey.request.body.shape));

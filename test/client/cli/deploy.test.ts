@@ -17,27 +17,40 @@ type Body = Record<string, unknown>;
 
 /** The part of the service that `deploy` uses. */
 class Account {
-  readonly lists = { groups: [] as Body[], actions: [] as Body[], keys: [] as Body[], triggers: [] as Body[] };
+  readonly lists = {
+    ...{ groups: [] as Body[], wallets: [] as Body[], actions: [] as Body[] },
+    ...{ keys: [] as Body[], triggers: [] as Body[] },
+  };
   readonly members: Body[] = [];
   /** Requests that are refused from now on. */
   refused = "";
   #count = 0;
 
   async answer(path: string, body: Body): Promise<Body | Body[]> {
-    const { groups, actions, keys, triggers } = this.lists;
+    const { groups, wallets, actions, keys, triggers } = this.lists;
     const api_key_hash = `0x${createHash("sha256")
       .update(String((this.#count += 1)))
       .digest("hex")}`;
     const id = String(this.#count).padStart(32, "0");
     const added: Readonly<Record<string, () => Body | Body[] | Promise<Body>>> = {
       list_groups: () => groups,
-      list_wallets: () => [],
+      list_wallets: () => wallets,
       list_wallets_in_group: () => [],
       list_api_keys: () => keys,
       triggers: () => triggers,
       add_group: () => {
-        groups.push({ id: String(groups.length + 1), name: body["group_name"], description: "" });
+        const { group_name: name, group_description: description } = body;
+        groups.push({ id: String(groups.length + 1), name, description });
         return { group_id: String(groups.length) };
+      },
+      update_group: () => Object.assign(groups[Number(body["group_id"]) - 1] ?? {}, body),
+      create_wallet: () => {
+        wallets.push({ ...body, wallet_address: `0x${String(wallets.length + 1).padStart(40, "0")}` });
+        return wallets.at(-1) ?? {};
+      },
+      update_wallet_metadata: () => {
+        const wallet = wallets.find((one) => one["wallet_address"] === body["pkp_id"]);
+        return Object.assign(wallet ?? {}, { name: body["name"], description: body["description"] });
       },
       add_action: () => {
         const hashed_cid = actionHashOf(body["action_ipfs_cid"] as Cid);
@@ -147,6 +160,30 @@ describe("deploy", function () {
       expect(ofTrigger).to.deep.include({ name: "report", description: "trigger", can_create_pkps: false, ...changed });
     }
     expect(account.lists.triggers).to.have.length(1);
+  });
+
+  it("changes descriptions in place, of groups and PKPs as of actions", async () => {
+    const described = (text: string): void =>
+      writeFileSync(
+        join(cli.cwd, "keywright.config.ts"),
+        `export default ${JSON.stringify({
+          actions: { report: { file: "report.ts", description: text } },
+          pkps: { treasury: { description: text } },
+          groups: { reports: { description: text, actions: ["report"] } },
+        })};\n`,
+      );
+    described("before");
+    expect(await deploy()).to.include.members(["+ pkp treasury", "+ group reports"]);
+    expect(await deploy()).to.deep.equal([]);
+    described("after");
+    expect(await deploy()).to.have.members([
+      "~ pkp treasury: description",
+      "~ group reports: description",
+      "~ action report: name and description",
+    ]);
+    expect(await deploy()).to.deep.equal([]);
+    const { wallets, groups } = account.lists;
+    expect([...wallets, ...groups].map(({ description }) => description)).to.deep.equal(["after", "after"]);
   });
 
   it("stores a hook's secret, says where it is missing, and lets no key have its name", async () => {

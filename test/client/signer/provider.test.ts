@@ -118,8 +118,15 @@ describe("PKPs as a wallet of a web application", function () {
     );
     for (const hash of hashes) expect((await node.waitForTransaction(String(hash)))?.status).to.equal(1);
     expect(await provider.request({ method: "eth_getTransactionCount", params: [pkp, "latest"] })).to.equal("0x3");
-    const elsewhere = { ...transaction, chainId: "0x1" };
-    expect(await codeOf(provider.request({ method: "eth_sendTransaction", params: [elsewhere] }))).to.equal(-32602);
+    // Nothing that was approved is left out of what is signed.
+    for (const other of [
+      { chainId: "0x1" },
+      { authorizationList: [] },
+      { blobVersionedHashes: [`0x01${"00".repeat(31)}`] },
+      { data: "0x01", input: "0x02" },
+    ])
+      for (const method of ["eth_sendTransaction", "eth_signTransaction"])
+        expect(await codeOf(provider.request({ method, params: [{ ...transaction, ...other }] }))).to.equal(-32602);
   });
 
   it("leaves no gap behind a transaction that failed on the way, and pays none twice", async () => {

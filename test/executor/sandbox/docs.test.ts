@@ -87,10 +87,13 @@ describe("docs/actions.md and examples/", function () {
   });
 
   describe("examples", () => {
-    const run = (name: string, params: Record<string, unknown> = {}): Promise<LocalRun> =>
-      runner.run(readFileSync(join(ROOT, "examples", name), "utf8"), params);
-    const responseOf = async (name: string, params?: Record<string, unknown>): Promise<Record<string, string>> => {
-      const outcome = await run(name, params);
+    /** `terms`: the constants before the example's text. */
+    const run = (name: string, params: Record<string, unknown> = {}, terms: object = {}): Promise<LocalRun> => {
+      const given = Object.entries(terms).map(([term, value]) => `const ${term} = ${JSON.stringify(value)};\n`);
+      return runner.run(given.join("") + readFileSync(join(ROOT, "examples", name), "utf8"), params);
+    };
+    const responseOf = async (...asked: Parameters<typeof run>): Promise<Record<string, string>> => {
+      const outcome = await run(...asked);
       expect(outcome.error, JSON.stringify(outcome.error)).to.equal(undefined);
       return JSON.parse(outcome.response) as Record<string, string>;
     };
@@ -129,7 +132,7 @@ describe("docs/actions.md and examples/", function () {
       },
       "price-oracle/oracle.js": async () => {
         const ask = (...paths: string[]) =>
-          run("price-oracle/oracle.js", { pair: "A/B", urls: paths.map((path) => origin + path) });
+          run("price-oracle/oracle.js", {}, { PAIR: "A/B", QUORUM: 2, SOURCES: paths.map((path) => origin + path) });
         const { report, hash, signature } = JSON.parse((await ask("/a", "/b", "/c")).response) as {
           report: { price: string };
           hash: string;
@@ -152,12 +155,12 @@ describe("docs/actions.md and examples/", function () {
       },
       "threshold.js": async () => {
         const approvals = await Promise.all(approvers.map((approver) => approver.signMessage("m")));
-        const params = { message: "m", amount: 1_000, approvers: approvers.map(({ address }) => address) };
-        const met = await responseOf("threshold.js", { ...params, approvals });
+        const params = { message: "m", amount: 1_000 };
+        const terms = { APPROVERS: approvers.map(({ address }) => address), NEEDED: 2 };
+        const met = await responseOf("threshold.js", { ...params, approvals }, terms);
         expect(ethers.verifyMessage("m", met.signature ?? "")).to.equal(runner.pkpId);
-        expect(await responseOf("threshold.js", { ...params, approvals: ["0x"], needed: 3 })).to.include({
-          signed: false,
-        });
+        const chosen = { ...params, approvals: ["0x"], approvers: [], needed: 0 };
+        expect(await responseOf("threshold.js", chosen, terms)).to.include({ signed: false });
       },
       "verify-token.js": async () => {
         const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -166,12 +169,17 @@ describe("docs/actions.md and examples/", function () {
         const head = `${encode({ alg: "ES256" })}.${encode(claims)}`;
         const tail = sign("sha256", Buffer.from(head), { key: privateKey, dsaEncoding: "ieee-p1363" });
         const token = `${head}.${tail.toString("base64url")}`;
-        const params = { token, jwk: publicKey.export({ format: "jwk" }), audience: "us" };
-        const { subject, signature } = await responseOf("verify-token.js", params);
+        const terms = { JWK: publicKey.export({ format: "jwk" }), AUDIENCE: "us" };
+        const { subject, signature } = await responseOf("verify-token.js", { token }, terms);
         expect(ethers.verifyMessage(`login of ${subject}`, signature ?? "")).to.equal(runner.pkpId);
-        expect((await run("verify-token.js", { ...params, audience: "them" })).error?.message).to.equal(
-          "the token is not acceptable",
-        );
+        const others = [
+          { ...terms, AUDIENCE: "them" },
+          { ...terms, JWK: generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" }) },
+        ];
+        for (const other of others)
+          expect((await run("verify-token.js", { token }, other)).error?.message).to.equal(
+            "the token is not acceptable",
+          );
       },
       "pay-invoice.js": async () => {
         const coder = ethers.AbiCoder.defaultAbiCoder();

@@ -68,6 +68,23 @@ describe("reconciliation with the processor", () => {
     expect(await balance(account)).to.equal(500);
   });
 
+  it("misses nothing after a machine whose clock was ahead", async () => {
+    const account = freshAccount();
+    await payments.reconcile();
+    const value = JSON.stringify(Math.floor(Date.now() / 1000) + 24 * 3600);
+    const settings = bench.db.updateTable("credit_settings").where("name", "=", "events_applied_until");
+    await settings.set({ value }).execute();
+    await paid(account, 500);
+    await payments.reconcile();
+    expect(await balance(account)).to.equal(500);
+    const { value: stored } = await bench.db
+      .selectFrom("credit_settings")
+      .select("value")
+      .where("name", "=", "events_applied_until")
+      .executeTakeFirstOrThrow();
+    expect(Number(stored)).to.be.at.most(Date.now() / 1000);
+  });
+
   it("starts automatically with credits", async () => {
     const account = freshAccount();
     await paid(account, 500);

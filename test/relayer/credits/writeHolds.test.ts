@@ -84,6 +84,31 @@ describe("concurrent reservations for writes", () => {
     expect(await reserved(capped)).to.equal(2);
   });
 
+  it("take a cap that no spending reaches for none, whatever the contract lets it be", async () => {
+    const caps = [2n ** 64n - 1n, 2n ** 63n, 2n ** 63n - 1n, 2n ** 53n].map(Number);
+    const accounts = await Promise.all([...caps, undefined].map(() => account(5)));
+    const keys = caps.map(freshKey);
+    for (const key of keys) await ensureKey(db, key);
+    const holds = new WriteHolds(db);
+    const answers = accounts.map((accountId, i) => {
+      const [keyId, capCents] = [keys[i], caps[i]];
+      return holds.hold(holdOf(accountId, 2, keyId === undefined ? {} : { keyId, capCents }));
+    });
+    expect(await Promise.all(answers)).to.deep.equal(accounts.map(() => true));
+  });
+
+  it("that the database refuses keep no others of their statement from theirs", async () => {
+    const holds = new WriteHolds(db);
+    const [one, other] = [await account(5), await account(5)];
+    const outcomes = await Promise.allSettled([
+      holds.hold(holdOf(one, 2)),
+      holds.hold(holdOf(await account(5), 0.5)),
+      holds.hold(holdOf(other, 2)),
+    ]);
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
+    expect([await reserved(one), await reserved(other)]).to.deep.equal([2, 2]);
+  });
+
   it("of one account are sequential, to its last cent", async () => {
     const [mine, other] = [await account(10), await account(10)];
     const holds = new WriteHolds(db);
