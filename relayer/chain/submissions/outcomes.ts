@@ -5,6 +5,7 @@ import { decodeForward, type SignedForwardRequest } from "../../../protocol/forw
 import type { Address } from "../../../protocol/ids";
 import { RpcError } from "../../../protocol/rpc/errors";
 import { Executions, noncesCall } from "../abi/forwarder";
+import type { DecodedLog } from "../abi/logs";
 import { eventsByAccount, eventsOf, failedCalls, resultOf, type Receipt } from "../abi/receipts";
 import { revertError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
@@ -67,20 +68,12 @@ const cancelled = (signer: string | null): SubmissionFailure => ({
   facts: {},
 });
 
-const done = (events: ReturnType<typeof eventsOf>): Outcome => ({
-  state: "done",
-  result: resultOf(events),
-  charged: true,
-});
+const done = (events: readonly DecodedLog[]): Outcome => ({ state: "done", result: resultOf(events), charged: true });
 
-const failure = ({ transactionHash }: Receipt, error: SubmissionFailure, charged: boolean): Outcome => ({
-  state: "failed",
-  error: {
-    ...error,
-    facts: { ...error.facts, ...(charged ? { charged: true } : {}), transaction_hash: transactionHash },
-  },
-  charged,
-});
+function failure({ transactionHash }: Receipt, error: SubmissionFailure, charged: boolean): Outcome {
+  const facts = { ...error.facts, ...(charged ? { charged } : {}), transaction_hash: transactionHash };
+  return { state: "failed", error: { ...error, facts }, charged };
+}
 
 /**
  * Another transaction took the nonce, the deadline passed before the block, or the call was alone in its transaction

@@ -6,6 +6,7 @@ import { targetOf } from "../../../protocol/budgets";
 import { KeywrightError } from "../../../protocol/errors";
 import { forwarderCalldata, type SignedForwardRequest } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
+import type { RpcCall } from "../../../protocol/rpc/endpoint";
 import { RpcError } from "../../../protocol/rpc/errors";
 import { BATCH_PROBE, decodeProbe, encodeProbe, MAX_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
 import { noncesCall } from "../abi/forwarder";
@@ -59,12 +60,10 @@ export class Simulation {
   async alone({ calldata, forward }: Call, from: Address, atLeast?: number): Promise<bigint> {
     const minBlock = atLeast ?? (await this.#options.minBlock());
     if (forward !== undefined) return this.#forwardAlone(forward, from, minBlock);
-    try {
-      const to = targetOf(calldata, this.#options.contractAddress);
-      return await this.#estimate(minBlock, { from, to, data: calldata });
-    } catch (error) {
+    const to = targetOf(calldata, this.#options.contractAddress);
+    return this.#estimate(minBlock, { from, to, data: calldata }).catch((error: unknown) => {
       throw refusalOf(error);
-    }
+    });
   }
 
   /** The gas of a call that its owner sends. @throws KeywrightError the contract's named error. */
@@ -105,8 +104,9 @@ export class Simulation {
     return BigInt(await this.#ask(minBlock, "eth_estimateGas", call));
   }
 
-  async #ask(minBlock: number, method: string, call: object): Promise<string> {
-    const { values } = await this.#options.rpc.callAt(minBlock, (block) => [{ method, params: [call, block] }]);
+  async #ask(minBlock: number, method: string, call: object, ...override: readonly object[]): Promise<string> {
+    const callsAt = (block: string): readonly RpcCall[] => [{ method, params: [call, block, ...override] }];
+    const { values } = await this.#options.rpc.callAt(minBlock, callsAt, { once: override.length > 0 });
     return values[0] as string;
   }
 
@@ -116,21 +116,15 @@ export class Simulation {
    * support it.
    */
   async inSequence(calls: readonly Call[], payer: Address): Promise<readonly ProbedCall[] | undefined> {
-    const { rpc, minBlock, contractAddress, forwarder } = this.#options;
+    const { minBlock, contractAddress, forwarder } = this.#options;
     const isForwards = calls.some(({ forward }) => forward !== undefined);
     const target = isForwards ? await forwarder() : contractAddress;
-    const data = encodeProbe(
-      target,
-      calls.map(({ calldata, forward }) => (forward === undefined ? calldata : forwarderCalldata([forward], payer))),
-    );
-    const override = { [payer]: { code: BATCH_PROBE } };
+    const dataOf = ({ calldata, forward }: Call): string =>
+      forward === undefined ? calldata : forwarderCalldata([forward], payer);
+    const probe = { from: payer, to: payer, data: encodeProbe(target, calls.map(dataOf)) };
     try {
-      const { values } = await rpc.callAt(
-        await minBlock(),
-        (block) => [{ method: "eth_call", params: [{ from: payer, to: payer, data }, block, override] }],
-        { once: true },
-      );
-      const probed = decodeProbe(values[0] as string);
+      const override = { [payer]: { code: BATCH_PROBE } };
+      const probed = decodeProbe(await this.#ask(await minBlock(), "eth_call", probe, override));
       return probed.length === 0 ? undefined : probed;
     } catch (error) {
       // An endpoint without state overrides, or one that answers oddly.
@@ -142,12 +136,11 @@ export class Simulation {
   /** The gas limit of a single call's transaction: its estimate plus a margin, capped at the protocol's maximum. */
   limitAlone(estimate: bigint): bigint {
     const { maxTransactionGas } = this.#options;
-    if (estimate > maxTransactionGas) {
+    if (estimate > maxTransactionGas)
       throw new KeywrightError(
         "invalid_value",
         "This write needs more gas than one transaction may use; split it into several.",
       );
-    }
     const limit = (estimate * 13n) / 10n + 20_000n;
     return limit < maxTransactionGas ? limit : maxTransactionGas;
   }
