@@ -12,21 +12,16 @@ export type TransactionRow = Selectable<TransactionsTable>;
 export type AttemptRow = Selectable<AttemptsTable>;
 export type WriteRow = Selectable<WritesTable>;
 
-/** A transaction and the writes that it carries; none for no-ops and top-ups. */
-export interface Carrier {
-  readonly transaction: TransactionRow;
-  readonly writes: readonly WriteRow[];
-}
-
 /** A write, with the state and block of the transaction that carries it, or was the last to. */
 export interface CarriedWrite extends WriteRow, Pick<TransactionRow, "hash" | "block_number" | "block_hash"> {
   readonly carrier_state: TransactionRow["state"];
 }
 
-export const writesOf = ({ transaction, writes }: Carrier): readonly CarriedWrite[] => {
-  const { state: carrier_state, hash, block_number, block_hash } = transaction;
-  return writes.map((write) => ({ ...write, carrier_state, hash, block_number, block_hash }));
-};
+/** A transaction and the writes that it carries; none for no-ops and top-ups. */
+export interface Carrier {
+  readonly transaction: TransactionRow;
+  readonly writes: readonly CarriedWrite[];
+}
 
 /** Writes as their callers see them. */
 export const carriedWrites = (db: Db) =>

@@ -258,17 +258,16 @@ export class Transactions {
   }
 
   /** The writes that a transaction carries or carried, in order; not those that wait for another one. */
-  writes(id: string, db: Db | Trx = this.#db): Promise<WriteRow[]> {
-    const writes = db.selectFrom("writes").selectAll().where("transaction_id", "=", id);
-    return writes.where("state", "<>", "waiting").orderBy("place").execute();
+  writes(id: string, db?: Db): Promise<readonly CarriedWrite[]> {
+    return this.#find(sql<boolean>`transaction_id = ${id} and writes.state <> 'waiting'`, db);
   }
 
   async write(id: string): Promise<CarriedWrite | undefined> {
     return (await this.#find(sql<boolean>`writes.id = ${id}`))[0];
   }
 
-  async byIdempotencyKey(key: string): Promise<CarriedWrite | undefined> {
-    return (await this.#find(sql<boolean>`writes.idempotency_key = ${key}`))[0];
+  async byIdempotencyKey(key: string | undefined): Promise<CarriedWrite | undefined> {
+    return key === undefined ? undefined : (await this.#find(sql<boolean>`writes.idempotency_key = ${key}`))[0];
   }
 
   /** Those of the given writes that have an outcome. */
@@ -276,8 +275,8 @@ export class Transactions {
     return this.#find(sql<boolean>`writes.id = any(${[...ids]}::text[]) and not ${WRITE_IS_OPEN}`);
   }
 
-  #find(which: RawBuilder<boolean>): Promise<readonly CarriedWrite[]> {
-    return carriedWrites(this.#db).where(which).orderBy("writes.created_at").orderBy("writes.id").execute();
+  #find(which: RawBuilder<boolean>, db = this.#db): Promise<readonly CarriedWrite[]> {
+    return carriedWrites(db).where(which).orderBy("writes.created_at").orderBy("place").orderBy("writes.id").execute();
   }
 
   /** How many writes are in each open state, as callers see them. */
