@@ -9,11 +9,12 @@ import type { ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor
 import { encodeForward } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
 import { encodeWrite, isLease } from "../abi/contract";
+import { fitsIntoBatch, limitAlone, limitTogether, mayShareForwards, type MeasuredCall } from "../payers/gasLimits";
 import type { Lane } from "../payers/lanes";
 import type { SubmissionId, SubmitRequest } from "../types";
 import type { NewWrite } from "./begin";
 import type { CarriedWrite, Carrier } from "./rows";
-import { fitsIntoBatch, mayShareForwards, refusalIn, type Call, type MeasuredCall } from "./simulation";
+import { refusalIn, type Call } from "./simulation";
 import type { SendingParts } from "./transactionMonitor";
 
 /** Waits to be put into a transaction. */
@@ -48,11 +49,9 @@ export interface BatchOptions extends SendingParts {
   readonly waiting: readonly Waiting[];
   /** Queues the write for a later transaction. */
   readonly again: (waiting: Waiting, pauseMs: number) => void;
-  /** Releases the write's reservation and rejects it. */
   readonly refuse: (waiting: Waiting, error: unknown) => Promise<void>;
 }
 
-/** Another write has used the idempotency key. */
 export class RepeatedKey extends Error {
   override readonly name = "RepeatedKey";
 }
@@ -76,14 +75,15 @@ export class Batch {
   }
 
   async carryOut(): Promise<void> {
-    const { lanes, simulation } = this.#options;
+    const { lanes, tuning } = this.#options;
     let carrier: Carrier | undefined;
     try {
       const made = await this.#encode();
       const tried = await this.#bound(await this.#simulate(made));
       const [first] = tried;
       if (first === undefined) return;
-      const gasLimit = made.length === 1 ? simulation.limitAlone(first.gas) : simulation.limitTogether(tried);
+      const most = tuning.maxTransactionGas;
+      const gasLimit = made.length === 1 ? limitAlone(first.gas, most) : limitTogether(tried, most);
       await this.#enterLaneThatPays(gasLimit, tried);
       carrier = await this.#store(gasLimit, await this.#authorize(await this.#reserve(tried)));
     } catch (error) {
@@ -141,11 +141,11 @@ export class Batch {
 
   /** As many as one transaction may hold and the lane can pay for. */
   async #bound(simulated: readonly Simulated[]): Promise<readonly Simulated[]> {
-    const { simulation, tuning, fees } = this.#options;
+    const { tuning, fees } = this.#options;
     const affordable = this.#lane.balanceWei / (await fees.now()).maxFeePerGas;
-    const mostGas = affordable < tuning.maxTransactionGas ? affordable : tuning.maxTransactionGas;
+    const most = affordable < tuning.maxTransactionGas ? affordable : tuning.maxTransactionGas;
     let tried = simulated;
-    while (tried.length > 1 && (simulation.limitTogether(tried) > mostGas || sizeOf(tried) > MAX_BYTES_TOGETHER))
+    while (tried.length > 1 && (limitTogether(tried, most) > most || sizeOf(tried) > MAX_BYTES_TOGETHER))
       tried = tried.slice(0, -1);
     for (const { waiting } of simulated.slice(tried.length)) this.#later(waiting);
     return tried;

@@ -1,13 +1,14 @@
 /** Takes one write from the request to its outcome. */
 import { KeywrightError } from "../../../protocol/errors";
 import type { Receipt } from "../abi/receipts";
+import { viewOf } from "../reads/submissionView";
 import type { SubmitAnswer, SubmitRequest } from "../types";
 import { tryAgain } from "./accountQueue";
 import { RepeatedKey } from "./batch";
 import type { Batcher } from "./batcher";
 import { OutcomeWatch } from "./outcomeWatch";
 import type { Parts } from "./parts";
-import { newSubmissionId, viewOf, type CarriedWrite } from "./rows";
+import { newSubmissionId, type CarriedWrite } from "./rows";
 import { hasOutcome } from "./states";
 
 export interface SubmitterOptions extends Parts {

@@ -4,10 +4,11 @@
  */
 import { KeywrightError } from "../../../protocol/errors";
 import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
+import { failureOf } from "../abi/failures";
 import { receiptOf, type Receipt } from "../abi/receipts";
 import type { Fees } from "../payers/fees";
 import { UseOfNonce } from "../payers/useOfNonce";
-import { abandonedOutcomes, failureOf, outcomesOf } from "./outcomes";
+import { abandonedOutcomes, outcomesOf } from "./outcomes";
 import type { Parts } from "./parts";
 import type { AttemptRow, CarriedWrite, Carrier, TransactionRow } from "./rows";
 import { sign } from "./signing";
