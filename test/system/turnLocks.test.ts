@@ -165,7 +165,7 @@ describe("turns of accounts", function () {
     expect((await one().carrier(id)).writes.map(({ state }) => state)).to.deep.equal(["carried"]);
   });
 
-  it("go with a write to the first of two that carry it; the transaction that it leaves carries nothing again", async () => {
+  it("go with a write to the first of two that carry it; the transaction that it leaves carries nothing", async () => {
     const begun = await one().begin(...batchOf(1, accounts.slice(40, 42), 0));
     if (begun === undefined) throw new Error("nothing has begun");
     const { id } = begun.transaction;

@@ -105,10 +105,11 @@ export async function reopenOrphans(db: Db): Promise<void> {
 
 /**
  * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A
- * transaction that a write has left, or where one failed while it waited, is a no-op, unless it was executed after all:
- * then all writes that are still its own are. So are those of a displaced one; one that failed before it was signed,
- * whose nonce a no-op has used, stays failed whatever the chain does. Of several top-ups for a payer, which may have one at a time, all become no-ops. Nothing is reopened whose
- * bytes retention has deleted: it could not be finished.
+ * transaction that a write has left, or where one failed while it waited, comes back as a no-op, and a displaced one
+ * without the writes that have outcomes, unless it was executed after all: then it has all that are still its own. One
+ * that failed before it was signed, whose nonce a no-op has used, stays failed whatever the chain does. Of several
+ * top-ups for a payer, which may have one at a time, all become no-ops. Nothing is reopened whose bytes retention has
+ * deleted: it could not be finished.
  */
 async function reopen(trx: Trx, which: RawBuilder<boolean>, isExecuted = false): Promise<void> {
   // Locked before their writes are read: these may be released at this moment.

@@ -57,7 +57,8 @@ export const mayShareForwards = ({ gas, data }: SignedForwardRequest): boolean =
  * it; for requests 1/63 of the highest gas limit, or OpenZeppelin's forwarder reverts the transaction. Those limits
  * count for nothing else, since gas counts against the payer's balance and the executor's budget even if unused. A call
  * that uses more than in its simulation may take the gas of the others: the transaction then fails as a whole, and each
- * is sent alone (`submissions/recovery.ts`). The margin of a fifth also covers the 1/64 that a caller retains (EIP-150).
+ * is sent alone (`submissions/recovery.ts`). The margin of a fifth also covers the 1/64 that a caller retains
+ * (EIP-150).
  */
 const spareFor = ({ forward }: Call): bigint =>
   forward === undefined ? BEFORE_LAST_CALL : BigInt(forward.gas) / 63n + 1n;

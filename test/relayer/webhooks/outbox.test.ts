@@ -358,9 +358,8 @@ describe("the outbox of webhooks", () => {
       ...{ id: submission, account, payer: 990, state: "pending" },
       nonce: Math.floor(Math.random() * 1e9),
     });
-    await sql`update writes set charged = true, billed = true, before = '{"result":{}}' where id = ${submission}`.execute(
-      db,
-    );
+    await sql`update writes set charged = true, billed = true, before = '{"result":{}}'
+      where id = ${submission}`.execute(db);
     const told: SubmissionOutcome[] = [];
     const transactions = new Transactions(db, "elsewhere", {
       onBegin: async () => undefined,
