@@ -6,7 +6,7 @@ import type { AccountId, ActionHash, Address, PkpId } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
 import type { ExportRow } from "../../protocol/exports";
 import { encodeWrite } from "./abi/contract";
-import { TransactionMonitor } from "./submissions/transactionMonitor";
+import { TransactionMonitor, type SendingParts } from "./submissions/transactionMonitor";
 import { Leases } from "./leases";
 import { Events } from "./events/events";
 import { Members } from "./events/members";
@@ -24,12 +24,12 @@ import type { OutcomeFeed } from "./submissions/parts";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { exportWrites } from "./reads/exportWrites";
+import { viewOf } from "./reads/submissionView";
 import { Batcher } from "./submissions/batcher";
-import { Recovery } from "./submissions/recovery";
+import { sendWaiting, takeOver } from "./submissions/recovery";
 import { Simulation } from "./submissions/simulation";
 import { Submitter } from "./submissions/submitter";
 import { Transactions } from "./submissions/transactions";
-import { viewOf } from "./submissions/rows";
 import { AccountQueue } from "./submissions/accountQueue";
 import type {
   Chain,
@@ -97,7 +97,7 @@ class ChainModule extends Reads implements Chain {
   readonly #transactions: Transactions;
   readonly #simulation: Simulation;
   readonly #monitor: TransactionMonitor;
-  readonly #recovery: Recovery;
+  readonly #sending: SendingParts;
   readonly #submitter: Submitter;
   readonly #leases: Leases;
   readonly #maintenance: PayerMaintenance;
@@ -135,9 +135,8 @@ class ChainModule extends Reads implements Chain {
       capWei: tuning.maxFeeCapWei,
       defaultTipWei: tuning.defaultTipWei,
     }));
-    const { maxTransactionGas } = tuning;
     const forwarder = (): Promise<Address> => this.forwarder();
-    this.#simulation = new Simulation({ rpc, contractAddress, forwarder, minBlock, maxTransactionGas });
+    this.#simulation = new Simulation({ rpc, contractAddress, forwarder, minBlock });
     const parts = {
       ...{ rpc, contractAddress, executor, hooks, fees, outcomes, log, tuning },
       head: this.#head,
@@ -147,8 +146,7 @@ class ChainModule extends Reads implements Chain {
       transactions: this.#transactions,
     };
     this.#monitor = new TransactionMonitor(parts);
-    const sending = { ...parts, monitor: this.#monitor };
-    this.#recovery = new Recovery(sending);
+    const sending = (this.#sending = { ...parts, monitor: this.#monitor });
     this.#submitter = new Submitter({ ...parts, batcher: new Batcher(sending), confirmationsBeforeAnswer });
     this.#leases = new Leases(db, instanceId);
     this.#maintenance = new PayerMaintenance({ ...sending, db, apiPayers: () => this.apiPayers() });
@@ -163,8 +161,8 @@ class ChainModule extends Reads implements Chain {
       this.#periodicTask("maintain the lanes", tuning.maintainEveryMs, () =>
         this.#underLease("keep_lanes", () => this.#maintenance.run()),
       ),
-      this.#periodicTask("take up transactions", tuning.sweepEveryMs, () => this.#recovery.takeOver()),
-      this.#periodicTask("send waiting writes", tuning.sweepEveryMs, () => this.#recovery.sendWaiting()),
+      this.#periodicTask("take up transactions", tuning.sweepEveryMs, () => takeOver(this.#sending)),
+      this.#periodicTask("send waiting writes", tuning.sweepEveryMs, () => sendWaiting(this.#sending)),
       this.#periodicTask("follow events", tuning.slowestPollMs, () =>
         this.#underLease("follow_events", () => this.#follower.follow()),
       ),

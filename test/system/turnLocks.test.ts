@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import type { NewWrite } from "../../relayer/chain/submissions/begin";
-import { reopenExecuted } from "../../relayer/chain/events/reorg";
+import { reopenExecuted, undoAbove } from "../../relayer/chain/events/reorg";
 import { newSubmissionId, type Outcome } from "../../relayer/chain/submissions/rows";
 import { Transactions } from "../../relayer/chain/submissions/transactions";
 import { openStore, type Store } from "../../relayer/store";
@@ -106,7 +106,7 @@ describe("turns of accounts", function () {
     if (begun === undefined) throw new Error("nothing has begun");
     const { db } = stores[0];
     const running = await db.transaction().execute(async (holder) => {
-      await sql`select from account_turns where account_id in (${ids[1]}, ${ids[2]})
+      await sql`select from account_turns where account_id in (${ids[0]}, ${ids[1]}, ${ids[2]})
         order by account_id for update`.execute(holder);
       const outcomes = new Map(begun.writes.toReversed().map(({ id }) => [id, done] as const));
       const both = Promise.all([
@@ -133,13 +133,54 @@ describe("turns of accounts", function () {
       const reopened = stores[1].db.transaction().execute((trx) => reopenExecuted(trx, ["0xa"]));
       reopened.catch(() => undefined);
       await eventually("it waits", async () => (await waiting()) === 1);
-      await sql`update writes set state = 'waiting' where transaction_id = ${id}`.execute(releasing);
-      await sql`update transactions set abandon = true where id = ${id}`.execute(releasing);
+      await sql`update transactions set purpose = 'noop', abandon = true where id = ${id}`.execute(releasing);
       return { reopened };
     });
     await running.reopened;
     const { transaction, writes } = await one().carrier(id);
     expect([transaction.state, transaction.abandon]).to.deep.equal(["pending", false]);
     expect(writes.map(({ state }) => state)).to.deep.equal(["carried"]);
+  });
+
+  it("stay with a write whose transaction is reopened while another would carry it", async () => {
+    const begun = await one().begin(...batchOf(1, accounts.slice(30, 31), 0));
+    if (begun === undefined) throw new Error("nothing has begun");
+    const { id } = begun.transaction;
+    const { db } = stores[1];
+    await one().addAttempt(id, { hash: "0xb", is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" });
+    await one().end(id, { displacedIn: 1 }, new Map());
+    const write = (await one().waiting()).find(({ transaction_id: of }) => of === id);
+    if (write === undefined) throw new Error("it does not wait");
+    const running = await db.transaction().execute(async (reopening) => {
+      await sql`select from transactions where id = ${id} for update`.execute(reopening);
+      const carried = one().carryAlone(write, 2, 1n);
+      const failed = one().failWaiting(write, { code: "write_reverted", detail: "", facts: {} });
+      Promise.all([carried, failed]).catch(() => undefined);
+      await eventually("both wait", async () => (await waiting()) === 2);
+      await reopenExecuted(reopening, ["0xb"]);
+      return { carried, failed };
+    });
+    expect(await running.carried).to.equal(undefined);
+    await running.failed;
+    expect((await one().carrier(id)).writes.map(({ state }) => state)).to.deep.equal(["carried"]);
+  });
+
+  it("go with a write to the first of two that carry it; the transaction that it leaves carries nothing", async () => {
+    const begun = await one().begin(...batchOf(1, accounts.slice(40, 42), 0));
+    if (begun === undefined) throw new Error("nothing has begun");
+    const { id } = begun.transaction;
+    await one().addAttempt(id, { hash: "0xc", is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" });
+    await one().end(id, { displacedIn: 1 }, new Map());
+    const [leaving] = begun.writes;
+    if (leaving === undefined) throw new Error("it carries nothing");
+    const carriers = await Promise.all([one().carryAlone(leaving, 1, 1n), other().carryAlone(leaving, 2, 1n)]);
+    expect(carriers.filter((carrier) => carrier !== undefined)).to.have.length(1);
+    const { db } = stores[1];
+    await db.transaction().execute((trx) => undoAbove(trx, { number: 0, hash: "0x" }, sql<boolean>`id = ${id}`));
+    const { transaction, writes } = await one().carrier(id);
+    expect([transaction.state, transaction.purpose, writes]).to.deep.equal(["pending", "noop", []]);
+    await db.transaction().execute((trx) => reopenExecuted(trx, ["0xc"]));
+    const executed = await one().carrier(id);
+    expect([executed.transaction.purpose, executed.writes.length]).to.deep.equal(["writes", 1]);
   });
 });

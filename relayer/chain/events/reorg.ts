@@ -85,8 +85,8 @@ export async function reopenExecuted(trx: Trx, attempts: readonly string[]): Pro
   await reopen(
     trx,
     sql<boolean>`(state = 'displaced'
-        or (abandon and exists (select from writes
-          where transaction_id = transactions.id and writes.state in ('waiting', 'failed', 'abandoned'))))
+        or (abandon and exists (select from writes where transaction_id = transactions.id
+          and (writes.state in ('waiting', 'failed', 'abandoned') or (writes.state = 'carried' and purpose = 'noop')))))
       and id in (select transaction_id from attempts where hash = any(${[...attempts]}::text[]))`,
     true,
   );
@@ -104,11 +104,12 @@ export async function reopenOrphans(db: Db): Promise<void> {
 }
 
 /**
- * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A write
- * that waits for another transaction comes back only to one that was executed after all, as does any other of a
- * displaced one; one that failed before it was signed, whose nonce a no-op has used, stays failed whatever the chain
- * does. Of several top-ups for a payer, which may have one at a time, all become no-ops. Nothing is reopened whose
- * bytes retention has deleted: it could not be finished.
+ * Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. A
+ * transaction that a write has left, or where one failed while it waited, comes back as a no-op, and a displaced one
+ * without the writes that have outcomes, unless it was executed after all: then it has all that are still its own. One
+ * that failed before it was signed, whose nonce a no-op has used, stays failed whatever the chain does. Of several
+ * top-ups for a payer, which may have one at a time, all become no-ops. Nothing is reopened whose bytes retention has
+ * deleted: it could not be finished.
  */
 async function reopen(trx: Trx, which: RawBuilder<boolean>, isExecuted = false): Promise<void> {
   // Locked before their writes are read: these may be released at this moment.
@@ -122,12 +123,13 @@ async function reopen(trx: Trx, which: RawBuilder<boolean>, isExecuted = false):
       where id = any(${excess}::text[])`.execute(trx);
   await sql`
     with found as (
-      select id, purpose, abandon and not ${sql.lit(isExecuted)} as is_to_be_noop,
+      select id, case when ${sql.lit(isExecuted)} then 'writes' else purpose end as purpose,
+        abandon and not ${sql.lit(isExecuted)} as is_to_be_noop,
         state <> 'displaced' or ${sql.lit(isExecuted)} as has_its_writes from transactions
       where id = any(${locked.map(({ id }) => id)}::text[])
     ), reopened as (
       update transactions set state = 'pending', hash = null, block_number = null, block_hash = null,
-        displaced_in = null, abandon = is_to_be_noop, instance_id = null, updated_at = now()
+        displaced_in = null, purpose = found.purpose, abandon = is_to_be_noop, instance_id = null, updated_at = now()
       from found where transactions.id = found.id
     )
     update writes set state = 'carried', result = null, error = null, updated_at = now(),

@@ -3,7 +3,8 @@ import { timeCursor, type ExportRow } from "../../../protocol/exports";
 import type { AccountId } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import { isAfter, microsOf } from "../../store/timeCursor";
-import { carriedWrites, viewOf } from "../submissions/rows";
+import { carriedWrites } from "../submissions/rows";
+import { viewOf } from "./submissionView";
 
 /** @throws KeywrightError `invalid_value` for a cursor of something else. */
 export async function exportWrites(

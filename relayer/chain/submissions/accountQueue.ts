@@ -5,13 +5,12 @@
 import { sql } from "kysely";
 import { KeywrightError, type ErrorCode, type ErrorFacts } from "../../../protocol/errors";
 import { Crowded, FairShare, NotInTime, inScope } from "../../../protocol/fairShare";
-import type { AccountId, Address } from "../../../protocol/ids";
+import type { AccountId } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import type { ChainTuning } from "../settings";
 import { WRITE_IS_OPEN } from "./states";
 
-/** Writes are serialized by account, and forward requests also by signer, since they carry consecutive nonces. */
-export type TurnKey = AccountId | Address;
+const QUEUE_FULL = "Too many writes are waiting; the same request may succeed later. Nothing was sent or charged.";
 
 export class AccountQueue {
   readonly #writes: FairShare;
@@ -19,13 +18,9 @@ export class AccountQueue {
 
   constructor(db: Db, { maxWaiting, maxWaitingPerAccount }: Pick<ChainTuning, "maxWaiting" | "maxWaitingPerAccount">) {
     this.#db = db;
-    this.#writes = new FairShare({
-      total: maxWaiting,
-      mostEach: 1,
-      mostWaiting: maxWaiting,
-      // One of them is in turn.
-      mostWaitingEach: maxWaitingPerAccount - 1,
-    });
+    // One of an account's writes is in turn.
+    const waiting = { mostWaiting: maxWaiting, mostWaitingEach: maxWaitingPerAccount - 1 };
+    this.#writes = new FairShare({ total: maxWaiting, mostEach: 1, ...waiting });
   }
 
   get waiting(): number {
@@ -40,22 +35,22 @@ export class AccountQueue {
     return inScope(accountId, undefined, async (scope) => {
       await scope.take(this.#writes, 1, { withinMs: Math.max(0, deadline - Date.now()) }).catch((error: unknown) => {
         if (!(error instanceof Crowded)) throw error;
-        throw error instanceof NotInTime ? busyAccount() : queueFull();
+        throw error instanceof NotInTime ? busyAccount() : tryAgain("queue_full", QUEUE_FULL);
       });
       return work();
     });
   }
 
   /**
-   * Turns of those accounts and signers that have no write in progress on any instance; others are omitted. New ones
-   * are stored in one order on all instances, so that two such statements cannot deadlock.
+   * Turns of those accounts and signers (whose requests carry consecutive nonces) that have no write in progress on any
+   * instance. New ones are stored in one order on all instances, so that two such statements cannot deadlock.
    */
-  async turnsOf(keys: readonly TurnKey[]): Promise<ReadonlyMap<TurnKey, number>> {
+  async turnsOf(keys: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const wanted = sql`${[...keys].sort()}::text[]`;
     const hasNone = sql`
         not exists (select from writes where writes.account_id = account_turns.account_id and ${WRITE_IS_OPEN})
         and not exists (select from writes where signer = account_turns.account_id and ${WRITE_IS_OPEN})`;
-    const { rows } = await sql<{ account_id: TurnKey; turn: number }>`
+    const { rows } = await sql<{ account_id: string; turn: number }>`
       with fresh as (
         insert into account_turns (account_id) select key from unnest(${wanted}) key on conflict do nothing
         returning account_id, turn
@@ -66,12 +61,6 @@ export class AccountQueue {
     return new Map(rows.map(({ account_id: key, turn }) => [key, turn]));
   }
 }
-
-const queueFull = (): KeywrightError =>
-  tryAgain(
-    "queue_full",
-    "Too many writes are waiting; the same request may succeed later. Nothing was sent or charged.",
-  );
 
 export const busyAccount = (): KeywrightError =>
   tryAgain("timed_out", "Earlier writes of this account took too long; nothing was sent or charged for this one.");

@@ -9,11 +9,12 @@ import type { ExecutorAnswer, ExecutorRequest } from "../../../protocol/executor
 import { encodeForward } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
 import { encodeWrite, isLease } from "../abi/contract";
+import { fitsIntoBatch, limitAlone, limitTogether, mayShareForwards, type MeasuredCall } from "../payers/gasLimits";
 import type { Lane } from "../payers/lanes";
 import type { SubmissionId, SubmitRequest } from "../types";
 import type { NewWrite } from "./begin";
-import { writesOf, type CarriedWrite, type Carrier } from "./rows";
-import { fitsIntoBatch, mayShareForwards, refusalIn, type Call, type MeasuredCall } from "./simulation";
+import type { CarriedWrite, Carrier } from "./rows";
+import { refusalIn, type Call } from "./simulation";
 import type { SendingParts } from "./transactionMonitor";
 
 /** Waits to be put into a transaction. */
@@ -48,11 +49,9 @@ export interface BatchOptions extends SendingParts {
   readonly waiting: readonly Waiting[];
   /** Queues the write for a later transaction. */
   readonly again: (waiting: Waiting, pauseMs: number) => void;
-  /** Releases the write's reservation and rejects it. */
   readonly refuse: (waiting: Waiting, error: unknown) => Promise<void>;
 }
 
-/** Another write has used the idempotency key. */
 export class RepeatedKey extends Error {
   override readonly name = "RepeatedKey";
 }
@@ -76,13 +75,15 @@ export class Batch {
   }
 
   async carryOut(): Promise<void> {
-    const { lanes } = this.#options;
+    const { lanes, tuning } = this.#options;
     let carrier: Carrier | undefined;
     try {
       const made = await this.#encode();
-      const simulated = await this.#simulate(made);
-      const { tried, gasLimit } = await this.#bound(simulated, made.length === 1);
-      if (tried.length === 0) return;
+      const tried = await this.#bound(await this.#simulate(made));
+      const [first] = tried;
+      if (first === undefined) return;
+      const most = tuning.maxTransactionGas;
+      const gasLimit = made.length === 1 ? limitAlone(first.gas, most) : limitTogether(tried, most);
       await this.#enterLaneThatPays(gasLimit, tried);
       carrier = await this.#store(gasLimit, await this.#authorize(await this.#reserve(tried)));
     } catch (error) {
@@ -138,22 +139,16 @@ export class Batch {
     });
   }
 
-  /** Limits the batch to what one transaction may hold and the lane can pay for; returns its gas limit. */
-  async #bound(
-    simulated: readonly Simulated[],
-    isAlone: boolean,
-  ): Promise<{ readonly tried: readonly Simulated[]; readonly gasLimit: bigint }> {
-    const { simulation, tuning, fees } = this.#options;
-    const [only] = simulated;
-    if (only === undefined) return { tried: [], gasLimit: 0n };
-    if (isAlone) return { tried: simulated, gasLimit: simulation.limitAlone(only.gas) };
+  /** As many as one transaction may hold and the lane can pay for. */
+  async #bound(simulated: readonly Simulated[]): Promise<readonly Simulated[]> {
+    const { tuning, fees } = this.#options;
     const affordable = this.#lane.balanceWei / (await fees.now()).maxFeePerGas;
-    const mostGas = affordable < tuning.maxTransactionGas ? affordable : tuning.maxTransactionGas;
+    const most = affordable < tuning.maxTransactionGas ? affordable : tuning.maxTransactionGas;
     let tried = simulated;
-    while (tried.length > 1 && (simulation.limitTogether(tried) > mostGas || sizeOf(tried) > MAX_BYTES_TOGETHER))
+    while (tried.length > 1 && (limitTogether(tried, most) > most || sizeOf(tried) > MAX_BYTES_TOGETHER))
       tried = tried.slice(0, -1);
     for (const { waiting } of simulated.slice(tried.length)) this.#later(waiting);
-    return { tried, gasLimit: simulation.limitTogether(tried) };
+    return tried;
   }
 
   async #enterLaneThatPays(gasLimit: bigint, tried: readonly Simulated[]): Promise<void> {
@@ -197,29 +192,17 @@ export class Batch {
     const begun = [...this.#left].map((waiting) => ({ waiting, undo: waiting.request.operation?.begins() }));
     const carrier = await transactions.begin(this.#lane.payer, gasLimit, writes).catch(noneIfRepeated);
     if (carrier !== undefined) monitor.watch(carrier.transaction, carrier.writes);
-    const stored = new Map((carrier === undefined ? [] : writesOf(carrier)).map((write) => [write.id, write]));
-    for (const { waiting, undo } of begun) {
+    await this.#each(begun, async ({ waiting, undo }) => {
       this.#left.delete(waiting);
-      const write = stored.get(waiting.id);
-      if (write !== undefined) waiting.resolve(write);
-      else {
-        undo?.();
-        void this.#retry(waiting);
-      }
-    }
+      const write = carrier?.writes.find(({ id }) => id === waiting.id);
+      if (write !== undefined) return void waiting.resolve(write);
+      undo?.();
+      // It missed its turn, unless its idempotency key was used meanwhile.
+      const earlier = await transactions.byIdempotencyKey(waiting.request.idempotencyKey);
+      if (earlier !== undefined) throw new RepeatedKey();
+      return this.#later(waiting);
+    });
     return carrier;
-  }
-
-  /** Queues it again after a missed turn, unless its idempotency key was used meanwhile. */
-  async #retry(waiting: Waiting): Promise<void> {
-    const { transactions, again, refuse } = this.#options;
-    const { idempotencyKey: key } = waiting.request;
-    try {
-      if (key !== undefined && (await transactions.byIdempotencyKey(key)) !== undefined) throw new RepeatedKey();
-      again(waiting, 0);
-    } catch (error) {
-      await refuse(waiting, error);
-    }
   }
 
   #later(waiting: Waiting, pauseMs = 0): undefined {

@@ -81,15 +81,14 @@ export class Batcher {
     try {
       const { maxFeePerGas } = await fees.now();
       const lane = await lanes.tryEnter(USUAL_WRITE_GAS * maxFeePerGas);
-      if (lane === undefined) return await this.#waitForRoom();
+      if (lane === undefined) {
+        await pause(BETWEEN_LOOKS_MS);
+        const now = Date.now();
+        return await this.#refuseAll(({ deadline }) => deadline <= now, allBusy());
+      }
       this.#preparing += 1;
-      const batch = new Batch({
-        ...this.#parts,
-        lane,
-        waiting: this.#nextOnes(),
-        again: this.#again,
-        refuse: this.#refuse,
-      });
+      const given = { lane, waiting: this.#nextOnes(), again: this.#again, refuse: this.#refuse };
+      const batch = new Batch({ ...this.#parts, ...given });
       void batch.carryOut().finally(() => {
         this.#preparing -= 1;
         this.#lastEnd = Date.now();
@@ -97,13 +96,6 @@ export class Batcher {
     } catch (error) {
       await this.#refuseAll(() => true, error);
     }
-  }
-
-  /** Waits briefly, then refuses writes past their deadline. */
-  async #waitForRoom(): Promise<void> {
-    await pause(BETWEEN_LOOKS_MS);
-    const now = Date.now();
-    await this.#refuseAll(({ deadline }) => deadline <= now, allBusy());
   }
 
   async #refuseAll(which: (waiting: Waiting) => boolean, error: unknown): Promise<void> {

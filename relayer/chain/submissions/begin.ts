@@ -1,8 +1,7 @@
-/** The statement that begins a transaction on a lane, and what it does besides. */
+/** What the statement that begins a transaction does besides. */
 import { sql, type RawBuilder } from "kysely";
-import type { Db, Trx } from "../../store/database";
-import { newSubmissionId, type TransactionRow, type WriteRow } from "./rows";
-import { WRITE_IS_OPEN } from "./states";
+import type { WriteRow } from "./rows";
+import { WRITE_IS_OPEN, WRITE_WAITS } from "./states";
 
 /** A write, or a forward request, which is authorized by its signature and has no tag. */
 export interface NewWrite extends Pick<
@@ -15,37 +14,11 @@ export interface NewWrite extends Pick<
   readonly signers_turn: number | null;
 }
 
-export interface NewTransaction extends Pick<TransactionRow, "payer" | "instance_id" | "request_id"> {
-  readonly gasLimit: bigint;
-  readonly topUp?: { readonly toPayer: number; readonly amountWei: bigint };
-}
-
 /** Parts of one statement: a transaction is begun where `condition` holds after what is done before it. */
 export interface Steps {
   readonly before?: RawBuilder<unknown>;
   readonly condition: RawBuilder<boolean>;
   readonly after?: RawBuilder<unknown>;
-}
-
-/** Takes the lane's next nonce and inserts a transaction with it; undefined where the condition does not hold. */
-export async function beginInLane(
-  db: Db | Trx,
-  { payer, instance_id, request_id, gasLimit, topUp }: NewTransaction,
-  { before = sql``, condition, after = sql`` }: Steps,
-): Promise<TransactionRow | undefined> {
-  const { rows } = await sql<TransactionRow>`
-    with ${before} lane as (
-      update lanes set next_nonce = next_nonce + 1 where payer = ${payer} and ${condition}
-      returning next_nonce - 1 as nonce
-    ), transaction as (
-      insert into transactions
-        (id, payer, nonce, purpose, state, gas_limit, to_payer, amount_wei, instance_id, request_id)
-      select ${newSubmissionId()}, ${payer}::int4, nonce, ${topUp === undefined ? "writes" : "top_up"}, 'reserved',
-        ${String(gasLimit)}::int8, ${topUp?.toPayer ?? null}::int4, ${topUp?.amountWei.toString() ?? null}::numeric,
-        ${instance_id}, ${request_id}
-      from lane returning *
-    ) ${after} select * from transaction`.execute(db);
-  return rows[0];
 }
 
 /**
@@ -87,16 +60,21 @@ export function newWrites(writes: readonly NewWrite[]): Steps {
   };
 }
 
-/** Carries a write that waits for a transaction, unless another instance was first. */
+/**
+ * Carries a write that waits for a transaction, unless another instance was first. The one that it leaves becomes a
+ * no-op if it is reopened, and is locked before the write, as a rewind locks them.
+ */
 export const waitingWrite = (id: string): Steps => ({
   before: sql`waiting as (
-      select writes.id from writes join transactions on transactions.id = transaction_id
-      where writes.id = ${id} and writes.state = 'waiting' and transactions.state in ('confirmed', 'displaced')
-        for update of writes
+      select writes.id, transaction_id from transactions join writes on transactions.id = transaction_id
+      where writes.id = ${id} and ${WRITE_WAITS} for update
     ),`,
   condition: sql`not draining and exists (select from waiting)`,
   after: sql`, carried as (
       update writes set state = 'carried', transaction_id = transaction.id, place = 0, updated_at = now()
       from transaction, waiting where writes.id = waiting.id
+    ), emptied as (
+      update transactions set purpose = 'noop', abandon = true from transaction, waiting
+      where transactions.id = waiting.transaction_id
     )`,
 });

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { Parts } from "./parts";
-import { writesOf, type CarriedWrite } from "./rows";
+import type { CarriedWrite } from "./rows";
 import { hasOutcome } from "./states";
 
 /** Looks for outcomes that other instances have stored, in the time between two polls of a chain at rest. */
@@ -18,7 +18,7 @@ export class OutcomeWatch {
 
   constructor(parts: Pick<Parts, "transactions" | "outcomes" | "tuning">) {
     this.#parts = parts;
-    parts.outcomes.on("transaction", (carrier) => this.#note(writesOf(carrier).filter(hasOutcome)));
+    parts.outcomes.on("transaction", ({ writes }) => this.#note(writes.filter(hasOutcome)));
   }
 
   /** The write once it has an outcome, which it may have already; undefined at `deadline` (ms since the epoch). */

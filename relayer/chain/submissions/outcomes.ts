@@ -1,12 +1,11 @@
 /** Derives the outcomes of writes from the receipt of the transaction that carried them. */
 import { targetOf } from "../../../protocol/budgets";
-import { ERRORS, type KeywrightError } from "../../../protocol/errors";
 import { decodeForward, type SignedForwardRequest } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
-import { RpcError } from "../../../protocol/rpc/errors";
+import { nameOf, reasonOf, UNKNOWN_REASON } from "../abi/failures";
 import { Executions, noncesCall } from "../abi/forwarder";
+import type { DecodedLog } from "../abi/logs";
 import { eventsByAccount, eventsOf, failedCalls, resultOf, type Receipt } from "../abi/receipts";
-import { revertError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
 import { quantityOf } from "../rpc/quantities";
 import type { SubmissionFailure } from "../types";
@@ -17,9 +16,6 @@ const MAKE_AGAIN = "Nothing was charged; make it again.";
 const SIGN_AGAIN =
   "Nothing was charged. Until its deadline the request may still be sent by whoever has it; " +
   "sign another one for its nonce.";
-
-/** What is stored and shown of an error. */
-export const failureOf = ({ code, detail, facts }: KeywrightError): SubmissionFailure => ({ code, detail, facts });
 
 /** By id of the write. A shared transaction that failed as a whole gives none: its writes wait for others. */
 export async function outcomesOf(
@@ -67,20 +63,12 @@ const cancelled = (signer: string | null): SubmissionFailure => ({
   facts: {},
 });
 
-const done = (events: ReturnType<typeof eventsOf>): Outcome => ({
-  state: "done",
-  result: resultOf(events),
-  charged: true,
-});
+const done = (events: readonly DecodedLog[]): Outcome => ({ state: "done", result: resultOf(events), charged: true });
 
-const failure = ({ transactionHash }: Receipt, error: SubmissionFailure, charged: boolean): Outcome => ({
-  state: "failed",
-  error: {
-    ...error,
-    facts: { ...error.facts, ...(charged ? { charged: true } : {}), transaction_hash: transactionHash },
-  },
-  charged,
-});
+function failure({ transactionHash }: Receipt, error: SubmissionFailure, charged: boolean): Outcome {
+  const facts = { ...error.facts, ...(charged ? { charged } : {}), transaction_hash: transactionHash };
+  return { state: "failed", error: { ...error, facts }, charged };
+}
 
 /**
  * Another transaction took the nonce, the deadline passed before the block, or the call was alone in its transaction
@@ -114,32 +102,4 @@ async function notExecuted(
   const detail = `The request was mined after its deadline ${deadline}, and the forwarder left it out.`;
   if (isTooLate) return failure(receipt, { code: "request_expired", detail, facts: {} }, true);
   return failure(receipt, await reasonOf(rpc, call, receipt), true);
-}
-
-const UNKNOWN_REASON: SubmissionFailure = {
-  code: "write_reverted",
-  detail: `${ERRORS.write_reverted.title}; the node does not say why.`,
-  facts: {},
-};
-
-/** Undefined for a revert without a reason that the contract declares. */
-function nameOf(revertData: string | undefined): SubmissionFailure | undefined {
-  const named = revertError(revertData);
-  return named.code === "internal_error" ? undefined : failureOf(named);
-}
-
-/**
- * Why a call of a mined transaction failed, which receipts do not contain: repeats the call on the state after its
- * block, where the cause usually persists; else on the state before it.
- */
-async function reasonOf(rpc: RpcClient, call: object, { blockNumber }: Receipt): Promise<SubmissionFailure> {
-  for (const block of [Number(blockNumber), Number(blockNumber) - 1]) {
-    try {
-      await rpc.call("eth_call", [call, quantityOf(block)]);
-    } catch (error) {
-      const named = error instanceof RpcError && error.failure === "reverted" ? nameOf(error.data) : undefined;
-      if (named !== undefined) return named;
-    }
-  }
-  return UNKNOWN_REASON;
 }

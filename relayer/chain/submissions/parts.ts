@@ -27,7 +27,6 @@ export interface Parts {
   readonly queue: AccountQueue;
   readonly simulation: Simulation;
   readonly transactions: Transactions;
-  /** Receives every transaction whose fate this instance has seen. */
   readonly outcomes: OutcomeFeed;
   readonly log: Logger;
   readonly tuning: ChainTuning;

@@ -29,10 +29,8 @@ export async function sign(
   return { hash, is_noop: isNoop, raw, max_fee, priority_fee };
 }
 
-function callOf(write: WriteRow): TaggedCall {
-  if (write.tag === null) throw new TypeError(`write ${write.id} has no tag`);
-  return { calldata: calldataOf(write), tag: write.tag };
-}
+/** Writes and forward requests, which have no tag, never share a transaction. */
+const callOf = (write: WriteRow): TaggedCall => ({ calldata: calldataOf(write), tag: write.tag ?? "" });
 
 function calldataOf({ id, calldata }: WriteRow): string {
   if (calldata === null) throw new TypeError(`write ${id} has nothing to sign`);

@@ -6,8 +6,9 @@ import { targetOf } from "../../../protocol/budgets";
 import { KeywrightError } from "../../../protocol/errors";
 import { forwarderCalldata, type SignedForwardRequest } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
+import type { RpcCall } from "../../../protocol/rpc/endpoint";
 import { RpcError } from "../../../protocol/rpc/errors";
-import { BATCH_PROBE, decodeProbe, encodeProbe, MAX_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
+import { BATCH_PROBE, decodeProbe, encodeProbe, type ProbedCall } from "../abi/batchProbe";
 import { noncesCall } from "../abi/forwarder";
 import { namedError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
@@ -16,9 +17,7 @@ export interface SimulationOptions {
   readonly rpc: RpcClient;
   readonly contractAddress: Address;
   readonly forwarder: () => Promise<Address>;
-  /** The minimum block for reads. */
   readonly minBlock: () => Promise<number>;
-  readonly maxTransactionGas: bigint;
 }
 
 /** A write's calldata, or a forward request and its bytes in the store. */
@@ -26,23 +25,6 @@ export interface Call {
   readonly calldata: string;
   readonly forward?: SignedForwardRequest | undefined;
 }
-
-export interface MeasuredCall extends Call {
-  readonly gas: bigint;
-}
-
-/** Gas that `tryMulticall` guarantees each call; a write that needs nearly as much goes alone. */
-const CALL_GAS = 1_000_000n;
-const BEFORE_LAST_CALL = (CALL_GAS * 64n) / 63n + 30_000n;
-const TRANSACTION_GAS = 21_000n;
-/** Overhead per call: the loop, copies, and the event of a failed call. */
-const AROUND_CALL = 10_000n;
-/** A byte of calldata, with its copies; of a request it is only decoded. */
-const BYTE_GAS = 40n;
-const REQUEST_BYTE_GAS = 16n;
-/** Requests with a higher gas limit do not share a transaction: they could use up that much gas of the others. */
-const MAX_SHARED_GAS = 1_000_000n;
-const MAX_SHARED_BYTES = 8_192;
 
 export class Simulation {
   readonly #options: SimulationOptions;
@@ -59,12 +41,10 @@ export class Simulation {
   async alone({ calldata, forward }: Call, from: Address, atLeast?: number): Promise<bigint> {
     const minBlock = atLeast ?? (await this.#options.minBlock());
     if (forward !== undefined) return this.#forwardAlone(forward, from, minBlock);
-    try {
-      const to = targetOf(calldata, this.#options.contractAddress);
-      return await this.#estimate(minBlock, { from, to, data: calldata });
-    } catch (error) {
+    const to = targetOf(calldata, this.#options.contractAddress);
+    return this.#estimate(minBlock, { from, to, data: calldata }).catch((error: unknown) => {
       throw refusalOf(error);
-    }
+    });
   }
 
   /** The gas of a call that its owner sends. @throws KeywrightError the contract's named error. */
@@ -105,8 +85,9 @@ export class Simulation {
     return BigInt(await this.#ask(minBlock, "eth_estimateGas", call));
   }
 
-  async #ask(minBlock: number, method: string, call: object): Promise<string> {
-    const { values } = await this.#options.rpc.callAt(minBlock, (block) => [{ method, params: [call, block] }]);
+  async #ask(minBlock: number, method: string, call: object, ...override: readonly object[]): Promise<string> {
+    const callsAt = (block: string): readonly RpcCall[] => [{ method, params: [call, block, ...override] }];
+    const { values } = await this.#options.rpc.callAt(minBlock, callsAt, { once: override.length > 0 });
     return values[0] as string;
   }
 
@@ -116,21 +97,15 @@ export class Simulation {
    * support it.
    */
   async inSequence(calls: readonly Call[], payer: Address): Promise<readonly ProbedCall[] | undefined> {
-    const { rpc, minBlock, contractAddress, forwarder } = this.#options;
+    const { minBlock, contractAddress, forwarder } = this.#options;
     const isForwards = calls.some(({ forward }) => forward !== undefined);
     const target = isForwards ? await forwarder() : contractAddress;
-    const data = encodeProbe(
-      target,
-      calls.map(({ calldata, forward }) => (forward === undefined ? calldata : forwarderCalldata([forward], payer))),
-    );
-    const override = { [payer]: { code: BATCH_PROBE } };
+    const dataOf = ({ calldata, forward }: Call): string =>
+      forward === undefined ? calldata : forwarderCalldata([forward], payer);
+    const probe = { from: payer, to: payer, data: encodeProbe(target, calls.map(dataOf)) };
     try {
-      const { values } = await rpc.callAt(
-        await minBlock(),
-        (block) => [{ method: "eth_call", params: [{ from: payer, to: payer, data }, block, override] }],
-        { once: true },
-      );
-      const probed = decodeProbe(values[0] as string);
+      const override = { [payer]: { code: BATCH_PROBE } };
+      const probed = decodeProbe(await this.#ask(await minBlock(), "eth_call", probe, override));
       return probed.length === 0 ? undefined : probed;
     } catch (error) {
       // An endpoint without state overrides, or one that answers oddly.
@@ -138,50 +113,7 @@ export class Simulation {
       throw error;
     }
   }
-
-  /** The gas limit of a single call's transaction: its estimate plus a margin, capped at the protocol's maximum. */
-  limitAlone(estimate: bigint): bigint {
-    const { maxTransactionGas } = this.#options;
-    if (estimate > maxTransactionGas) {
-      throw new KeywrightError(
-        "invalid_value",
-        "This write needs more gas than one transaction may use; split it into several.",
-      );
-    }
-    const limit = (estimate * 13n) / 10n + 20_000n;
-    return limit < maxTransactionGas ? limit : maxTransactionGas;
-  }
-
-  /** The gas limit of calls that were simulated together, also where only one of them is left. */
-  limitTogether(calls: readonly MeasuredCall[]): bigint {
-    const [only] = calls;
-    if (calls.length === 1 && only?.forward === undefined && only !== undefined)
-      return this.limitAlone(TRANSACTION_GAS + only.gas + BYTE_GAS * BigInt(only.calldata.length / 2));
-    const spare = calls.map(spareFor).reduce((a, b) => (a > b ? a : b), 0n);
-    const gasOf = ({ gas, calldata, forward }: MeasuredCall): bigint =>
-      (gas * 12n) / 10n +
-      AROUND_CALL +
-      (forward === undefined ? BYTE_GAS : REQUEST_BYTE_GAS) * BigInt(calldata.length / 2 + 64);
-    return calls.reduce((sum, call) => sum + gasOf(call), TRANSACTION_GAS + spare);
-  }
 }
-
-/** Whether a call with this gas may share a transaction. Those of forward requests are limited by the requests. */
-export const fitsIntoBatch = ({ calldata, forward, gas }: MeasuredCall): boolean =>
-  forward !== undefined || (calldata.length / 2 < MAX_PROBED_BYTES / 8 && (gas * 13n) / 10n < CALL_GAS);
-
-export const mayShareForwards = ({ gas, data }: SignedForwardRequest): boolean =>
-  BigInt(gas) <= MAX_SHARED_GAS && data.length / 2 <= MAX_SHARED_BYTES;
-
-/**
- * What must be left besides the gas that the calls used in the simulation: for each write what the contract guarantees
- * it; for requests 1/63 of the highest gas limit, or OpenZeppelin's forwarder reverts the transaction. Those limits
- * count for nothing else, since gas counts against the payer's balance and the executor's budget even if unused. A call
- * that uses more than in its simulation may take the gas of the others: the transaction then fails as a whole, and each
- * is sent alone (`recovery.ts`). The margin of a fifth also covers the 1/64 that a caller retains (EIP-150).
- */
-const spareFor = ({ forward }: Call): bigint =>
-  forward === undefined ? BEFORE_LAST_CALL : BigInt(forward.gas) / 63n + 1n;
 
 /** Why a call failed in a simulation, with this revert data. */
 export const refusalIn = (reason: string): unknown => refusalOf(new RpcError("reverted", "execution reverted", reason));

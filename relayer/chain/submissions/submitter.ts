@@ -1,13 +1,14 @@
 /** Takes one write from the request to its outcome. */
 import { KeywrightError } from "../../../protocol/errors";
 import type { Receipt } from "../abi/receipts";
+import { viewOf } from "../reads/submissionView";
 import type { SubmitAnswer, SubmitRequest } from "../types";
 import { tryAgain } from "./accountQueue";
 import { RepeatedKey } from "./batch";
 import type { Batcher } from "./batcher";
 import { OutcomeWatch } from "./outcomeWatch";
 import type { Parts } from "./parts";
-import { newSubmissionId, viewOf, type CarriedWrite } from "./rows";
+import { newSubmissionId, type CarriedWrite } from "./rows";
 import { hasOutcome } from "./states";
 
 export interface SubmitterOptions extends Parts {
@@ -34,37 +35,29 @@ export class Submitter {
     const { queue, batcher, tuning } = this.#options;
     const deadline = Date.now() + (request.waitMs ?? tuning.answerWithinMs);
     const earlier = await this.#earlier(request);
-    if (earlier !== undefined) return this.#answer(request, earlier, deadline, true);
+    if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
     try {
       await request.admit?.();
       return await queue.inTurn(request.accountId, deadline, async () => {
         const write = await batcher.add(request, newSubmissionId(), deadline);
-        return this.#answer(request, write, deadline, false);
+        return this.#answer(request, await this.#outcome(write, deadline), false);
       });
     } catch (error) {
       // The same forward request sent twice concurrently: the second finds its nonce used by the first.
       const repeated = error instanceof RepeatedKey || "forward" in request ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
-      return this.#answer(request, repeated, deadline, true);
+      return this.#answer(request, await this.#outcome(repeated, deadline), true);
     }
   }
 
   async #earlier({ idempotencyKey, accountId }: SubmitRequest): Promise<CarriedWrite | undefined> {
-    if (idempotencyKey === undefined) return undefined;
     const earlier = await this.#options.transactions.byIdempotencyKey(idempotencyKey);
     if (earlier !== undefined && earlier.account_id !== accountId)
       throw new KeywrightError("idempotency_conflict", "This Idempotency-Key was used for another account.");
     return earlier;
   }
 
-  /** Once the write has an outcome at the configured depth. Throws `submission_pending`. */
-  async #answer(
-    { operation }: SubmitRequest,
-    begun: CarriedWrite,
-    deadline: number,
-    replayed: boolean,
-  ): Promise<SubmitAnswer> {
-    const write = await this.#outcome(begun, deadline);
+  #answer({ operation }: SubmitRequest, write: CarriedWrite, replayed: boolean): SubmitAnswer {
     const { id, state, transactionHash, blockNumber, result, error } = viewOf(write);
     if (error !== undefined) {
       if (write.charged) operation?.happened();
@@ -76,6 +69,7 @@ export class Submitter {
     return { submissionId: id, transactionHash, blockNumber, result: result ?? {}, replayed };
   }
 
+  /** The write once it has an outcome at the configured depth. Throws `submission_pending`. */
   async #outcome(begun: CarriedWrite, deadline: number): Promise<CarriedWrite> {
     let write = begun;
     while (!(hasOutcome(write) && (await this.#isDeepEnough(write)))) {

@@ -4,13 +4,13 @@
  */
 import { KeywrightError } from "../../../protocol/errors";
 import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
+import { failureOf } from "../abi/failures";
 import { receiptOf, type Receipt } from "../abi/receipts";
 import type { Fees } from "../payers/fees";
-import { countIn } from "../rpc/quantities";
 import { UseOfNonce } from "../payers/useOfNonce";
-import { abandonedOutcomes, failureOf, outcomesOf } from "./outcomes";
+import { abandonedOutcomes, outcomesOf } from "./outcomes";
 import type { Parts } from "./parts";
-import type { AttemptRow, Carrier, TransactionRow, WriteRow } from "./rows";
+import type { AttemptRow, CarriedWrite, Carrier, TransactionRow } from "./rows";
 import { sign } from "./signing";
 import { isOpen } from "./states";
 import { LostTransaction, TRANSFER_GAS } from "./transactions";
@@ -19,15 +19,14 @@ import { LostTransaction, TRANSFER_GAS } from "./transactions";
 class Monitored implements Carrier {
   /** Time of the last broadcast of the newest attempt; undefined when it is to be sent. */
   sentAt: number | undefined;
-  /** A node accepted or knows the transaction. */
-  isKnownToNode = false;
   lookedAt = 0;
+  /** Looks since a node accepted or knew the transaction. */
   misses = 0;
   refusals = 0;
 
   constructor(
     public transaction: TransactionRow,
-    public writes: readonly WriteRow[],
+    public writes: readonly CarriedWrite[],
     public attempts: readonly AttemptRow[],
     /** By a transaction that is not ours. */
     readonly use: UseOfNonce,
@@ -48,7 +47,6 @@ class Monitored implements Carrier {
   }
 
   accepted(): void {
-    this.isKnownToNode = true;
     this.misses = 0;
     this.refusals = 0;
   }
@@ -71,13 +69,11 @@ export class TransactionMonitor {
   }
 
   /** Watches the transaction, unless it is watched already. */
-  watch(transaction: TransactionRow, writes?: readonly WriteRow[]): void {
+  watch(transaction: TransactionRow, writes?: readonly CarriedWrite[]): void {
     const { id } = transaction;
     if (this.#stopping || this.#watched.has(id)) return;
-    this.#watched.set(
-      id,
-      this.#loop(transaction, writes).finally(() => this.#watched.delete(id)),
-    );
+    const loop = this.#loop(transaction, writes).finally(() => this.#watched.delete(id));
+    this.#watched.set(id, loop);
   }
 
   /** Stops between two steps and releases all transactions. */
@@ -88,7 +84,7 @@ export class TransactionMonitor {
     await this.#parts.transactions.release(ids);
   }
 
-  async #loop(transaction: TransactionRow, given: readonly WriteRow[] | undefined): Promise<void> {
+  async #loop(transaction: TransactionRow, given: readonly CarriedWrite[] | undefined): Promise<void> {
     const { rpc, log, head, transactions, tuning } = this.#parts;
     const { id, state } = transaction;
     try {
@@ -96,7 +92,11 @@ export class TransactionMonitor {
       const attempts = state === "reserved" ? [] : await transactions.attempts(id);
       const item = new Monitored(transaction, writes, attempts, new UseOfNonce(rpc));
       while (!this.#stopping && isOpen(item.transaction)) {
-        await this.#step(item).catch((error: unknown) => this.#notePassing(item, error));
+        await this.#step(item).catch((error: unknown) => {
+          // Chain, executor or database are unavailable for the moment.
+          if (!(error instanceof RpcError || (error instanceof KeywrightError && error.retryable))) throw error;
+          log.warn({ err: error, transactionId: id }, "a step of a transaction failed; it is tried again");
+        });
         if (isOpen(item.transaction)) await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
       }
     } catch (error) {
@@ -107,19 +107,12 @@ export class TransactionMonitor {
     }
   }
 
-  /** Chain, executor or database are unavailable for the moment. Throws everything else. */
-  #notePassing({ transaction: { id } }: Monitored, error: unknown): void {
-    const isPassing = error instanceof RpcError || (error instanceof KeywrightError && error.retryable);
-    if (!isPassing) throw error;
-    this.#parts.log.warn({ err: error, transactionId: id }, "a step of a transaction failed; it is tried again");
-  }
-
   async #step(item: Monitored): Promise<void> {
     if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return;
     if (item.sentAt === undefined) {
-      // Loaded from the store: it may be pending or already mined.
-      if (item.transaction.state !== "signed" && (await this.#endByReceipt(item))) return;
-      await this.#replaceIfAbandoned(item);
+      // Unless this is the first time, it may be pending or already mined.
+      if ((item.lookedAt > 0 || item.transaction.state !== "signed") && (await this.#endByReceipt(item))) return;
+      if (item.isToBeNoop && !item.newest.is_noop) await this.#replace(item, true);
       await this.#broadcast(item);
     }
     if (await this.#endByReceipt(item)) return;
@@ -159,21 +152,21 @@ export class TransactionMonitor {
     if (item.transaction.state === "reserved") item.transaction = { ...item.transaction, state: "signed" };
   }
 
-  /** Broadcasts the newest attempt. */
   async #broadcast(item: Monitored): Promise<void> {
-    // What is abandoned is not sent again, also while nothing can take its place.
-    const isSent = item.newest.is_noop || !item.isToBeNoop;
-    const failure = isSent ? await this.#parts.rpc.broadcast(item.newest.raw) : undefined;
     item.sentAt = Date.now();
+    // It may be mined or pending, the pool full, or the node wrong: a look comes before it is sent again.
+    item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
+    // What is abandoned is not sent again, also while nothing can take its place.
+    if (item.isToBeNoop && !item.newest.is_noop) return;
+    const failure = await this.#parts.rpc.broadcast(item.newest.raw);
     if (failure !== undefined) return this.#refused(item, failure);
-    if (!isSent) return;
     item.lookedAt = item.sentAt;
     item.accepted();
   }
 
   /** Stored only for a transaction that waits for a block: one mined at once goes directly from signed to mined. */
   async #notePending(item: Monitored): Promise<void> {
-    if (!item.isKnownToNode || item.transaction.state !== "signed") return;
+    if (item.misses > 0 || item.transaction.state !== "signed") return;
     item.transaction = { ...item.transaction, state: "pending" };
     await this.#parts.transactions.notePending(item.transaction.id);
   }
@@ -181,8 +174,6 @@ export class TransactionMonitor {
   async #refused(item: Monitored, failure: RpcFailure): Promise<void> {
     const { id, payer, nonce, purpose, gas_limit: gas } = item.transaction;
     this.#parts.log.info({ transactionId: id, failure, payer, nonce }, "no node took a transaction");
-    // An own attempt may be mined or pending, the pool full, or the node wrong: a look comes before it is sent again.
-    item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
     if (failure === "underpriced") return this.#replace(item, item.newest.is_noop);
     // An earlier nonce is still pending: send again with the next head.
     if (failure === "nonce_too_high") item.sentAt = undefined;
@@ -218,20 +209,16 @@ export class TransactionMonitor {
       // The follower may have given writes back to one that a rewind had left without them.
       if (item.isToBeNoop) item.writes = await transactions.writes(item.transaction.id);
       const outcomes = await outcomesOf(rpc, contractAddress, item, attempt, receipt);
+      const facts = { transactionId: item.transaction.id, hash: receipt.transactionHash, writes: item.writes.length };
       if (outcomes.size < item.writes.length)
-        log.warn(
-          { transactionId: item.transaction.id, hash: receipt.transactionHash, writes: item.writes.length },
-          "a shared transaction failed as a whole; its writes will be sent alone",
-        );
+        log.warn(facts, "a shared transaction failed as a whole; its writes will be sent alone");
       this.#ended(item, await transactions.end(item.transaction.id, receipt, outcomes));
       return true;
     }
     return false;
   }
 
-  /**
-   * No receipt for a while: checks whether it is to be abandoned, is known, is stuck, was dropped, or lost its nonce.
-   */
+  /** No receipt for a while: checks whether it is to be abandoned, is known, stuck or dropped, or lost its nonce. */
   async #checkPending(item: Monitored): Promise<void> {
     const { rpc, transactions } = this.#parts;
     const { id, instance_id: monitoredBy } = item.transaction;
@@ -239,15 +226,16 @@ export class TransactionMonitor {
     const now = await transactions.carrier(id);
     if (isOpen(now.transaction) && now.transaction.instance_id !== monitoredBy) throw new LostTransaction();
     this.#ended(item, now);
-    if (!isOpen(item.transaction) || (await this.#replaceIfAbandoned(item))) return;
+    if (!isOpen(item.transaction)) return;
+    if (item.isToBeNoop && !item.newest.is_noop) item.sentAt = undefined;
     const asked = item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash]));
     if ((await Promise.all(asked)).some((transaction) => transaction !== null)) {
       item.accepted();
       return this.#ifStuck(item);
     }
     item.misses += 1;
-    await this.#endIfProven(item);
     if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sentAt = undefined;
+    await this.#endIfProven(item);
   }
 
   /** Known, next in its lane and old: raise the fees. Fees do not help a transaction queued behind another. */
@@ -258,13 +246,6 @@ export class TransactionMonitor {
     const sender = await transactions.payerAddress(payer);
     const next = await rpc.call<string>("eth_getTransactionCount", [sender, "latest"]);
     if (Number(next) === nonce) await this.#replace(item, item.newest.is_noop);
-  }
-
-  /** An abandoned transaction is not sent again. False where nothing takes its place. */
-  async #replaceIfAbandoned(item: Monitored): Promise<boolean> {
-    const before = item.newest;
-    if (item.isToBeNoop && !before.is_noop) await this.#replace(item, true);
-    return item.newest !== before;
   }
 
   /**
@@ -292,21 +273,16 @@ export class TransactionMonitor {
    * is final. Until either is seen the fate is unknown, however long that takes.
    */
   async #endIfProven(item: Monitored): Promise<void> {
-    const { rpc, transactions, tuning, head, log } = this.#parts;
-    const nonce = item.transaction.nonce ?? 0;
-    const sender = await transactions.payerAddress(item.transaction.payer);
-    const counts = await rpc.callEverywhere("eth_getTransactionCount", [sender, "latest"], countIn);
-    if (!counts.some((count) => typeof count === "number" && count > nonce)) return;
+    const { transactions, tuning, head, log } = this.#parts;
+    const { id, payer, nonce, abandon } = item.transaction;
     if (await this.#endByReceipt(item, true)) return;
-    const use = await item.use.find(sender, nonce);
+    const use = await item.use.find(await transactions.payerAddress(payer), nonce ?? 0);
     if (use === undefined || item.attempts.some(({ hash }) => hash === use.hash)) return;
     if (head.number - use.block.number < tuning.finalityDepth) return;
-    log.error(
-      { transactionId: item.transaction.id, hash: use.hash },
-      "a transaction that is not this service's used a payer's nonce; the writes are sent again",
-    );
-    const outcomes = abandonedOutcomes(item.transaction.abandon ? item.writes : []);
-    this.#ended(item, await transactions.end(item.transaction.id, { displacedIn: use.block.number }, outcomes));
+    const facts = { transactionId: id, hash: use.hash };
+    log.error(facts, "a transaction that is not this service's used a payer's nonce; the writes are sent again");
+    const outcomes = abandonedOutcomes(abandon ? item.writes : []);
+    this.#ended(item, await transactions.end(id, { displacedIn: use.block.number }, outcomes));
   }
 }
 

@@ -9,7 +9,7 @@ import type { Db, Trx } from "../../store/database";
 import { leaseExpired } from "../../store/instance";
 import type { SubmissionFailure, SubmissionHooks, SubmissionId } from "../types";
 import type { Receipt } from "../abi/receipts";
-import { beginInLane, newWrites, waitingWrite, type NewTransaction, type NewWrite, type Steps } from "./begin";
+import { newWrites, waitingWrite, type NewWrite, type Steps } from "./begin";
 import {
   carriedWrites,
   newSubmissionId,
@@ -20,7 +20,7 @@ import {
   type TransactionRow,
   type WriteRow,
 } from "./rows";
-import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN, type SubmissionState } from "./states";
+import { TRANSACTION_IS_OPEN, WRITE_IS_OPEN, WRITE_WAITS, type SubmissionState } from "./states";
 
 /** Another instance monitors the transaction now; this one must not continue. */
 export class LostTransaction extends Error {
@@ -30,10 +30,11 @@ export class LostTransaction extends Error {
 /** An own attempt is in a block, or a transaction that is not ours has its nonce in a final one. */
 type Fate = Pick<Receipt, "transactionHash" | "blockNumber" | "blockHash"> | { readonly displacedIn: number };
 
-const IS_READY = sql`transactions.id = writes.transaction_id and writes.state = 'waiting'
-  and transactions.state in ('confirmed', 'displaced')`;
-const IS_RELEASED = sql`transactions.id = writes.transaction_id and writes.state = 'carried'
-  and transactions.state in ('confirmed', 'displaced')`;
+interface NewTransaction extends Pick<TransactionRow, "payer" | "request_id"> {
+  readonly gasLimit: bigint;
+  readonly topUp?: { readonly toPayer: number; readonly amountWei: bigint };
+}
+
 const AT_A_TIME = 200;
 export const TRANSFER_GAS = 21_000n;
 
@@ -67,18 +68,34 @@ export class Transactions {
     return this.#begin(this.#db, { payer, gasLimit, request_id }, waitingWrite(id));
   }
 
-  async #begin(db: Db | Trx, begun: Omit<NewTransaction, "instance_id">, steps: Steps): Promise<Carrier | undefined> {
-    const transaction = await beginInLane(db, { ...begun, instance_id: this.#instanceId }, steps);
-    return transaction && { transaction, writes: await this.writes(transaction.id, db) };
-  }
-
   /** Begins a gas transfer to a payer on the admin payer's lane; undefined while another top-up of it is pending. */
-  beginTopUp(toPayer: number, amountWei: bigint): Promise<TransactionRow | undefined> {
-    const topUp = { toPayer, amountWei };
-    const begun = { payer: 0, gasLimit: TRANSFER_GAS, instance_id: this.#instanceId, topUp, request_id: null };
+  async beginTopUp(toPayer: number, amountWei: bigint): Promise<TransactionRow | undefined> {
+    const begun = { payer: 0, gasLimit: TRANSFER_GAS, topUp: { toPayer, amountWei }, request_id: null };
     const condition = sql<boolean>`not exists (select from transactions
       where to_payer = ${toPayer} and ${TRANSACTION_IS_OPEN})`;
-    return beginInLane(this.#db, begun, { condition });
+    return (await this.#begin(this.#db, begun, { condition }))?.transaction;
+  }
+
+  /** Takes the lane's next nonce and inserts a transaction with it; undefined where the condition does not hold. */
+  async #begin(
+    db: Db,
+    { payer, request_id, gasLimit, topUp }: NewTransaction,
+    { before = sql``, condition, after = sql`` }: Steps,
+  ): Promise<Carrier | undefined> {
+    const { rows } = await sql<TransactionRow>`
+      with ${before} lane as (
+        update lanes set next_nonce = next_nonce + 1 where payer = ${payer} and ${condition}
+        returning next_nonce - 1 as nonce
+      ), transaction as (
+        insert into transactions
+          (id, payer, nonce, purpose, state, gas_limit, to_payer, amount_wei, instance_id, request_id)
+        select ${newSubmissionId()}, ${payer}::int4, nonce, ${topUp === undefined ? "writes" : "top_up"}, 'reserved',
+          ${String(gasLimit)}::int8, ${topUp?.toPayer ?? null}::int4, ${topUp?.amountWei.toString() ?? null}::numeric,
+          ${this.#instanceId}, ${request_id}
+        from lane returning *
+      ) ${after} select * from transaction`.execute(db);
+    const [transaction] = rows;
+    return transaction && { transaction, writes: await this.writes(transaction.id, db) };
   }
 
   /** A transaction of the service itself that only uses a nonce; undefined if the nonce has one. */
@@ -118,7 +135,7 @@ export class Transactions {
   /**
    * Stores a transaction's fate and its writes' outcomes, frees the accounts' turns and notifies credits, in one
    * transaction, unless it has been reopened or another instance monitors it: what is stored now is returned. Writes
-   * without an outcome are left to `releaseWrites`. Credits are notified once per write, not again after a reorg.
+   * without an outcome wait for another transaction. Credits are notified once per write, not again after a reorg.
    */
   async end(id: string, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
     // After a reorg what was answered as done is to be done again, also where it was cancelled before.
@@ -129,21 +146,18 @@ export class Transactions {
         : sql`state = 'mined', hash = ${fate.transactionHash}, block_number = ${Number(fate.blockNumber)}::int8,
             block_hash = ${fate.blockHash}, abandon = abandon and not ${sql.lit(isExecuted)}`;
     return this.#db.transaction().execute(async (trx) => {
-      const { rows } = await sql<WriteRow>`
+      const { rows } = await sql<EndedWrite>`
         with transaction as (
           update transactions set ${isSo}, instance_id = null, updated_at = now()
           where id = ${id} and instance_id = ${this.#instanceId} and ${TRANSACTION_IS_OPEN} returning id, block_number
-        ), ended as (${endOf("carried", sql`(select id from transaction)`, outcomes)}),
-        locked as (
-          select account_turns.account_id, transaction.block_number from transaction, account_turns
-          where account_turns.account_id in (select account_id from ended) and transaction.block_number is not null
-          order by account_turns.account_id for update of account_turns
-        ), seen as (
-          update account_turns set last_block = greatest(last_block, locked.block_number) from locked
-          where account_turns.account_id = locked.account_id
+        ), ended as (${endOf(sql`(select id from transaction)`, outcomes)}),
+        -- Of one account: the highest of all counts.
+        seen as (
+          update account_turns set last_block = greatest(last_block, block_number) from transaction
+          where account_id = (select min(account_id) from ended) and block_number is not null
         )
         select * from ended`.execute(trx);
-      await this.#settle(trx, rows, outcomes);
+      await this.#settle(trx, rows);
       return this.carrier(id, trx);
     });
   }
@@ -167,7 +181,7 @@ export class Transactions {
           nonce = case when exists (select from returned) then null else transactions.nonce end
         from held where transactions.id = held.id returning transactions.id`.execute(trx);
       if (rows.length === 0) throw new LostTransaction();
-      await this.#fail(trx, "carried", writes, error);
+      await this.#fail(trx, writes, error);
       return this.carrier(id, trx);
     });
   }
@@ -178,45 +192,22 @@ export class Transactions {
   }
 
   /**
-   * Writes that their transaction did not carry out wait for another one once its failure is final: a reorg could let
-   * it succeed. A write that was answered as failed is not sent again.
+   * Writes that their transaction did not carry out, oldest first: they wait for another one once its failure is final,
+   * since a reorg could let it succeed.
    */
-  async releaseWrites(): Promise<void> {
-    await this.#db.transaction().execute(async (trx) => {
-      // Locked before their writes are read: the follower may reopen them at this moment.
-      const { rows: locked } = await sql<{ id: string }>`select transactions.id from writes join transactions
-        on ${IS_RELEASED} order by transactions.id for update of transactions`.execute(trx);
-      if (locked.length === 0) return;
-      const { rows } = await sql<WriteRow>`
-        with released as (
-          update writes set updated_at = now(), error = before -> 'error',
-            state = case when before -> 'error' is null then 'waiting' else 'failed' end
-          from transactions where ${IS_RELEASED} and transactions.id = any(${locked.map(({ id }) => id)}::text[])
-          returning writes.*
-        ), abandoned as (
-          update transactions set abandon = true from released where transactions.id = released.transaction_id
-        )
-        select * from released where state = 'failed'`.execute(trx);
-      await this.#settle(trx, rows, new Map());
-    });
-  }
-
-  /** Whether writes wait for a transaction, or `releaseWrites` would have some wait. */
-  async isAnyWaiting(): Promise<boolean> {
-    const { rows } = await sql<{ isAny: boolean }>`select exists (select from writes join transactions on ${IS_READY})
-      or exists (select from writes join transactions on ${IS_RELEASED}) as "isAny"`.execute(this.#db);
-    return rows[0]?.isAny !== false;
-  }
-
-  /** Writes that wait for a transaction, oldest first; not while a rewind has made their last one's fate open again. */
   waiting(): Promise<readonly CarriedWrite[]> {
-    return this.#find(sql<boolean>`writes.id in (select writes.id from writes join transactions on ${IS_READY}
-      order by writes.created_at limit ${sql.lit(AT_A_TIME)})`);
+    return this.#find(sql<boolean>`writes.id in (select writes.id from writes
+      join transactions on transactions.id = transaction_id
+      where ${WRITE_WAITS} order by writes.created_at limit ${sql.lit(AT_A_TIME)})`);
   }
 
-  /** Stores the failure of a waiting write that would fail again. It is not charged. */
-  failWaiting(write: WriteRow, error: SubmissionFailure): Promise<void> {
-    return this.#db.transaction().execute((trx) => this.#fail(trx, "waiting", [write], error));
+  /** Stores the failure of a waiting write that would fail again. */
+  async failWaiting(write: WriteRow, error: SubmissionFailure): Promise<void> {
+    await this.#db.transaction().execute(async (trx) => {
+      const { rows } = await sql`update transactions set purpose = 'noop', abandon = true
+        where id = ${write.transaction_id} and state in ('confirmed', 'displaced') returning id`.execute(trx);
+      if (rows.length > 0) await this.#fail(trx, [write], error);
+    });
   }
 
   /**
@@ -257,27 +248,29 @@ export class Transactions {
     return attempts.orderBy("created_at").execute();
   }
 
-  /** The writes that a transaction carries or carried, in order; not those that wait for another one. */
-  writes(id: string, db: Db | Trx = this.#db): Promise<WriteRow[]> {
-    const writes = db.selectFrom("writes").selectAll().where("transaction_id", "=", id);
-    return writes.where("state", "<>", "waiting").orderBy("place").execute();
+  /** The writes that a transaction carries or carried, in order; one that others have left carries none again. */
+  writes(id: string, db?: Db): Promise<readonly CarriedWrite[]> {
+    return this.#find(
+      sql<boolean>`transaction_id = ${id} and not (writes.state = 'waiting'
+      or (purpose = 'noop' and ${WRITE_IS_OPEN}))`,
+      db,
+    );
   }
 
   async write(id: string): Promise<CarriedWrite | undefined> {
     return (await this.#find(sql<boolean>`writes.id = ${id}`))[0];
   }
 
-  async byIdempotencyKey(key: string): Promise<CarriedWrite | undefined> {
-    return (await this.#find(sql<boolean>`writes.idempotency_key = ${key}`))[0];
+  async byIdempotencyKey(key: string | undefined): Promise<CarriedWrite | undefined> {
+    return key === undefined ? undefined : (await this.#find(sql<boolean>`writes.idempotency_key = ${key}`))[0];
   }
 
-  /** Those of the given writes that have an outcome. */
   ended(ids: readonly string[]): Promise<readonly CarriedWrite[]> {
     return this.#find(sql<boolean>`writes.id = any(${[...ids]}::text[]) and not ${WRITE_IS_OPEN}`);
   }
 
-  #find(which: RawBuilder<boolean>): Promise<readonly CarriedWrite[]> {
-    return carriedWrites(this.#db).where(which).orderBy("writes.created_at").orderBy("writes.id").execute();
+  #find(which: RawBuilder<boolean>, db = this.#db): Promise<readonly CarriedWrite[]> {
+    return carriedWrites(db).where(which).orderBy("writes.created_at").orderBy("place").orderBy("writes.id").execute();
   }
 
   /** How many writes are in each open state, as callers see them. */
@@ -290,32 +283,22 @@ export class Transactions {
     return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
   }
 
-  /** Not charged. */
-  async #fail(
-    trx: Trx,
-    from: "waiting" | "carried",
-    writes: readonly WriteRow[],
-    error: SubmissionFailure,
-  ): Promise<void> {
-    const outcomes = new Map(writes.map(({ id }) => [id, { state: "failed", error, charged: false } as const]));
-    const { rows } = await endOf(from, sql`${writes[0]?.transaction_id ?? null}`, outcomes).execute(trx);
-    await this.#settle(trx, rows, outcomes);
+  /** Not charged, even where it was answered as failed and charged before a reorg. */
+  async #fail(trx: Trx, writes: readonly WriteRow[], { facts, ...why }: SubmissionFailure): Promise<void> {
+    const { charged: _, ...others } = facts;
+    const outcome: Outcome = { state: "failed", error: { ...why, facts: others }, charged: false };
+    const outcomes = new Map(writes.map(({ id }) => [id, outcome]));
+    const { rows } = await endOf(sql`${writes[0]?.transaction_id ?? null}`, outcomes).execute(trx);
+    await this.#settle(trx, rows);
   }
 
   /** Notifies credits of first outcomes, and of writes that were charged before a reorg and are not executed now. */
-  async #settle(trx: Trx, ended: readonly WriteRow[], by: ReadonlyMap<string, Outcome>): Promise<void> {
-    const undone = new Set(ended.filter(({ id, charged }) => charged && by.get(id)?.charged !== true));
-    for (const { id, error } of undone) {
-      const { charged: _, ...facts } = error?.facts ?? {};
-      const stored = error === null ? null : JSON.stringify({ ...error, facts });
-      await trx.updateTable("writes").set({ charged: false, error: stored }).where("id", "=", id).execute();
-    }
+  async #settle(trx: Trx, ended: readonly EndedWrite[]): Promise<void> {
     const outcomes = ended
-      .filter((write) => write.billed && (write.before === null || undone.has(write)))
-      .map((write) => {
-        const { id, account_id, kind, charged } = write;
+      .filter(({ billed, before, is_undone }) => billed && (before === null || is_undone))
+      .map(({ id, account_id, kind, charged, is_undone: isUndone }) => {
         const outcome = { submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged };
-        return undone.has(write) ? { ...outcome, charged: false, isUndone: true } : outcome;
+        return isUndone ? { ...outcome, isUndone } : outcome;
       });
     if (outcomes.length > 0) await this.#hooks.onOutcome(outcomes, trx);
   }
@@ -328,24 +311,25 @@ export class Transactions {
 export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
   const { numAffectedRows = 0n } = await sql`update transactions set abandon = true, updated_at = now()
     where id = coalesce((select transaction_id from writes where id = ${id} and state = 'carried'), ${id})
-      and ${TRANSACTION_IS_OPEN}`.execute(db);
+      and purpose <> 'noop' and ${TRANSACTION_IS_OPEN}`.execute(db);
   return numAffectedRows > 0n;
 }
 
-/** Gives those writes that are still in the state `from` their outcomes, and returns them. */
-const endOf = (
-  from: "waiting" | "carried",
-  transactionId: RawBuilder<unknown>,
-  outcomes: ReadonlyMap<string, Outcome>,
-): RawBuilder<WriteRow> => {
+interface EndedWrite extends WriteRow {
+  /** It was charged before a reorg, and is not now. */
+  readonly is_undone: boolean;
+}
+
+/** Gives those writes of a transaction that are still open their outcomes, and returns them. */
+function endOf(transactionId: RawBuilder<unknown>, outcomes: ReadonlyMap<string, Outcome>): RawBuilder<EndedWrite> {
   const ends = [...outcomes].map(([id, { state, result = null, error = null, charged }]) => {
     return { id, state, result, error, charged };
   });
-  return sql<WriteRow>`
-    update writes set state = ends.state, result = ends.result, error = ends.error,
-      charged = writes.charged or ends.charged, updated_at = now()
+  return sql`
+    update writes set state = ends.state, result = ends.result, error = ends.error, charged = ends.charged,
+      updated_at = now()
     from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb)
-      as ends (id text, state text, result jsonb, error jsonb, charged boolean)
-    where writes.id = ends.id and writes.state = ${sql.lit(from)} and writes.transaction_id = ${transactionId}
-    returning writes.*`;
-};
+      as ends (id text, state text, result jsonb, error jsonb, charged boolean) join writes was on was.id = ends.id
+    where writes.id = ends.id and ${WRITE_IS_OPEN} and writes.transaction_id = ${transactionId}
+    returning writes.*, was.charged and not writes.charged as is_undone`;
+}

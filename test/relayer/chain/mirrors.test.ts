@@ -10,6 +10,7 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "index.ts": "names what others may use",
   "settings.ts": "figures only",
   "types.ts": "types only",
+  "abi/failures.ts": "submissions/outcomes.test.ts: the reason of each call that failed",
   "events/blockReader.ts": "events/follower.test.ts: what it reads is what the follower keeps",
   "events/members.ts": "the routes of groups and searches ask through it",
   "events/logSource.ts": "test/e2e/triggers.test.ts: triggers fire on what it reads",
@@ -21,7 +22,8 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "submissions/begin.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
   "reads/exportWrites.ts": "test/e2e/export.test.ts asks through the route",
   "submissions/parts.ts": "types only",
-  "submissions/rows.ts": "submissions/states.test.ts: what a caller sees of them",
+  "submissions/rows.ts": "reads/submissionView.test.ts: what a caller sees of them",
+  "submissions/states.ts": "reads/submissionView.test.ts, and as conditions in every statement of the engine",
   "submissions/transactions.ts":
     "submissions/takeover.test.ts and test/system/killedRelayers.test.ts: each of its changes under two instances",
 };

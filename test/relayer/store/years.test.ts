@@ -105,8 +105,6 @@ describe("a store with years of data", function () {
     await transactions.byIdempotencyKey(id);
     await transactions.attempts(carrier.transaction.id);
     await transactions.takeOver([]);
-    await transactions.isAnyWaiting();
-    await transactions.releaseWrites();
     await transactions.waiting();
     await transactions.openByState();
     await new Lanes({ db, maxInFlight: 9 }).all();

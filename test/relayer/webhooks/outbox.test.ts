@@ -12,6 +12,8 @@ import { Webhooks } from "../../../relayer/webhooks/registry";
 import type { Executor } from "../../../relayer/executor/client";
 import { recordEnds } from "../../../relayer/credits/runRecords";
 import { creditIntent } from "../../../relayer/credits/payments/books";
+import { Transactions } from "../../../relayer/chain/submissions/transactions";
+import type { SubmissionOutcome } from "../../../relayer/chain/types";
 import { insertWrite } from "../../support/writeRows";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
 import { insertWebhook } from "../../support/webhookBed";
@@ -344,5 +346,33 @@ describe("the outbox of webhooks", () => {
       result: { group_id: "1" },
     });
     expect(messages[1]?.data).to.include({ error: "write_reverted", changed: true });
+  });
+
+  it("says of a write that a reorg undid, and that fails now, that it is not charged", async () => {
+    const account = freshAccount();
+    const id = await webhook(db, account, ["write.*"]);
+    await sql`insert into lanes (payer, address, next_nonce) values (990, ${`0x${"99".repeat(20)}`}, 0)
+      on conflict do nothing`.execute(db);
+    const submission = randomBytes(16).toString("hex");
+    await insertWrite(db, {
+      ...{ id: submission, account, payer: 990, state: "pending" },
+      nonce: Math.floor(Math.random() * 1e9),
+    });
+    await sql`update writes set charged = true, billed = true, before = '{"result":{}}'
+      where id = ${submission}`.execute(db);
+    const told: SubmissionOutcome[] = [];
+    const transactions = new Transactions(db, "elsewhere", {
+      onBegin: async () => undefined,
+      onOutcome: async (outcomes) => void told.push(...outcomes),
+      onAbandon: async () => undefined,
+    });
+    const mined = { transactionHash: "0xhash", blockNumber: "0x7", blockHash: "0xblock" };
+    const error = { code: "write_reverted", detail: "", facts: {} } as const;
+    const failed = { state: "failed", error, charged: false } as const;
+    await transactions.end(`of ${submission}`, mined, new Map([[submission, failed]]));
+    await sql`delete from writes where id = ${submission}`.execute(db);
+    const [message] = await sent(db, id);
+    expect(message?.data).to.include({ error: "write_reverted", changed: true, charged: false });
+    expect(told.map(({ charged, isUndone }) => [charged, isUndone])).to.deep.equal([[false, true]]);
   });
 });

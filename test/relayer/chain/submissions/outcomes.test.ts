@@ -12,7 +12,7 @@ import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import type { Receipt } from "../../../../relayer/chain/abi/receipts";
 import type { RpcClient } from "../../../../relayer/chain/rpc/client";
 import { outcomesOf } from "../../../../relayer/chain/submissions/outcomes";
-import type { Carrier, TransactionRow, WriteRow } from "../../../../relayer/chain/submissions/rows";
+import type { CarriedWrite, Carrier, TransactionRow } from "../../../../relayer/chain/submissions/rows";
 
 const ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3" as Address;
 const [ONE, TWO] = [`0x${"11".repeat(32)}`, `0x${"22".repeat(32)}`];
@@ -21,9 +21,9 @@ const unknownGroup = CONTRACT.encodeErrorResult(
   CONTRACT.getError("UnknownGroup")?.inputs.map(() => 5n) ?? [],
 );
 
-const write = (facts: Partial<WriteRow>): WriteRow =>
-  ({ id: "id", kind: "addGroup", account_id: ONE, calldata: "0x", place: 0, signer: null, ...facts }) as WriteRow;
-const carrierOf = (...writes: WriteRow[]): Carrier => ({ transaction: { gas_limit: 9 } as TransactionRow, writes });
+const write = (facts: Partial<CarriedWrite>): CarriedWrite =>
+  ({ id: "id", kind: "addGroup", account_id: ONE, calldata: "0x", place: 0, signer: null, ...facts }) as CarriedWrite;
+const carrierOf = (...writes: CarriedWrite[]): Carrier => ({ transaction: { gas_limit: 9 } as TransactionRow, writes });
 const single = carrierOf(write({}));
 const shared = carrierOf(write({ id: "first" }), write({ id: "second", account_id: TWO, place: 1 }));
 

@@ -1,6 +1,6 @@
 /** Which signature a transaction needs next; nothing is requested that its rows do not contain. */
 import { expect } from "chai";
-import type { Carrier, TransactionRow, WriteRow } from "../../../../relayer/chain/submissions/rows";
+import type { CarriedWrite, Carrier, TransactionRow } from "../../../../relayer/chain/submissions/rows";
 import { sign } from "../../../../relayer/chain/submissions/signing";
 import type { ExecutorPort } from "../../../../relayer/chain/types";
 
@@ -16,8 +16,8 @@ const transaction = (facts: Partial<TransactionRow> = {}): TransactionRow =>
     request_id: null,
     ...facts,
   }) as TransactionRow;
-const write = (facts: Partial<WriteRow> = {}): WriteRow =>
-  ({ id: "w", calldata: "0x01", tag: "0xaa", ...facts }) as WriteRow;
+const write = (facts: Partial<CarriedWrite> = {}): CarriedWrite =>
+  ({ id: "w", calldata: "0x01", tag: "0xaa", ...facts }) as CarriedWrite;
 
 describe("signatures of transactions", () => {
   async function asked(carrier: Carrier, isNoop = false): Promise<readonly [string, Record<string, unknown>]> {

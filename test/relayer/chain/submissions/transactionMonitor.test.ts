@@ -229,6 +229,26 @@ describe("faults between relayer and chain", function () {
     await expectKeptOverReorg(bed, chain, [answer]);
   });
 
+  it("A3: a cancelled write whose no-op cannot be signed keeps its fees, and is noticed once it is mined", async () => {
+    await bed.provider.send("evm_setAutomine", [false]);
+    const writing = chain.submit(addGroup(account, "cancelled, not replaced", { reserve }));
+    const hash = await pendingHash();
+    bed.executor.failing.set("signNoop", new KeywrightError("not_authorized", "no"));
+    expect(await cancelSubmission(bed.store.db, bed.begun.at(-1) ?? "")).to.equal(true);
+    const asked = (): number => bed.executor.calls.filter((name) => name.startsWith("sign")).length;
+    const before = asked();
+    await eventually("several looks found it old enough for higher fees", () => asked() > before + 8);
+    const attempts = bed.store.db
+      .selectFrom("attempts as a")
+      .innerJoin("attempts as b", "a.transaction_id", "b.transaction_id");
+    const all = await attempts.select("a.hash").where("b.hash", "=", hash).execute();
+    expect(all.map((attempt) => attempt.hash)).to.deep.equal([hash]);
+    await bed.mine();
+    expect((await writing).transactionHash).to.equal(hash);
+    bed.executor.failing.clear();
+    await bed.provider.send("evm_setAutomine", [true]);
+  });
+
   it("A4: a stuck transaction is replaced with fees an eighth higher", async () => {
     const before = await bed.groupCount(account);
     await bed.provider.send("evm_setAutomine", [false]);

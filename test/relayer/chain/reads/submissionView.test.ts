@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { viewOf } from "../../../../relayer/chain/submissions/rows";
+import { viewOf } from "../../../../relayer/chain/reads/submissionView";
 import type { CarriedWrite } from "../../../../relayer/chain/submissions/rows";
 
 const FAILURE = { code: "unknown_group", detail: "", facts: {} };
