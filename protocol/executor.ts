@@ -147,7 +147,7 @@ const runAnswer = z.strictObject({
   /** Nothing is charged. */
   isFree: z.boolean(),
   cid: z.string(),
-  /** PKPs that the run's ops were allowed to use, each once, in the order of first use. */
+  /** PKPs that the run's ops have used, each once, in the order of first use. */
   pkpsUsed: z.array(address),
   receipt: receiptText,
 });

@@ -18,7 +18,12 @@ async function main({ pkpId }) {
   const median = prices[Math.floor(prices.length / 2)];
   if ((prices.at(-1) - prices[0]) / median > MOST_SPREAD) throw new Error(`the sources disagree: ${prices.join(", ")}`);
 
-  const report = { pair: PAIR, price: String(Math.round(median * 1e8)), decimals: 8, time: Math.floor(Date.now() / 1000) };
+  const report = {
+    pair: PAIR,
+    price: String(Math.round(median * 1e8)),
+    decimals: 8,
+    time: Math.floor(Date.now() / 1000),
+  };
   const hash = ethers.solidityPackedKeccak256(
     ["string", "uint256", "uint8", "uint64"],
     [report.pair, report.price, report.decimals, report.time],

@@ -20,6 +20,7 @@ interface Walk {
   readonly parts: Buffer[];
   blocks: number;
   bytesLeft: number;
+  blockBytesLeft: number;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -87,7 +88,7 @@ export class Sources {
     const root = await this.#block(gateway, cid, maxBytes, signal);
     if (!isBlockOf(root, cid)) return root;
     const parts: Buffer[] = [];
-    await this.#walk(gateway, root, { parts, blocks: 1, bytesLeft: maxBytes, signal });
+    await this.#walk(gateway, root, { parts, blocks: 1, bytesLeft: maxBytes, blockBytesLeft: 2 * maxBytes, signal });
     return Buffer.concat(parts);
   }
 
@@ -99,11 +100,13 @@ export class Sources {
   async #walk(gateway: string, block: Buffer, state: Walk): Promise<void> {
     const { data, links } = await readNode(block);
     state.bytesLeft -= data.length;
-    if (state.bytesLeft < 0) throw new FetchFailed("too_large", "the code exceeds the size limit");
+    // Of the blocks themselves twice as much: what they have besides data is held as long as the file is read.
+    state.blockBytesLeft -= block.length;
+    if (state.bytesLeft < 0 || state.blockBytesLeft < 0)
+      throw new FetchFailed("too_large", "the code exceeds the size limit");
     state.parts.push(data);
     for (const cid of links) {
-      if (++state.blocks > MAX_BLOCKS)
-        throw new FetchFailed("too_large", "the code has more blocks than code may have");
+      if (++state.blocks > MAX_BLOCKS) throw tooManyBlocks();
       const child = await this.#block(gateway, cid, MAX_BLOCK_BYTES, state.signal);
       if (!isBlockOf(child, cid)) throw new FetchFailed("failed", "a gateway answered with a block of another hash");
       await this.#walk(gateway, child, state);
@@ -139,6 +142,8 @@ export function ownRules(endpoints: Endpoints, resolve?: Rules["resolve"]): Rule
   return { allowHosts, ports: [80, 443], ...(resolve && { resolve }) };
 }
 
+const tooManyBlocks = (): FetchFailed => new FetchFailed("too_large", "the code has more blocks than code may have");
+
 const trimmed = (url: string): string => url.replace(/\/+$/, "");
 
 /** CIDv0 is the base58 of the sha2-256 multihash of the block. */
@@ -147,7 +152,25 @@ function isBlockOf(block: Buffer, cid: string): boolean {
   return base58btc.encode(multihash).slice(1) === cid;
 }
 
+/** Data and links are fields of a block, and the library makes objects of each, however short. */
+function hasFewFields(block: Buffer): boolean {
+  let at = 0;
+  for (let fields = 0; at < block.length; fields++) {
+    if (fields > MAX_BLOCKS) return false;
+    let [length, factor, byte] = [0, 1, 0];
+    at += 1;
+    do {
+      byte = block[at++] ?? 0;
+      length += (byte & 127) * factor;
+      factor *= 128;
+    } while (byte >= 128);
+    at += length;
+  }
+  return true;
+}
+
 async function readNode(block: Buffer): Promise<{ data: Buffer; links: string[] }> {
+  if (!hasFewFields(block)) throw tooManyBlocks();
   // These two are ES modules only: import(), not require.
   const [{ decode }, { UnixFS }] = await Promise.all([import("@ipld/dag-pb"), import("ipfs-unixfs")]);
   try {

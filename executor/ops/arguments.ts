@@ -33,7 +33,8 @@ const MAX_UINT256 = 2n ** 256n - 1n;
 /** EIP-2294: the largest chain id that fits the signature of a type 0 transaction. */
 const MAX_CHAIN_ID = 2n ** 63n - 37n;
 const hexData = z.string().regex(/^0x([0-9a-fA-F]{2})*$/, "must be 0x and an even number of hex digits");
-const hash32 = z.string().regex(/^0x[0-9a-fA-F]{64}$/, "must be 0x and 64 hex digits");
+const HASH32 = /^0x[0-9a-fA-F]{64}$/;
+const hash32 = z.string().regex(HASH32, "must be 0x and 64 hex digits");
 /** Lone surrogates have no UTF-8 form: they would not survive a round trip. */
 const wellFormed = z
   .string()
@@ -84,7 +85,12 @@ const smallNumber = quantity
 const MAX_BLOBS = 64;
 const MAX_AUTHORIZATIONS = 256;
 const hexAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be 0x and 40 hex digits");
-const accessList = z.array(z.strictObject({ address: z.string(), storageKeys: z.array(hash32) })).max(1_000);
+/** One check of the list: it may have tens of thousands of elements, and each wrong one would be an issue. */
+const storageKeys = z.custom<string[]>(
+  (keys) => Array.isArray(keys) && keys.every((key) => typeof key === "string" && HASH32.test(key)),
+  "must be a list of texts of 0x and 64 hex digits",
+);
+const accessList = z.array(z.strictObject({ address: z.string(), storageKeys })).max(1_000);
 
 const authorizationSignature = z.union(
   [

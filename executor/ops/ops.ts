@@ -52,8 +52,8 @@ export interface OpsParts {
 type RunPermission = Authorization & { readonly key?: KeyState };
 
 /**
- * `pkpId` is the PKP the run was already authorized for, if it named one. `onUsed` receives each PKP that an op was
- * allowed to use.
+ * `pkpId` is the PKP the run was already authorized for, if it named one. `onUsed` receives each PKP that an op
+ * has used.
  */
 export function createOps(
   parts: OpsParts,
@@ -182,8 +182,16 @@ class RunOps {
   async #withPkp(wanted: Wanted & { readonly curve: Curve }, use: (secret: Buffer) => string): Promise<Work> {
     const { curve, pkpId } = wanted;
     const { account, path } = await this.#granted(wanted);
-    this.#onUsed(pkpId);
-    return () => ({ value: this.#parts.keyring.withPkpOn(curve, account, path, pkpId, use) });
+    return this.#used(pkpId, () => ({ value: this.#parts.keyring.withPkpOn(curve, account, path, pkpId, use) }));
+  }
+
+  /** Once it has happened: the contract allows any address, and the work fails for one that is not the account's. */
+  #used(pkpId: PkpId, work: () => Exposed): Work {
+    return () => {
+      const done = work();
+      this.#onUsed(pkpId);
+      return done;
+    };
   }
 
   #withAction(curve: Curve, cid: Cid, use: (secret: Buffer) => string): Work {
@@ -196,11 +204,10 @@ class RunOps {
   ): Promise<Work> {
     const { pkpId } = wanted;
     const { account, path } = await this.#granted(wanted);
-    this.#onUsed(pkpId);
-    return () => {
+    return this.#used(pkpId, () => {
       this.#parts.keyring.requirePkp(account, path, pkpId);
       return { value: this.#parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
-    };
+    });
   }
 
   /** Requires that the deployment allows it, and that a group lists this very action by name. */
@@ -211,8 +218,7 @@ class RunOps {
       );
     const { account, path, actionByName } = await this.#granted(wanted);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
-    this.#onUsed(wanted.pkpId);
-    return () => this.#parts.keyring.withPkp(account, path, wanted.pkpId, exposedKey);
+    return this.#used(wanted.pkpId, () => this.#parts.keyring.withPkp(account, path, wanted.pkpId, exposedKey));
   }
 
   /** Counted under the CID of the code that runs, which the keyholder has computed: no argument can name another. */

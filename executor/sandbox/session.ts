@@ -28,6 +28,15 @@ import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
 import { isOpName, opRow } from "../../protocol/ops";
 
+/** As the relayer writes it, and whoever checks it: receipts are of that. Undefined for what is no JSON. */
+function rewritten(text: string): string | undefined {
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
 function isObjectText(text: string): boolean {
   const value = parseJson(text);
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -79,6 +88,7 @@ export class RunSession {
   readonly #stopped = new AbortController();
   readonly #timers: NodeJS.Timeout[] = [];
   #parsing: NodeJS.Timeout | undefined;
+  #isParsed = false;
   readonly #fetches: RunFetches;
   #opsAdmitted: Promise<unknown> = Promise.resolve();
   readonly #onAbort = () => this.#cancel();
@@ -136,6 +146,8 @@ export class RunSession {
   }
 
   #onParsed(isCached: boolean): void {
+    if (this.#isParsed) return this.#worker.countStray();
+    this.#isParsed = true;
     clearTimeout(this.#parsing);
     this.#worker.hasParsed ||= isCached;
   }
@@ -195,13 +207,13 @@ export class RunSession {
   #onEnd(error: RunError | undefined, signatures: string | undefined, payload: Buffer): void {
     const { responseBytes } = this.#job.limits;
     if (error) return this.#finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
-    const response = payload.toString("utf8");
-    if (payload.length + (signatures?.length ?? 0) > responseBytes)
+    if (payload.length + Buffer.byteLength(signatures ?? "") > responseBytes)
       return this.#endByForce({
         code: "response_too_large",
         message: `the response is larger than ${responseBytes} bytes`,
       });
-    if (parseJson(response) === undefined || (signatures !== undefined && !isObjectText(signatures)))
+    const response = rewritten(payload.toString("utf8"));
+    if (response === undefined || (signatures !== undefined && !isObjectText(signatures)))
       return this.#endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
     this.#finish({ response, ...defined({ signatures }) });
   }

@@ -50,10 +50,10 @@ async function writeWatermark(db: Db, seconds: number): Promise<void> {
     .insertInto("credit_settings")
     .values({ name: WATERMARK, value: JSON.stringify(seconds) })
     .onConflict((conflict) =>
-      conflict
-        .column("name")
-        .doUpdateSet({ value: sql`to_jsonb(greatest(least((credit_settings.value)::int8, ${now}::int8),
-          (excluded.value)::int8))` }),
+      conflict.column("name").doUpdateSet({
+        value: sql`to_jsonb(greatest(least((credit_settings.value)::int8, ${now}::int8),
+          (excluded.value)::int8))`,
+      }),
     )
     .execute();
 }

@@ -48,7 +48,7 @@ class Account {
         wallets.push({ ...body, wallet_address: `0x${String(wallets.length + 1).padStart(40, "0")}` });
         return wallets.at(-1) ?? {};
       },
-      update_wallet_metadata: () => {
+      update_wallet: () => {
         const wallet = wallets.find((one) => one["wallet_address"] === body["pkp_id"]);
         return Object.assign(wallet ?? {}, { name: body["name"], description: body["description"] });
       },
@@ -56,6 +56,10 @@ class Account {
         const hashed_cid = actionHashOf(body["action_ipfs_cid"] as Cid);
         actions.push({ hashed_cid, name: body["name"], description: body["description"] });
         return {};
+      },
+      update_action_metadata: () => {
+        const action = actions.find((one) => one["hashed_cid"] === body["hashed_cid"]);
+        return Object.assign(action ?? {}, body);
       },
       add_action_to_group: () => {
         this.members.push({ hashed_cid: actionHashOf(body["action_ipfs_cid"] as Cid), name: "", description: "" });

@@ -46,8 +46,10 @@ describe("the command line", function () {
     };
     expect(created.out + created.err).to.not.include(stored.profiles.default.api_key);
     expect((await cli.run("account create Second --login")).code).to.equal(2);
-    await cli.ok("--profile second account create Second --login");
-    expect((await cli.ok("--profile second --json account show")).json<{ name: string }>().name).to.equal("Second");
+    const other = testCli({ KEYWRIGHT_URL: stack().baseUrl });
+    await other.ok("--profile second account create Second --login");
+    expect((await other.ok("--profile second --json account show")).json<{ name: string }>().name).to.equal("Second");
+    other.remove();
     const pkp = (await cli.ok("--json pkp create --name treasury")).json<{ wallet_address: string }>().wallet_address;
     const group = (await cli.ok("--json group create payouts")).json<{ group_id: string }>().group_id;
     const cid = (await cli.ok("cid sign.js")).out.trim();

@@ -4,7 +4,9 @@ import { MemoryBlockstore } from "blockstore-core";
 import { importer } from "ipfs-unixfs-importer";
 import { fixedSize } from "ipfs-unixfs-importer/chunker";
 import { balanced } from "ipfs-unixfs-importer/layout";
+import { base58btc } from "multiformats/bases/base58";
 import { CID } from "multiformats/cid";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -121,6 +123,17 @@ describe("code by CID", function () {
       const both = fetcherWith({ gateways: [liar, truth] });
       expect((await both.fetchCode(cid, MIB)).equals(content)).to.equal(true);
     }
+  });
+
+  it("a block of very many short links is refused before any of them is looked at", async () => {
+    // Each link is an identity CID of four bytes.
+    const link = Buffer.from("12060a0401550000", "hex");
+    const block = Buffer.concat(new Array(260_000).fill(link));
+    const hash = createHash("sha256").update(block).digest();
+    const cid = base58btc.encode(Buffer.concat([Buffer.from([0x12, 0x20]), hash])).slice(1);
+    const gateway = await serve((_, response) => response.end(block));
+    const fetcher = fetcherWith({ gateways: [gateway] });
+    expect(await codeOf(fetcher.fetchCode(cid, 16 * MIB))).to.equal("too_large");
   });
 
   it("a Kubo RPC is asked by POST, and verified like a gateway", async () => {

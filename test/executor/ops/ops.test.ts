@@ -30,14 +30,25 @@ import {
 } from "../../support/scriptedOps";
 
 describe("the PKPs a run has used", () => {
-  it("are reported once an op may use them, and not when they are refused", async () => {
+  it("are reported once an op has used them, and not when they are refused or another account's", async () => {
     const used: PkpId[] = [];
+    const stolen = decision({ derivationPath: keyring.mintPkp(ACCOUNT).path });
     const wildcard = new ScriptedChain((pkp) => (pkp === UNKNOWN ? known(pkp) : decision({ actionByName: false })));
     const chain = wildcard as unknown as Chain;
     const parts = { chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS, budgets: noBudgets };
     const handler = createOps(parts, run, undefined, (pkp) => used.push(pkp));
     expect(await refusal("signMessage", { pkpId: UNKNOWN, message: "" }, handler)).to.equal("permission_denied");
     expect(await refusal("getPrivateKey", { pkpId: PKP }, handler)).to.equal("permission_denied");
+    // The contract lets any account register any address.
+    const strangers = createOps({ ...parts, chain: new ScriptedChain(() => stolen) as never }, run, undefined, (pkp) =>
+      used.push(pkp),
+    );
+    for (const [name, args] of [
+      ["signMessage", { message: "" }],
+      ["Encrypt", { message: "m" }],
+      ["getPrivateKey", {}],
+    ] as const)
+      expect(await refusal(name, { pkpId: PKP, ...args }, strangers)).to.equal("permission_denied");
     expect(used).to.deep.equal([]);
     await value("signMessage", { pkpId: PKP, message: "" }, handler);
     await value("Encrypt", { pkpId: PKP, message: "m" }, handler);

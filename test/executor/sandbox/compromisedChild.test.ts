@@ -80,6 +80,29 @@ describe("a compromised child", () => {
     expect(puppet.strays).to.be.above(0);
   });
 
+  it("says once that its code is parsed: what it says more counts as strays", async () => {
+    const { puppet, outcome } = session();
+    for (let i = 0; i < 10; i++) puppet.says({ type: "parsed", run: RUN, isCached: true });
+    expect(puppet.strays).to.equal(9);
+    puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+    await outcome;
+  });
+
+  it("has its response written as whoever receives it writes it, so that a receipt fits", async () => {
+    for (const [sent, written] of [
+      ['{ "a" : 1.0, "b": -0 }', '{"a":1,"b":0}'],
+      ["123456789012345678901234567890", "1.2345678901234568e+29"],
+    ] as const) {
+      const { puppet, outcome } = session();
+      puppet.says({ type: "end", run: RUN }, Buffer.from(sent));
+      expect((await outcome).response).to.equal(written);
+    }
+    const wide = session({ limits: { responseBytes: 12 } });
+    const signatures = JSON.stringify({ üüüü: 1 });
+    wide.puppet.says({ type: "end", run: RUN, signatures }, Buffer.from("1"));
+    expect((await wide.outcome).error?.code).to.equal("response_too_large");
+  });
+
   it("cannot send a response that is not JSON, or too large", async () => {
     const broken = session();
     broken.puppet.says({ type: "end", run: RUN }, Buffer.from("{"));
