@@ -192,7 +192,8 @@ describe("a project of actions", function () {
     const file = join(folder, "test", "open.test.ts");
     writeFileSync(
       file,
-      'import { localAction } from "keywright/testing";\nit("leaves it open", () => localAction("sign", { project: "." }));\n',
+      'import { localAction } from "keywright/testing";\n' +
+        'it("leaves it open", () => localAction("sign", { project: "." }));\n',
     );
     const { code, out, err } = await run("test");
     expect(code, out + err).to.equal(0);

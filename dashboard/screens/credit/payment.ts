@@ -72,7 +72,7 @@ export async function resumePayment(account: string, payments: Payments): Promis
 function notFinished(open: Attempt, error: unknown): string | undefined {
   const isCanceled = error instanceof ClientError && error.facts["payment_status"] === "canceled";
   if (codeOf(error) === "payment_not_succeeded" && !isCanceled)
-    return `A payment of ${dollars(open.amountCents)} was begun and not finished. Add the same amount to go on with it.`;
+    return `A payment of ${dollars(open.amountCents)} was not finished. Add the same amount to go on with it.`;
   if (codeOf(error) === "payment_intent_not_found" || isCanceled) forgetAttempt(open);
   return undefined;
 }
