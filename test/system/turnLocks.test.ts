@@ -183,4 +183,23 @@ describe("turns of accounts", function () {
     const executed = await one().carrier(id);
     expect([executed.transaction.purpose, executed.writes.length]).to.deep.equal(["writes", 1]);
   });
+
+  it("come back to the transaction that executed them after all, its receipt seen before its events", async () => {
+    const begun = await one().begin(...batchOf(1, accounts.slice(44, 46), 0));
+    const [failing] = begun?.writes ?? [];
+    if (begun === undefined || failing === undefined) throw new Error("nothing has begun");
+    const { id } = begun.transaction;
+    await one().addAttempt(id, { hash: "0xd", is_noop: false, raw: "0x", max_fee: "1", priority_fee: "1" });
+    await one().end(id, MINED, new Map());
+    const { db } = stores[1];
+    await db.updateTable("transactions").set({ state: "confirmed" }).where("id", "=", id).execute();
+    await one().failWaiting(failing, { code: "write_reverted", detail: "", facts: {} });
+    await db.transaction().execute((trx) => undoAbove(trx, { number: 0, hash: "0x" }, sql<boolean>`id = ${id}`));
+    await one().takeOver([]);
+    await one().end(id, MINED, new Map([[failing.id, done]]));
+    await db.transaction().execute((trx) => reopenExecuted(trx, ["0xd"]));
+    const { transaction, writes } = await one().carrier(id);
+    expect([transaction.state, transaction.purpose]).to.deep.equal(["pending", "writes"]);
+    expect(writes.map(({ state }) => state)).to.deep.equal(["carried", "carried"]);
+  });
 });

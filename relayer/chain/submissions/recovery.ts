@@ -25,7 +25,10 @@ export async function takeOver({ transactions, monitor }: SendingParts): Promise
 export async function sendWaiting(parts: SendingParts): Promise<void> {
   const failed: unknown[] = [];
   const fail = (error: unknown): boolean => failed.push(error) < MAX_FAILED;
-  for (const write of await parts.transactions.waiting()) if (!(await sendAlone(parts, write).catch(fail))) break;
+  const waiting = await parts.transactions.waiting();
+  // What was answered as failed needs no lane.
+  const ordered = [...waiting.filter(({ before }) => before?.error), ...waiting.filter(({ before }) => !before?.error)];
+  for (const write of ordered) if (!(await sendAlone(parts, write).catch(fail))) break;
   if (failed.length > 0) throw failed[0];
 }
 

@@ -138,13 +138,16 @@ export class Transactions {
    * without an outcome wait for another transaction. Credits are notified once per write, not again after a reorg.
    */
   async end(id: string, fate: Fate, outcomes: ReadonlyMap<string, Outcome>): Promise<Carrier> {
-    // After a reorg what was answered as done is to be done again, also where it was cancelled before.
-    const isExecuted = [...outcomes.values()].some(({ state }) => state === "done");
+    const done = [...outcomes].flatMap(([write, { state }]) => (state === "done" ? [write] : []));
+    // After a reorg what was answered as done is to be done again, also where it was cancelled before. What has left
+    // the transaction comes back to it with the events of its execution (`reopenExecuted`).
+    const isExecuted = sql<boolean>`exists (select from writes
+      where transaction_id = ${id} and writes.state = 'carried' and writes.id = any(${done}::text[]))`;
     const isSo =
       "displacedIn" in fate
         ? sql`state = 'displaced', displaced_in = ${fate.displacedIn}::int8`
         : sql`state = 'mined', hash = ${fate.transactionHash}, block_number = ${Number(fate.blockNumber)}::int8,
-            block_hash = ${fate.blockHash}, abandon = abandon and not ${sql.lit(isExecuted)}`;
+            block_hash = ${fate.blockHash}, abandon = abandon and not ${isExecuted}`;
     return this.#db.transaction().execute(async (trx) => {
       const { rows } = await sql<EndedWrite>`
         with transaction as (
@@ -192,13 +195,13 @@ export class Transactions {
   }
 
   /**
-   * Writes that their transaction did not carry out, oldest first: they wait for another one once its failure is final,
-   * since a reorg could let it succeed.
+   * Writes that their transaction did not carry out, the oldest and those answered as failed: they wait for another one
+   * once its failure is final, since a reorg could let it succeed.
    */
   waiting(): Promise<readonly CarriedWrite[]> {
     return this.#find(sql<boolean>`writes.id in (select writes.id from writes
       join transactions on transactions.id = transaction_id
-      where ${WRITE_WAITS} order by writes.created_at limit ${sql.lit(AT_A_TIME)})`);
+      where ${WRITE_WAITS} order by writes.before -> 'error' is null, writes.created_at limit ${sql.lit(AT_A_TIME)})`);
   }
 
   /** Stores the failure of a waiting write that would fail again. */
