@@ -1,6 +1,7 @@
 /** Assembles the TLS endpoint inside the TEE: certificate, evidence, both servers, renewal. */
 import { once } from "node:events";
 import type { Server } from "node:http";
+import type { Server as HttpsServer } from "node:https";
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import { shareConnections } from "../protocol/connections";
 import type { Logger } from "../protocol/log";
@@ -60,6 +61,7 @@ export async function startIngress(
       { key: first.privateKey, cert: first.chain },
       addresses,
     );
+    const connections = connectionsOf(https);
     const addressOf = (socket: Socket): string | undefined => addresses.of(socket);
     for (const server of [http, https]) endUnreadAnswers(server, { withinMs: unreadMs, addressOf });
     shareConnections([http, https], { total: MAX_CONNECTIONS, addressOf });
@@ -76,7 +78,7 @@ export async function startIngress(
       httpPort,
       stop: async () => {
         renewal.stop();
-        await Promise.all([closed(http, http), closed(front, https, drainMs)]);
+        await Promise.all([closed(http, http), closed(front, connections, drainMs)]);
       },
     };
   } catch (error) {
@@ -137,15 +139,34 @@ async function listen(server: NetServer, port: number, log: Logger): Promise<num
   return (server.address() as AddressInfo).port;
 }
 
+type Connections = Pick<Server, "closeAllConnections" | "closeIdleConnections">;
+
+/** Node takes a connection that has sent no request for a busy one. */
+function connectionsOf(server: HttpsServer): Connections {
+  const underWay = new Map<Socket, number>();
+  const count = (socket: Socket, change: number): void =>
+    void (socket.destroyed || underWay.set(socket, (underWay.get(socket) ?? 0) + change));
+  server.on("secureConnection", (socket) => {
+    count(socket, 0);
+    socket.once("close", () => underWay.delete(socket));
+  });
+  server.on("request", ({ socket }, answer) => {
+    count(socket, 1);
+    answer.once("close", () => count(socket, -1));
+  });
+  return {
+    closeAllConnections: () => server.closeAllConnections(),
+    closeIdleConnections: () => {
+      for (const [socket, requests] of underWay) if (requests === 0) socket.destroy();
+    },
+  };
+}
+
 /**
  * Accepts no more, and ends idle connections at once, others after `drainMs`. `requests` is the HTTP server of the
  * connections that `server` accepts.
  */
-async function closed(
-  server: NetServer,
-  requests: Pick<Server, "closeAllConnections" | "closeIdleConnections">,
-  drainMs = 0,
-): Promise<void> {
+async function closed(server: NetServer, requests: Connections, drainMs = 0): Promise<void> {
   if (!server.listening) return;
   const done = once(server, "close");
   server.close();

@@ -154,24 +154,28 @@ function actionSteps({ call, project, built, state }: Parts): Step[] {
 }
 
 function pkpSteps({ call, project, state }: Parts): Step[] {
-  return Object.entries(project.config.pkps).flatMap(([name, { description = "" }]): Step[] => {
+  return Object.entries(project.config.pkps).flatMap(([name, { description }]): Step[] => {
     const known = state.wallets.find((one) => one.name === name);
-    if (known !== undefined && known.description === description) return [];
+    if (known !== undefined && isAsStated(known, description)) return [];
     if (known !== undefined) {
       const described = { pkp_id: known.wallet_address, name, description };
       const run = async (): Promise<void> => void (await call("updateWallet", described));
       return [{ mark: "~", text: `pkp ${name}: description`, run }];
     }
     const run = async (created: Created): Promise<void> => {
-      const { wallet_address } = (await call("createWallet", { name, description })) as Wallet;
+      const { wallet_address } = (await call("createWallet", { name, description: description ?? "" })) as Wallet;
       created.pkps.set(name, wallet_address);
     };
     return [{ mark: "+", text: `pkp ${name}`, run }];
   });
 }
 
+/** Only what the project states is changed. */
+const isAsStated = (known: { readonly description: string }, description: string | undefined): boolean =>
+  description === undefined || known.description === description;
+
 function groupSteps({ call, project, built, state }: Parts): Step[] {
-  return Object.entries(project.config.groups).flatMap(([name, { description = "", actions, pkps }]): Step[] => {
+  return Object.entries(project.config.groups).flatMap(([name, { description, actions, pkps }]): Step[] => {
     const known = state.groups.find((one) => one.name === name);
     const cids = actions.map(
       (one) => built.find(({ action }) => action === one)?.cid ?? parseCid(one) ?? noAction(name, one),
@@ -182,7 +186,7 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
       run: async (created) =>
         void created.groups.set(
           name,
-          ((await call("addGroup", { group_name: name, group_description: description })) as { group_id: string })
+          ((await call("addGroup", { group_name: name, group_description: description ?? "" })) as { group_id: string })
             .group_id,
         ),
     };
@@ -215,7 +219,7 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
         };
       });
     return [
-      ...(known === undefined ? [create] : known.description === description ? [] : [describe]),
+      ...(known === undefined ? [create] : isAsStated(known, description) ? [] : [describe]),
       ...added,
       ...dropped,
       ...memberSteps({ call, state, name, pkps, known, group_id }),

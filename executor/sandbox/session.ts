@@ -207,14 +207,17 @@ export class RunSession {
   #onEnd(error: RunError | undefined, signatures: string | undefined, payload: Buffer): void {
     const { responseBytes } = this.#job.limits;
     if (error) return this.#finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
-    if (payload.length + Buffer.byteLength(signatures ?? "") > responseBytes)
-      return this.#endByForce({
-        code: "response_too_large",
-        message: `the response is larger than ${responseBytes} bytes`,
-      });
+    const isTooLarge = (bytes: number): boolean => bytes + Buffer.byteLength(signatures ?? "") > responseBytes;
+    const tooLarge = {
+      code: "response_too_large",
+      message: `the response is larger than ${responseBytes} bytes`,
+    } as const;
+    if (isTooLarge(payload.length)) return this.#endByForce(tooLarge);
     const response = rewritten(payload.toString("utf8"));
     if (response === undefined || (signatures !== undefined && !isObjectText(signatures)))
       return this.#endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
+    // 1e20 is 21 digits.
+    if (isTooLarge(Buffer.byteLength(response))) return this.#endByForce(tooLarge);
     this.#finish({ response, ...defined({ signatures }) });
   }
 

@@ -31,8 +31,8 @@ export function idempotencyKeyOf(ctx: RelayerContext, route: RouteName): string 
 }
 
 /**
- * `who`: account, key, hook, or the hash of the address of an anonymous caller. Requests are the same when body bytes
- * and path parameters are.
+ * `who`: account, key, hook, or the hash of an anonymous caller's address and identity. Requests are the same when body
+ * bytes and path parameters are.
  */
 export const requestName = (route: RouteName, who: string, key: string, bodyHash: string): RequestName => ({
   scope: sha256(`${route}:${who}`),

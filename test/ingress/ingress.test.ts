@@ -340,9 +340,16 @@ describe("the TLS ingress", function () {
         );
         await once(upstream, "request");
         await once(upstream, "request");
+        // Without any request: nothing to wait for.
+        const raw = connect(ingress.httpsPort, "127.0.0.1");
+        raw.write(PROXY_PROTOCOL && "PROXY UNKNOWN\r\n");
+        const unused = connectTls({ socket: raw, servername: "localhost", ca: acme.rootPem });
+        await once(unused, "secureConnect");
         const begun = Date.now();
+        const closedAt = once(unused.resume(), "close").then(() => Date.now());
         await ingress.stop();
         expect(Date.now() - begun).to.be.within(900, 4_000);
+        expect((await closedAt) - begun).to.be.below(800);
         const [answered, cut] = await Promise.all(asked);
         expect(answered).to.contain("/slow");
         expect(cut).not.to.contain("/never");

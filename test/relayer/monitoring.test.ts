@@ -81,7 +81,7 @@ async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
 
 const WORDS = new Set(
   [
-    "and or unless by on sum min max rate increase delta max_over_time min_over_time",
+    "and or unless by on sum min max rate increase delta avg_over_time max_over_time min_over_time",
     "histogram_quantile time vector label_values",
   ].flatMap((words) => words.split(" ")),
 );

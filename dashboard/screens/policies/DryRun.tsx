@@ -52,6 +52,7 @@ function judged(policy: Policy, form: PolicyForm, inputs: Inputs): ReactNode {
     const conditions = [
       ...(approvers === undefined ? [] : [`with ${approvers.threshold} of its approvals`]),
       ...(budgets.length === 0 ? [] : ["as long as the budget lasts"]),
+      ...(budgets.some(({ amount }) => amount === "fee") ? ["with fees that fit"] : []),
     ];
     return <Notice kind="success">{["It would sign this", ...conditions].join(", ")}.</Notice>;
   } catch (error) {

@@ -25,6 +25,8 @@ export function refusalOf(policy: Policy, transaction: Transaction): string | un
 /** "value", or `function argument`, which a call of another function does not have. */
 function amountIn(amount: string, { value, data }: Transaction): bigint {
   if (amount === "value") return value;
+  // The transaction typed here has no gas.
+  if (amount === "fee") return 0n;
   const [called = "", number] = amount.split(" ");
   if (id(called).slice(0, 10) !== data.slice(0, 10)) return 0n;
   return BigInt(new Interface([`function ${called}`]).decodeFunctionData(called, data)[Number(number) - 1]);

@@ -1,4 +1,4 @@
-/** The repository's own examples, unchanged, each with initial parameters. */
+/** The repository's own examples, the oracle's terms before its text, each with initial parameters. */
 import encryptSecret from "../../../examples/encrypt-secret.js?raw";
 import gateOnFetch from "../../../examples/gate-on-fetch.js?raw";
 import hello from "../../../examples/hello.js?raw";
@@ -24,6 +24,10 @@ export const SIGN_EXAMPLE: Example = {
   pkp: true,
 };
 
+/** Part of the code, so that whoever runs it chooses none of them. */
+const ORACLE_TERMS =
+  'const PAIR = "ETH/USD", SOURCES = ["https://example.com/a.json", "https://example.com/b.json"], QUORUM = 2;\n';
+
 export const EXAMPLES: readonly Example[] = [
   { name: "Hello", code: hello, params: { name: "world" }, pkp: false },
   SIGN_EXAMPLE,
@@ -44,8 +48,8 @@ export const EXAMPLES: readonly Example[] = [
   },
   {
     name: "Price oracle",
-    code: priceOracle,
-    params: { pair: "ETH/USD", urls: ["https://example.com/a.json", "https://example.com/b.json"] },
+    code: ORACLE_TERMS + priceOracle,
+    params: {},
     pkp: true,
   },
   {

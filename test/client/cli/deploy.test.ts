@@ -167,7 +167,7 @@ describe("deploy", function () {
   });
 
   it("changes descriptions in place, of groups and PKPs as of actions", async () => {
-    const described = (text: string): void =>
+    const described = (text: string | undefined): void =>
       writeFileSync(
         join(cli.cwd, "keywright.config.ts"),
         `export default ${JSON.stringify({
@@ -186,6 +186,9 @@ describe("deploy", function () {
       "~ action report: name and description",
     ]);
     expect(await deploy()).to.deep.equal([]);
+    // What the file does not state stays.
+    described(undefined);
+    expect(await deploy()).to.deep.equal(["~ action report: name and description"]);
     const { wallets, groups } = account.lists;
     expect([...wallets, ...groups].map(({ description }) => description)).to.deep.equal(["after", "after"]);
   });

@@ -101,6 +101,9 @@ describe("a compromised child", () => {
     const signatures = JSON.stringify({ üüüü: 1 });
     wide.puppet.says({ type: "end", run: RUN, signatures }, Buffer.from("1"));
     expect((await wide.outcome).error?.code).to.equal("response_too_large");
+    const grown = session({ limits: { responseBytes: 12 } });
+    grown.puppet.says({ type: "end", run: RUN }, Buffer.from("1e20"));
+    expect((await grown.outcome).error?.code).to.equal("response_too_large");
   });
 
   it("cannot send a response that is not JSON, or too large", async () => {
