@@ -105,7 +105,9 @@ const environment = z.object({
     .optional()
     .describe("unknown or invalid credentials a minute per address"),
   RATE_LIMIT_HEAVY_PER_MINUTE: whole(1, 1_000_000).optional().describe("quotes and CIDs of code a minute per address"),
-  RATE_LIMIT_PAYMENTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("payment intents a minute per account"),
+  RATE_LIMIT_PAYMENTS_PER_MINUTE: whole(1, 1_000_000)
+    .optional()
+    .describe("payment intents a minute per account, and as many by its usage keys"),
   RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000)
     .optional()
     .describe("new accounts and signature mints a minute per address"),

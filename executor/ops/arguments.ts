@@ -86,10 +86,12 @@ const MAX_BLOBS = 64;
 const MAX_AUTHORIZATIONS = 256;
 const hexAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be 0x and 40 hex digits");
 /** One check of the list: it may have tens of thousands of elements, and each wrong one would be an issue. */
-const storageKeys = z.custom<string[]>(
-  (keys) => Array.isArray(keys) && keys.every((key) => typeof key === "string" && HASH32.test(key)),
-  "must be a list of texts of 0x and 64 hex digits",
-);
+const storageKeys = z
+  .custom<string[]>(
+    (keys) => Array.isArray(keys) && keys.every((key) => typeof key === "string" && HASH32.test(key)),
+    "must be a list of texts of 0x and 64 hex digits",
+  )
+  .meta({ type: "array", items: { type: "string" } });
 const accessList = z.array(z.strictObject({ address: z.string(), storageKeys })).max(1_000);
 
 const authorizationSignature = z.union(

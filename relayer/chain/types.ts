@@ -296,7 +296,7 @@ export interface Chain {
   /** The block of the last answered write: the minimum block for contract reads made elsewhere. */
   lastWrite(): Promise<number>;
   apiPayers(): Promise<readonly Address[]>;
-  /** Those that act and those that are to act, with the admin payer's; the zero address where there is none. */
+  /** Those that act and those that are to act, with the admin payers. */
   everyPayer(): Promise<readonly Address[]>;
   /** The zero address until one is set. */
   adminApiPayer(): Promise<Address>;

@@ -5,7 +5,7 @@ import { MalformedAnswer } from "../../../protocol/abi";
 import { decodeDecision, encodeQuestion } from "../../../protocol/decision";
 import { budgetsAddressOf, decodeUsedNow, encodeUsedNow, type Budget, type UsedNow } from "../../../protocol/budgets";
 import { KeywrightError } from "../../../protocol/errors";
-import { hash32FromUint, MAX_U64 } from "../../../protocol/ids";
+import { hash32FromUint, MAX_U64, ZERO_ADDRESS } from "../../../protocol/ids";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, KeyId, PkpId } from "../../../protocol/ids";
 import type {
   AccountInfoStructOutput as AccountInfo,
@@ -148,7 +148,8 @@ export class Reads {
       this.#ask("scheduledAdminApiPayer", []),
     ]);
     const next = [...(scheduled as ScheduledPayer[]), nextAdmin as ScheduledPayer];
-    return [...acting, admin, ...next.map(({ payer }) => payer as Address)];
+    const all = [...acting, admin, ...next.map(({ payer }) => payer as Address)];
+    return all.filter((payer) => payer !== ZERO_ADDRESS);
   }
 
   async adminApiPayer(): Promise<Address> {
