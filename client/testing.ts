@@ -1,4 +1,5 @@
 /** `keywright/testing`: a project's actions in the real sandbox, for its tests. */
+import { resolve } from "node:path";
 import { buildAction, readLock } from "./project/build";
 import { openProject } from "./project/project";
 import { startSandbox, type LocalSandboxOptions, type Recorded } from "./project/sandbox";
@@ -39,7 +40,7 @@ export async function localAction<Params extends object = Record<string, unknown
   action: string,
   options: LocalSandboxOptions & { readonly project?: string } = {},
 ): Promise<LocalAction<Params, Response>> {
-  const folder = options.project ?? process.cwd();
+  const folder = resolve(options.project ?? ".");
   const project = await openProject(folder);
   const { code, cid } = await buildAction(project, action, readLock(project));
   const sandbox = await startSandbox(folder, options);
