@@ -5,8 +5,8 @@ import { buildProgram } from "../client/cli/program";
 
 const MARKERS = /<!-- commands -->[\s\S]*<!-- \/commands -->/;
 
-/** Builds the program only for its help; nothing runs. */
-const program = (): Command =>
+/** Built only to be looked at; nothing runs. */
+export const shownProgram = (): Command =>
   buildProgram({
     env: {},
     cwd: ".",
@@ -50,7 +50,7 @@ const isOperations = (command: Command): boolean =>
   command.commands.length > 0 && !["policy", "safe"].includes(command.name());
 
 export function commandsText(): string {
-  const { commands } = program();
+  const { commands } = shownProgram();
   const groups = commands
     .filter(isOperations)
     .map(

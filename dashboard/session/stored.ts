@@ -22,7 +22,8 @@ export function store(place: Place, name: string, text: string | undefined): voi
 /** What this tab keeps under the name; nothing where it is unreadable. */
 export function storedList<Item>(name: string): readonly Item[] {
   try {
-    return JSON.parse(stored("sessionStorage", name) ?? "[]") as Item[];
+    const list: unknown = JSON.parse(stored("sessionStorage", name) ?? "[]");
+    return Array.isArray(list) ? (list as Item[]) : [];
   } catch {
     return [];
   }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { FetchRequest, JsonRpcProvider } from "ethers";
 import { parseAddress, type Address } from "../../protocol/ids";
 import type { Deployment } from "../deployment";
+import { shortOf } from "../prompt";
 
 const ANSWER_MS = 10_000;
 
@@ -53,9 +54,11 @@ export async function withProvider<T>(work: (provider: JsonRpcProvider) => Promi
 
 /** Asked once: unasked, the library would look for the network of an endpoint that does not answer for ever. */
 async function requireChain(provider: JsonRpcProvider): Promise<void> {
-  const { chainId } = await provider._detectNetwork();
+  const { chainId } = await provider._detectNetwork().catch((error: unknown) => {
+    throw new Error(`The first of RPC_URLS does not answer: ${shortOf(error)}`);
+  });
   const expected = process.env.CHAIN_ID || deploymentFile()?.chainId;
-  if (expected !== undefined && BigInt(expected) !== chainId)
+  if (expected !== undefined && expected !== String(chainId))
     usageError(`The first of RPC_URLS is on chain ${chainId}, not ${expected}.`);
 }
 

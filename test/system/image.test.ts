@@ -15,6 +15,7 @@ import { startChain, type DevelopmentChain } from "../../scripts/dev/chain";
 import { ensureDeployment } from "../../scripts/dev/localDeployment";
 import { askRootCommitment } from "../../scripts/rootCommitment";
 import { callExecutor, registerPayers } from "../../scripts/dev/payers";
+import { defined } from "../../protocol/defined";
 import { freePort } from "../../scripts/dev/ports";
 import { waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
 import { defaultAppCompose } from "../../scripts/dev/tee/appCompose";
@@ -313,8 +314,9 @@ describe("the images", function () {
         TZ: "Asia/Kathmandu",
         LC_ALL: "C.UTF-8",
         TMPDIR: home,
-        // What the repository's own installation has fetched.
+        // What the repository's own installation has fetched, and what this machine trusts to fetch the rest.
         npm_config_prefer_offline: "true",
+        ...defined({ NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS }),
       };
       const command = [process.execPath, join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", source, "--json"];
       const { stdout, stderr } = await run("bash", ["-c", 'umask 077; exec "$0" "$@"', ...command], {

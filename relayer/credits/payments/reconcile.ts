@@ -1,7 +1,7 @@
 /**
- * Makes up for missed webhooks: the processor keeps events for 30 days, and those since the last complete run (minus an
- * hour for clock skew and late events) are applied again. Unlike listing intents by date, this also finds payments made
- * long after their intent, refunds and disputes.
+ * Makes up for missed webhooks: the processor keeps events for 30 days, and those since the newest of the last complete
+ * run (minus an hour, since some are listed late) are applied again. Unlike listing intents by date, this also finds
+ * payments made long after their intent, refunds and disputes.
  */
 import { sql } from "kysely";
 import type Stripe from "stripe";
@@ -20,7 +20,7 @@ export interface Reconciliation {
 }
 
 /**
- * Returns how many events about this deployment's payments were applied. How far that is, the events say by the
+ * Returns how many events about this deployment's payments were applied. The time to start from next is of the
  * processor's clock: this machine's may once have been ahead.
  */
 export async function reconcile({ db, stripe, deployment }: Reconciliation): Promise<number> {
@@ -43,7 +43,7 @@ async function readWatermark(db: Db): Promise<number | undefined> {
   return typeof row?.value === "number" ? row.value : undefined;
 }
 
-/** One that is ahead of the clock, from when that was ahead, does not stay. */
+/** Never earlier than what is stored, unless that is in the future: a clock was ahead once. */
 async function writeWatermark(db: Db, seconds: number): Promise<void> {
   const now = Math.floor(Date.now() / 1000);
   await db

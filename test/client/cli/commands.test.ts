@@ -9,11 +9,12 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { ROUTES } from "../../../protocol/http";
 import { ALL_OPERATIONS } from "../../../client/operations";
-import { buildProgram, runCli } from "../../../client/cli/program";
+import { runCli } from "../../../client/cli/program";
 import { secretFile } from "../../../client/cli/keeping";
 import { commandSpecs, specOf } from "../../../client/cli/spec";
 import { withProgress, type Io } from "../../../client/cli/io";
 import { oneLine, readable, table } from "../../../client/cli/text";
+import { shownProgram } from "../../../scripts/cliHelp";
 import { testCli, type TestCli } from "../../support/cli";
 
 const names = (command: Command, words: string[] = []): string[] => [
@@ -23,24 +24,13 @@ const names = (command: Command, words: string[] = []): string[] => [
 
 const CID = "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKnR8p";
 
-const NOBODY: Io = {
-  env: {},
-  cwd: ".",
-  terminal: false,
-  columns: 80,
-  out: () => undefined,
-  err: () => undefined,
-  secret: async () => "",
-  confirm: async () => false,
-};
-
 describe("the commands of the command line", () => {
   let cli: TestCli;
   before(() => (cli = testCli()));
   after(() => cli.remove());
 
   it("exist for every operation of the SDK", () => {
-    const program = buildProgram(NOBODY);
+    const program = shownProgram();
     const known = names(program);
     for (const { words } of commandSpecs()) expect(known).to.include(words.join(" "));
     expect(commandSpecs().length + 3, "run, cid and export are written by hand").to.equal(ALL_OPERATIONS.length);
@@ -64,7 +54,7 @@ describe("the commands of the command line", () => {
   });
 
   it("have no option that the program would take for its own", () => {
-    const own = buildProgram(NOBODY).options.map(({ long }) => long);
+    const own = shownProgram().options.map(({ long }) => long);
     for (const { words, fields } of commandSpecs())
       for (const { positional, option } of fields)
         if (!positional) expect(own, words.join(" ")).not.to.include(`--${option}`);
