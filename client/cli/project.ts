@@ -87,7 +87,7 @@ function init({ io, options, print }: Context, where: string): void {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     writeFileSync(join(folder, file), text);
   }
-  print({ folder, files: Object.keys(files), next: "npm install, then npx --no keywright dev sign" });
+  print({ folder, files: Object.keys(files), next: "npm install, then npx --no -- keywright dev sign" });
 }
 
 /** Versions of a new project's tools: those this program is tested with. The program itself comes from the service. */

@@ -18,7 +18,7 @@ describe("files for agents", () => {
     );
     for (const file of [...READ, ...below].filter((one) => /\.(md|txt|ts|tsx)$/.test(one))) {
       const text = readFileSync(join(ROOT, file), "utf8");
-      expect(text, file).to.not.match(/npx (?!--no )(-\S+ )*keywright\b/);
+      expect(text, file).to.not.match(/npx (?!--no -- keywright\b)(-\S+ )*keywright\b/);
       expect(text, file).to.not.match(/\b(npm|pnpm|yarn|bun) (i|install|add|exec)\b[^\n`,]* keywright(?![\w-])/);
       for (const [, version] of text.matchAll(/\/packages\/keywright-(\d[^`\s"]*)\.tgz/g))
         expect(version, file).to.equal(VERSION);

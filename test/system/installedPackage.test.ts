@@ -192,7 +192,7 @@ describe("the package, packed and installed by plain npm", function () {
     );
     await run(
       "npx",
-      ["--no", "esbuild", "page.mjs", "--bundle", "--minify", "--format=esm", "--outfile=page.js"],
+      ["--no", "--", "esbuild", "page.mjs", "--bundle", "--minify", "--format=esm", "--outfile=page.js"],
       folder,
     );
     expect(gzipSync(readFileSync(join(folder, "page.js"))).length).to.be.lessThan(20_000);
@@ -208,7 +208,7 @@ describe("the package, packed and installed by plain npm", function () {
       KEYWRIGHT_API_KEY: apiKey,
     };
     const folder = await installedAlone();
-    await run("npx", ["--no", "keywright", "init", "greeter"], folder, env);
+    await run("npx", ["--no", "--", "keywright", "init", "greeter"], folder, env);
     const project = join(folder, "greeter");
     expect(readFileSync(join(project, "package.json"), "utf8")).to.include('"optionalDependencies"');
     await run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline"], project, env);

@@ -3,7 +3,7 @@
  * twice, run; timed. A project's packages are linked from this repository, since tests download nothing.
  */
 import { expect } from "chai";
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
@@ -98,10 +98,12 @@ describe("a project of actions", function () {
     for (const place of [bin, join(folder, "node_modules", ".bin")]) mkdirSync(place);
     symlinkSync(join("..", "typescript/bin/tsc"), join(folder, "node_modules", ".bin", "tsc"));
     const program = join(folder, "node_modules", "keywright", "cli", "keywright.mjs");
+    symlinkSync(join("..", "keywright/cli/keywright.mjs"), join(folder, "node_modules", ".bin", "keywright"));
+    const npx = execFileSync("which", ["npx"], { encoding: "utf8" }).trim();
     // The only difference from a reader's machine: packages are present, not downloaded.
     const stubs = {
       npm: `[ "$*" = install ] && ln -s "${join(folder, "node_modules")}" node_modules`,
-      npx: `case $1 in --yes|--no) shift 2; exec node "${program}" "$@";; esac; exec "node_modules/.bin/$@"`,
+      npx: `[ "$1" != --yes ] || { shift 2; exec node "${program}" "$@"; }; exec "${npx}" "$@"`,
     };
     for (const [name, script] of Object.entries(stubs))
       writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });

@@ -156,7 +156,7 @@ describe("the SDK as a package", function () {
       ),
     ).to.equal("function function");
     const readme = readFileSync(join(installed, "README.md"), "utf8");
-    expect(readme).to.include("npx --no keywright");
+    expect(readme).to.include("npx --no -- keywright");
     const { exports } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as {
       exports: Record<string, unknown>;
     };
