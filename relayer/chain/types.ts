@@ -149,6 +149,8 @@ export interface SubmitCommon {
   readonly accountId: AccountId;
   /** The route's name (`add_group`): stored with the submission and shown by operator tools. */
   readonly kind: string;
+  /** The usage key that asks for it, whose writes wait for each other before they wait for the account's. */
+  readonly usageKey?: KeyId;
   /** Called before the write takes a place in its account's queue; throws when the caller may not have one. */
   readonly admit?: () => Promise<void>;
   /**

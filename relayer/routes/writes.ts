@@ -173,7 +173,8 @@ export class Writes {
       if (!isHeld) takeBack = await call.countAsFree(accountId);
     };
     const reserve = spender === undefined || cents === 0 ? undefined : reserveFor(spender);
-    const common = { accountId, kind: kindOf(route), requestId, ...defined({ operation, reserve }) };
+    const usageKey = call.caller?.keyId;
+    const common = { accountId, kind: kindOf(route), requestId, ...defined({ operation, reserve, usageKey }) };
     return this.#deps.chain.submit({ ...common, ...request }).catch(async (error: unknown) => {
       if (hadNoEffect(error)) await takeBack().catch(() => undefined);
       throw error;

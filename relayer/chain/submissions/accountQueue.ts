@@ -1,11 +1,12 @@
 /**
- * Orders the writes of one account. Within this process: first come, first served. Between processes: the account's
+ * Orders the writes of one account. Within this process: first come, first served; of each usage key one at a time is
+ * in the account's queue, so that none, whatever it may do, keeps the owner's revocation out. Between processes: the account's
  * turn number in the store, incremented by each write, so that a write overtaken by another is simulated again.
  */
 import { sql } from "kysely";
 import { KeywrightError, type ErrorCode, type ErrorFacts } from "../../../protocol/errors";
 import { Crowded, FairShare, NotInTime, inScope } from "../../../protocol/fairShare";
-import type { AccountId } from "../../../protocol/ids";
+import type { AccountId, KeyId } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import type { ChainTuning } from "../settings";
 import { WRITE_IS_OPEN } from "./states";
@@ -14,26 +15,38 @@ const QUEUE_FULL = "Too many writes are waiting; the same request may succeed la
 
 export class AccountQueue {
   readonly #writes: FairShare;
+  /** Of usage keys, before they are in their account's queue; named by account and key. */
+  readonly #ofKeys: FairShare;
   readonly #db: Db;
 
   constructor(db: Db, { maxWaiting, maxWaitingPerAccount }: Pick<ChainTuning, "maxWaiting" | "maxWaitingPerAccount">) {
     this.#db = db;
     // One of an account's writes is in turn.
     const waiting = { mostWaiting: maxWaiting, mostWaitingEach: maxWaitingPerAccount - 1 };
-    this.#writes = new FairShare({ total: maxWaiting, mostEach: 1, ...waiting });
+    const oneEach = { total: maxWaiting, mostEach: 1, ...waiting };
+    this.#writes = new FairShare(oneEach);
+    this.#ofKeys = new FairShare({ ...oneEach, crowdOf: (name) => name.slice(0, name.indexOf(" ")) });
   }
 
   get waiting(): number {
-    return this.#writes.waiting;
+    return this.#writes.waiting + this.#ofKeys.waiting;
   }
 
   /**
-   * Does `work` after all earlier writes of the account in this process. Throws `queue_full`, also when it had to make
+   * Does `work` after all earlier writes of the account in this process; one of a usage key first waits for that key's
+   * earlier ones. Throws `queue_full`, also when it had to make
    * room for an account with fewer writes in the queue, or `timed_out` at `deadline` (ms since the epoch).
    */
-  inTurn<T>(accountId: AccountId, deadline: number, work: () => Promise<T>): Promise<T> {
-    return inScope(accountId, undefined, async (scope) => {
-      await scope.take(this.#writes, 1, { withinMs: Math.max(0, deadline - Date.now()) }).catch((error: unknown) => {
+  inTurn<T>(accountId: AccountId, deadline: number, work: () => Promise<T>, usageKey?: KeyId): Promise<T> {
+    const ofAccount = (): Promise<T> => this.#turn(this.#writes, accountId, deadline, work);
+    return usageKey === undefined
+      ? ofAccount()
+      : this.#turn(this.#ofKeys, `${accountId} ${usageKey}`, deadline, ofAccount);
+  }
+
+  #turn<T>(share: FairShare, name: string, deadline: number, work: () => Promise<T>): Promise<T> {
+    return inScope(name, undefined, async (scope) => {
+      await scope.take(share, 1, { withinMs: Math.max(0, deadline - Date.now()) }).catch((error: unknown) => {
         if (!(error instanceof Crowded)) throw error;
         throw error instanceof NotInTime ? busyAccount() : tryAgain("queue_full", QUEUE_FULL);
       });

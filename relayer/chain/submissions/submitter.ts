@@ -38,10 +38,11 @@ export class Submitter {
     if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
     try {
       await request.admit?.();
-      return await queue.inTurn(request.accountId, deadline, async () => {
-        const write = await batcher.add(request, newSubmissionId(), deadline);
-        return this.#answer(request, await this.#outcome(write, deadline), false);
-      });
+      const write = async (): Promise<SubmitAnswer> => {
+        const added = await batcher.add(request, newSubmissionId(), deadline);
+        return this.#answer(request, await this.#outcome(added, deadline), false);
+      };
+      return await queue.inTurn(request.accountId, deadline, write, request.usageKey);
     } catch (error) {
       // The same forward request sent twice concurrently: the second finds its nonce used by the first.
       const repeated = error instanceof RepeatedKey || "forward" in request ? await this.#earlier(request) : undefined;

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import type { KeywrightError } from "../../../../protocol/errors";
-import type { AccountId } from "../../../../protocol/ids";
+import type { AccountId, KeyId } from "../../../../protocol/ids";
 import { AccountQueue } from "../../../../relayer/chain/submissions/accountQueue";
 import type { Db } from "../../../../relayer/store/database";
 import { sharedStore } from "../../../support/store";
@@ -21,10 +21,10 @@ describe("the queue of an account", () => {
   let queue: AccountQueue;
   before(async () => ({ db } = await sharedStore()));
   /** Resolves when it is the write's turn, to a function that ends the turn. */
-  const enter = (id: AccountId, deadline: number): Promise<() => void> =>
+  const enter = (id: AccountId, deadline: number, usageKey?: KeyId): Promise<() => void> =>
     new Promise((entered, reject) => {
       const work = (): Promise<undefined> => new Promise((leave) => entered(() => leave(undefined)));
-      queue.inTurn(id, deadline, work).catch(reject);
+      queue.inTurn(id, deadline, work, usageKey).catch(reject);
     });
   beforeEach(() => (queue = new AccountQueue(db, { maxWaitingPerAccount: 3, maxWaiting: 4 })));
 
@@ -81,6 +81,40 @@ describe("the queue of an account", () => {
       ...Array<string>(3).fill("queue_full"),
       ...Array<string>(3).fill("timed_out"),
     ]);
+  });
+
+  it("lets an account's owner wait for one write of each usage key, however many they ask for", async () => {
+    const mine = account();
+    const keys = [account(), account()].map((id) => id as unknown as KeyId);
+    const order: string[] = [];
+    const leave = await enter(mine, soon(), keys[0]);
+    const asked = keys.flatMap((key, index) =>
+      Array.from({ length: 4 }, () =>
+        enter(mine, soon(), key).then(
+          (done) => (order.push(`key ${index}`), done()),
+          ({ code }: KeywrightError) => order.push(code),
+        ),
+      ),
+    );
+    const owner = enter(mine, soon()).then((done) => (order.push("owner"), done()));
+    leave();
+    await Promise.all([...asked, owner]);
+    expect(order.filter((one) => one === "queue_full").length).to.be.greaterThan(0);
+    expect(order.filter((one) => one !== "queue_full").indexOf("owner")).to.be.at.most(keys.length);
+    (await enter(mine, soon(), keys[0]))();
+    expect(queue.waiting).to.equal(0);
+  });
+
+  it("keeps no usage key of another account out, however many keys an account has", async () => {
+    const [hostile, mine] = [account(), account()];
+    const flood = Array.from({ length: 12 }, () =>
+      codeOf(enter(hostile, Date.now() + 200, account() as unknown as KeyId).then((done) => setTimeout(done, 100))),
+    );
+    const leave = await enter(mine, soon(), mine as unknown as KeyId);
+    const second = enter(mine, soon(), mine as unknown as KeyId);
+    leave();
+    (await second)();
+    await Promise.all(flood);
   });
 
   it("includes accounts of other instances, and excludes those with a write in flight", async () => {
