@@ -130,6 +130,8 @@ export const TRIGGER_LIMITS = {
   perAccount: 1_000,
   /** Of an account, those that their owner has not attached yet: free, with code and params. */
   unattachedPerAccount: 50,
+  /** Of those, and of their bytes, what usage keys may ask for: half. */
+  unattachedOfKeys: 25,
   unattachedBytes: 16 * MIB,
   unattachedDays: 30,
   cronChars: 256,
@@ -140,6 +142,8 @@ export const TRIGGER_LIMITS = {
   /** Firings of one account that wait; further hooks are refused. Also of one trigger, and of an account's logs in one
    * block: triggers with more of them are paused. */
   waitingPerAccount: 1_000,
+  /** Of one hook. */
+  waitingPerHook: 250,
   /** Firings of one account that wait, of all its triggers: more logs pause theirs. */
   waitingOfLogs: 10_000,
   /** How far ahead of the keyholder's clock a relayer's may be. */

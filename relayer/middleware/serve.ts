@@ -279,7 +279,7 @@ async function handle<N extends RouteName>(
     const refused = new AbortController();
     request.confirmed.catch(() => refused.abort());
     const isOver = AbortSignal.any([signal, refused.signal]);
-    const read = { name, account: caller.accountId, query: input.query, signal: isOver };
+    const read = { name, caller, query: input.query, signal: isOver };
     return { caller, answer: await sharedRead(read, answered), headers };
   }
   const deciding = decidingFor(context);

@@ -1,11 +1,11 @@
 /**
  * What the reads of all accounts take of a relayer at the same time, shared between accounts: limits of rate are of
- * keys, of which an account may have any number.
+ * keys, of which an account may have any number. Owners do not wait for the keys of their account.
  */
 import { Crowded, FairShare, inScope } from "../../protocol/fairShare";
 import { KeywrightError } from "../../protocol/errors";
 import type { RouteName } from "../../protocol/http";
-import type { AccountId } from "../../protocol/ids";
+import type { Caller } from "./call";
 
 const shareOf = (total: number, mostEach: number): FairShare => new FairShare({ total, mostEach, mostWaiting: 512 });
 /** Of the 20 connections to the store fourteen; the others are left to runs and writes. */
@@ -25,14 +25,15 @@ const LONG_PAGE = 200;
 
 interface Read {
   readonly name: RouteName;
-  readonly account: AccountId;
+  readonly caller: Pick<Caller, "accountId" | "isOwner">;
   readonly query: unknown;
   readonly signal: AbortSignal;
 }
 
 /** Throws `queue_full` where too many reads of the account wait already. */
-export function sharedRead<T>({ name, account, query, signal }: Read, read: () => Promise<T>): Promise<T> {
-  return inScope(account, signal, async (scope) => {
+export function sharedRead<T>({ name, caller, query, signal }: Read, read: () => Promise<T>): Promise<T> {
+  const { accountId, isOwner } = caller;
+  return inScope(isOwner ? accountId : `keys of ${accountId}`, signal, async (scope) => {
     try {
       await scope.take(shareFor(name, query));
     } catch (error) {

@@ -19,7 +19,9 @@ export function billingRoutes({ credits }: { readonly credits: Credits }): Handl
       const intent = await credits.payments.intents.create({
         accountId: caller.accountId,
         amountCents: body.amount_cents,
-        attemptKey,
+        // Idempotency keys are of the account key or of the usage key that sends them.
+        attemptKey:
+          attemptKey === undefined || caller.keyId === undefined ? attemptKey : `${caller.keyId} ${attemptKey}`,
       });
       return { client_secret: intent.clientSecret, payment_intent_id: intent.paymentIntentId };
     },

@@ -95,6 +95,7 @@ async function createTrigger(
     kind: kindOfSettings(settings),
     settings: withoutSecret(settings),
     isAttachedByOwner: !isWrittenHere(caller),
+    isAskedByKey: !caller.isOwner,
   });
   const transaction = isWrittenHere(caller)
     ? await attach(writes, call, keyId).catch(async (error: unknown) => {

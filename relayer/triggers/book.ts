@@ -32,7 +32,7 @@ const SHOWN = [
 
 /** More are not counted. */
 const COUNTED_FIRINGS = MAX_PAGE_OFFSET + 1;
-const { unattachedPerAccount, unattachedBytes } = TRIGGER_LIMITS;
+const { unattachedPerAccount, unattachedOfKeys, unattachedBytes } = TRIGGER_LIMITS;
 
 export class TriggerBook {
   readonly #db: Db;
@@ -212,7 +212,8 @@ export class TriggerBook {
  * False for one that is known. Until its owner attaches it a trigger costs nothing: those of an account are few and
  * small then.
  */
-async function isRoomFor(trx: Trx, { id, accountId, isAttachedByOwner }: NewTrigger): Promise<boolean> {
+async function isRoomFor(trx: Trx, trigger: NewTrigger): Promise<boolean> {
+  const { id, accountId, isAttachedByOwner, isAskedByKey } = trigger;
   const { rows } = await sql<{ known: boolean; own: number; unattached: number; bytes: number }>`
     select exists (select from triggers where id = ${id}) as known, count(*)::int4 as own,
       count(*) filter (where state = 'unattached')::int4 as unattached,
@@ -222,10 +223,11 @@ async function isRoomFor(trx: Trx, { id, accountId, isAttachedByOwner }: NewTrig
   if (known) return false;
   if (own >= TRIGGER_LIMITS.perAccount)
     throw new KeywrightError("too_many_triggers", `An account has at most ${TRIGGER_LIMITS.perAccount} triggers.`);
-  if (isAttachedByOwner && (unattached >= unattachedPerAccount || bytes >= unattachedBytes))
+  const part = isAskedByKey === true ? unattachedOfKeys / unattachedPerAccount : 1;
+  if (isAttachedByOwner && (unattached >= part * unattachedPerAccount || bytes >= part * unattachedBytes))
     throw new KeywrightError(
       "too_many_triggers",
-      `At most ${unattachedPerAccount} triggers of an account, of ${unattachedBytes} bytes, wait to be attached.`,
+      `At most ${part * unattachedPerAccount} triggers, of ${part * unattachedBytes} bytes, wait to be attached.`,
     );
   return true;
 }

@@ -122,18 +122,19 @@ export class Triggers {
     return { firingId: row?.id ?? "", isRepeated: row?.id !== id };
   }
 
-  /** Each hook has a rate of its own, and an account's firings that wait are bounded. */
+  /** Each hook has a rate and a part of its own of what may wait for an account, so that others and schedules go on. */
   async #requireRoom({ id, accountId }: TriggerView): Promise<void> {
     const own = sql`select count(*)::int4 from trigger_firings where account_id = ${accountId}`;
-    const { rows } = await sql<{ recent: number; waiting: number }>`
+    const { rows } = await sql<{ recent: number; waiting: number; ofHook: number }>`
       select (select count(*)::int4 from trigger_firings where trigger_id = ${id}
           and due_at > now() - interval '1 minute' and kind = 'hook') as recent,
-        (${own} and state = 'waiting') + (${own} and state = 'running') as waiting
+        (${own} and state = 'waiting') + (${own} and state = 'running') as waiting,
+        (${own} and state = 'waiting' and trigger_id = ${id}) as "ofHook"
       `.execute(this.#parts.db);
-    const { recent = 0, waiting = 0 } = rows[0] ?? {};
+    const { recent = 0, waiting = 0, ofHook = 0 } = rows[0] ?? {};
     if (recent >= TRIGGER_LIMITS.hooksPerMinute)
       throw new KeywrightError("rate_limited", "Too many requests to this hook.", {}, { retryAfterSeconds: 10 });
-    if (waiting >= TRIGGER_LIMITS.waitingPerAccount)
+    if (waiting >= TRIGGER_LIMITS.waitingPerAccount || ofHook >= TRIGGER_LIMITS.waitingPerHook)
       throw new KeywrightError("queue_full", "Too many firings of the account wait.", {}, { retryAfterSeconds: 10 });
   }
 }

@@ -29,6 +29,8 @@ export interface NewTrigger extends Pick<
   readonly sealed: string;
   /** Not by this request: it may remain unattached. */
   readonly isAttachedByOwner?: boolean;
+  /** By a usage key, which leaves room for its owner's. */
+  readonly isAskedByKey?: boolean;
 }
 
 export interface FiringView {

@@ -143,6 +143,10 @@ describe("triggers in the store", function () {
     expect(all.filter(({ status }) => status === "fulfilled")).to.have.length(TRIGGER_LIMITS.unattachedPerAccount);
     await expectRefusal(added(accountId, byOwner), "too_many_triggers");
     await added(accountId);
+    const [mixed, byKey] = [hash() as AccountId, { ...byOwner, isAskedByKey: true }];
+    const asked = await Promise.allSettled(Array.from({ length: 40 }, () => added(mixed, byKey)));
+    expect(asked.filter(({ status }) => status === "fulfilled")).to.have.length(TRIGGER_LIMITS.unattachedOfKeys);
+    await added(mixed, byOwner);
     const large = { ...byOwner, code: "x".repeat(1_048_576), accountId: hash() as AccountId };
     for (let count = 0; count < 16; count += 1) await added(large.accountId, large);
     await expectRefusal(added(large.accountId, large), "too_many_triggers");
@@ -197,11 +201,14 @@ describe("triggers in the store", function () {
   });
 
   it("fire once for a hook's request that is repeated, whatever became of the first answer", async () => {
-    const { id } = await added(undefined, {
-      kind: "hook",
-      settings: { hook: { verification: "none", respond: false } },
-    });
-    await book.activate(id, ["unattached"], undefined);
+    const hookOf = async (account?: AccountId): Promise<string> => {
+      const settings = { hook: { verification: "none", respond: false } } as const;
+      const trigger = await added(account, { kind: "hook", settings });
+      await book.activate(trigger.id, ["unattached"], undefined);
+      return trigger.id;
+    };
+    const accountId = hash() as AccountId;
+    const id = await hookOf(accountId);
     const failure = { isOn: false };
     const hurry = (): void => {
       if (failure.isOn) throw new Error("the answer is lost");
@@ -211,8 +218,8 @@ describe("triggers in the store", function () {
       executor: { call: async () => ({ accepted: "a", key: randomUUID() }) as never },
       engine: { make: async () => undefined, hurry },
     });
-    const call = (operation?: IdempotentOperation) =>
-      triggers.acceptHook(id, { body: Buffer.from("{}"), headers: {}, requestId: "r", operation });
+    const call = (operation?: IdempotentOperation, hook = id) =>
+      triggers.acceptHook(hook, { body: Buffer.from("{}"), headers: {}, requestId: "r", operation });
     const first = new IdempotentOperation("one", false);
     failure.isOn = true;
     await failureOf(call(first));
@@ -224,5 +231,12 @@ describe("triggers in the store", function () {
     for (const operation of [new IdempotentOperation("two", false), undefined, undefined])
       expect((await call(operation)).isRepeated).to.equal(false);
     expect((await book.firings(id, { number: 0, size: 10 })).total).to.equal(4);
+
+    const [mine, other] = [await hookOf(accountId), await hookOf(accountId)];
+    await sql`insert into trigger_firings (id, trigger_id, account_id, kind, state, cause_key, due_at, not_before)
+      select 'waits ' || n, ${mine}, ${accountId}, 'hook', 'waiting', n::text, now() - interval '1 hour', now()
+      from generate_series(1, ${TRIGGER_LIMITS.waitingPerHook}::int4) n`.execute(store.db);
+    await expectRefusal(call(undefined, mine), "queue_full");
+    expect((await call(undefined, other)).isRepeated, "the account's other hooks go on").to.equal(false);
   });
 });
