@@ -6,7 +6,7 @@
 import { sql } from "kysely";
 import type Stripe from "stripe";
 import type { Db } from "../../store/database";
-import { accountOf, CURRENCY, idOf } from "./stripeFields";
+import { accountOf, CURRENCY, hasTakenMoney, idOf } from "./stripeFields";
 import { ask } from "./processor";
 import { defined } from "../../../protocol/defined";
 
@@ -147,9 +147,7 @@ export class ProcessorCheck {
 
   async #disputedCents(intent: string): Promise<number> {
     const { data } = await ask(() => this.#options.stripe.disputes.list({ payment_intent: intent, limit: 100 }));
-    return data
-      .filter(({ status }) => !status.startsWith("warning_") && status !== "won")
-      .reduce((sum, { amount }) => sum + amount, 0);
+    return data.filter(hasTakenMoney).reduce((sum, { amount }) => sum + amount, 0);
   }
 
   /** Looks entries up by the posting keys of each payment, so that no entry list is scanned. */

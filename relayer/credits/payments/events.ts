@@ -7,7 +7,7 @@ import { KeywrightError } from "../../../protocol/errors";
 import type { Db } from "../../store/database";
 import { creditIntent, recordClaim, recordReceipt, recordRefunded } from "./books";
 import { paidCents } from "./intents";
-import { accountOf, CURRENCY, idOf, receiptOf } from "./stripeFields";
+import { accountOf, CURRENCY, hasTakenMoney, idOf, receiptOf } from "./stripeFields";
 
 export const EVENT_TYPES = [
   "payment_intent.succeeded",
@@ -110,7 +110,6 @@ async function applyRefund(
   return true;
 }
 
-/** An inquiry ("warning_…") takes no money; it counts once it becomes a dispute. */
 async function applyDispute(
   db: Db,
   dispute: Stripe.Dispute,
@@ -118,16 +117,17 @@ async function applyDispute(
 ): Promise<boolean> {
   const intentId = idOf(dispute.payment_intent);
   if (intentId === undefined) return false;
-  const reinstated =
-    type === "charge.dispute.funds_reinstated" || dispute.status === "won" || dispute.status === "warning_closed";
-  const withdrawn = type === "charge.dispute.funds_withdrawn" || !dispute.status.startsWith("warning_");
-  if (!reinstated && !withdrawn) return false;
+  const { status } = dispute;
+  const isTaken = type === "charge.dispute.funds_withdrawn" || hasTakenMoney(dispute);
+  const isOver = status === "won" || status === "warning_closed" || (status === "prevented" && !isTaken);
+  const isGivenBack = type === "charge.dispute.funds_reinstated" || isOver;
+  if (!isTaken && !isGivenBack) return false;
   await recordClaim(db, {
     claimId: dispute.id,
     kind: "dispute",
     intentId,
     amountCents: dispute.amount,
-    withdrawn: reinstated,
+    withdrawn: isGivenBack,
     toldAt,
   });
   return true;

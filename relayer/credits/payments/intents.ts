@@ -1,6 +1,6 @@
 /** Creates and confirms payment intents. */
 import { createHash, randomUUID } from "node:crypto";
-import type Stripe from "stripe";
+import Stripe from "stripe";
 import { KeywrightError } from "../../../protocol/errors";
 import type { AccountId } from "../../../protocol/ids";
 import { WIRE_LIMITS } from "../../../protocol/limits";
@@ -102,8 +102,10 @@ export class Intents {
       allowed_payment_method_types: ["card"],
       metadata: metadataOf(this.#deployment, accountId),
     };
-    const idempotencyKey = digest(this.#deployment, accountId, attempt, customer);
-    return intentOf(await ask(() => this.#stripe.paymentIntents.create(parameters, { idempotencyKey }), CUSTOMER_GONE));
+    const names = [this.#deployment, accountId, attempt, customer];
+    const create = (idempotencyKey: string): Promise<Stripe.PaymentIntent> =>
+      this.#stripe.paymentIntents.create(parameters, { idempotencyKey });
+    return intentOf(await ask(() => createdOnce(create, names), CUSTOMER_GONE));
   }
 
   /**
@@ -121,8 +123,10 @@ export class Intents {
       metadata: metadataOf(this.#deployment, accountId),
       ...(row.email === null ? {} : { email: row.email }),
     };
-    const idempotencyKey = digest(this.#deployment, accountId, "customer", row.email ?? "", gone ?? "");
-    const { id } = await ask(() => this.#stripe.customers.create(parameters, { idempotencyKey }));
+    const names = [this.#deployment, accountId, "customer", row.email ?? "", gone ?? ""];
+    const create = (idempotencyKey: string): Promise<Stripe.Customer> =>
+      this.#stripe.customers.create(parameters, { idempotencyKey });
+    const { id } = await ask(() => createdOnce(create, names));
     await this.#db
       .updateTable("credit_accounts")
       .set({ customer_id: id })
@@ -223,6 +227,19 @@ export function paidCents(intent: Stripe.PaymentIntent): number {
     );
   }
   return intent.amount_received;
+}
+
+/**
+ * Under one idempotency key of these names. A failure of the processor's own is repeated under its key for a day: so
+ * once more under another, which is as fixed. The first may have left an object that nobody sees and that moves no money.
+ */
+async function createdOnce<T>(create: (idempotencyKey: string) => Promise<T>, names: readonly string[]): Promise<T> {
+  try {
+    return await create(digest(...names));
+  } catch (error) {
+    if (!(error instanceof Stripe.errors.StripeAPIError) || (error.statusCode ?? 0) < 500) throw error;
+    return create(digest(...names, "again"));
+  }
 }
 
 function intentOf(intent: Stripe.PaymentIntent): Intent {

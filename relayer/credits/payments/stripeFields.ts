@@ -29,6 +29,15 @@ export function receiptOf(charge: string | Pick<Stripe.Charge, "receipt_url"> | 
   return isPlain && PROCESSOR.test(hostname) ? href : undefined;
 }
 
+/**
+ * Whether a dispute has taken the payment: an inquiry ("warning_…") does once it becomes a dispute, one that was
+ * prevented only if the processor moved money for it.
+ */
+export function hasTakenMoney({ status, balance_transactions: moved }: Stripe.Dispute): boolean {
+  if (status === "prevented") return moved.length === 1;
+  return !status.startsWith("warning_") && status !== "won";
+}
+
 export function idOf(reference: string | { readonly id: string } | null | undefined): string | undefined {
   return typeof reference === "string" ? reference : (reference?.id ?? undefined);
 }

@@ -16,7 +16,16 @@ describe("while the payment processor fails", () => {
 
   const faults: FaultKind[] = ["error_before", "error_after", "lost_before", "lost_after"];
 
-  it("a single failed request of any kind is retried internally, and creates one intent", async () => {
+  it("a failure that the processor repeats under its idempotency key keeps nobody from paying", async () => {
+    for (const where of ["POST /v1/customers", "POST /v1/payment_intents"]) {
+      const request = { accountId: freshAccount(), amountCents: 500, attemptKey: randomUUID() };
+      double.faults.plan({ kind: "error_after", where, times: 1 });
+      const { paymentIntentId } = await bench.credits.payments.intents.create(request);
+      expect((await bench.credits.payments.intents.create(request)).paymentIntentId, where).to.equal(paymentIntentId);
+    }
+  });
+
+  it("a single failed request that had no effect or no answer is retried, and creates one intent", async () => {
     for (const kind of faults.filter((fault) => fault !== "error_after")) {
       const accountId = freshAccount();
       const before = double.objects.intents.size;
@@ -28,7 +37,7 @@ describe("while the payment processor fails", () => {
 
   it("a lasting failure is reported as 503 with the statement that nothing was charged", async () => {
     for (const kind of faults) {
-      double.faults.plan({ kind, where: "/v1/payment_intents", times: 3 });
+      double.faults.plan({ kind, where: "/v1/payment_intents", times: 1_000 });
       const error = await expectRefusal(
         bench.credits.payments.intents.create({ accountId: freshAccount(), amountCents: 500 }),
         "payments_unavailable",

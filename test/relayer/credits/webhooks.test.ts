@@ -3,6 +3,7 @@ import Stripe from "stripe";
 import type { AccountId } from "../../../protocol/ids";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import { creditIntent, recordClaim } from "../../../relayer/credits/payments/books";
+import { applyEvent } from "../../../relayer/credits/payments/events";
 import { expectBalancedBooks } from "../../support/books";
 import {
   DEPLOYMENT,
@@ -210,6 +211,22 @@ describe("webhooks", () => {
         });
         expect((await bench.credits.accounts.balance(accountId)).balanceCents, "won in the end").to.equal(500);
       }
+    });
+
+    it("deduct a dispute that the processor prevented only where it moved money for it", async () => {
+      const intent = await paid(1000);
+      expect(await settled()).to.equal(1000);
+      const told = async (type: string, moved: number, created: number): Promise<number> => {
+        const dispute = { id: `dp_${intent}`, payment_intent: intent, amount: 1000, status: "prevented" };
+        const object = { ...dispute, balance_transactions: Array.from({ length: moved }, () => ({})) };
+        const event = { type: `charge.dispute.${type}`, created, data: { object } };
+        await applyEvent(bench.db, "any", event as unknown as Stripe.Event);
+        return balance();
+      };
+      expect(await told("created", 0, 100)).to.equal(1000);
+      expect(await told("closed", 0, 200)).to.equal(1000);
+      expect(await told("funds_withdrawn", 1, 300)).to.equal(0);
+      expect(await told("funds_reinstated", 2, 400)).to.equal(1000);
     });
 
     it("keep the deduction of a lost dispute", async () => {
