@@ -55,6 +55,7 @@ export class Sources {
   /**
    * The bytes of the first source that match the CID. A source with wrong bytes is skipped like one that does not
    * answer.
+   * @throws FetchFailed `not_found` where no source has it, `too_large`; otherwise what kept a source from answering
    */
   async code(cid: string, maxBytes: number, signal?: AbortSignal): Promise<Buffer> {
     const { gateways, kuboRpcUrl } = this.#endpoints;
@@ -75,8 +76,10 @@ export class Sources {
         problems.push(error);
       }
     }
-    const tooLarge = problems.find(({ code }) => code === "too_large");
-    if (tooLarge) throw tooLarge;
+    // It is missing only where every source says so: one that is away may have it.
+    const other =
+      problems.find(({ code }) => code === "too_large") ?? problems.find(({ code }) => code !== "not_found");
+    if (other) throw other;
     throw new FetchFailed(
       "not_found",
       attempts.length > 0 ? `no source has the code of ${cid}` : "no source for code by CID is configured",
@@ -179,6 +182,6 @@ async function readNode(block: Buffer): Promise<{ data: Buffer; links: string[] 
     if (file.isDirectory()) throw new Error("a directory");
     return { data: Buffer.from(file.data ?? new Uint8Array()), links: node.Links.map((link) => link.Hash.toString()) };
   } catch {
-    throw new FetchFailed("failed", "the CID names something that is not a file");
+    throw new FetchFailed("not_found", "the CID names something that is not a file");
   }
 }

@@ -119,10 +119,19 @@ describe("code by CID", function () {
     for (const lie of lies) {
       const liar = await serve(lie);
       const alone = fetcherWith({ gateways: [liar] });
-      expect(await codeOf(alone.fetchCode(cid, MIB))).to.equal("not_found");
+      expect(await codeOf(alone.fetchCode(cid, MIB))).to.be.oneOf(["failed", "refused"]);
       const both = fetcherWith({ gateways: [liar, truth] });
       expect((await both.fetchCode(cid, MIB)).equals(content)).to.equal(true);
     }
+  });
+
+  it("what every source says it has not is missing, and what one that is away may have is not", async () => {
+    const cid = await cidOfCode(file(10));
+    const without = await serve((_, response) => response.writeHead(404).end());
+    const away = await serve((_, response) => response.writeHead(503).end());
+    const found = (gateways: string[]): Promise<string> => codeOf(fetcherWith({ gateways }).fetchCode(cid, MIB));
+    expect(await found([without, without])).to.equal("not_found");
+    expect([await found([away, without]), await found([without, away])]).to.deep.equal(["failed", "failed"]);
   });
 
   it("a block of very many short links is refused before any of them is looked at", async () => {
@@ -146,7 +155,7 @@ describe("code by CID", function () {
     const fetcher = fetcherWith({ kuboRpcUrl: kubo });
     expect((await fetcher.fetchCode(cid, MIB)).equals(content)).to.equal(true);
     expect(asked).to.deep.equal([`POST /api/v0/cat?arg=${cid}`]);
-    expect(await codeOf(fetcher.fetchCode(await cidOfCode("else"), MIB))).to.equal("not_found");
+    expect(await codeOf(fetcher.fetchCode(await cidOfCode("else"), MIB))).to.equal("failed");
   });
 
   it("code above the size limit is distinguished from missing code", async () => {
@@ -194,7 +203,7 @@ describe("the fetcher process", () => {
     expect((await fetcher.fetchCode(await cidOfCode("code"), 10)).toString()).to.equal("code");
     expect((await fetcher.fetchModule(`${server}/npm/m`, 10)).toString()).to.equal("module");
     expect(await fetcher.fetchJwks(`${server}/jwks`)).to.equal("code");
-    expect(await codeOf(fetcher.fetchCode(await cidOfCode("other"), 10))).to.equal("not_found");
+    expect(await codeOf(fetcher.fetchCode(await cidOfCode("other"), 10))).to.equal("failed");
     await fetcher.close();
     expect(await codeOf(fetcher.fetchJwks(`${server}/jwks`))).to.equal("unavailable");
     servers.at(-1)?.close();
