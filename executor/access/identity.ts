@@ -94,7 +94,7 @@ class Provider {
   }
 
   async #keySet(maxAgeMs: number): Promise<KeySet> {
-    if (this.#keys !== undefined && Date.now() - this.#keys.fetchedAt < maxAgeMs) return this.#keys.set;
+    if (this.#keys !== undefined && performance.now() - this.#keys.fetchedAt < maxAgeMs) return this.#keys.set;
     this.#fetching ??= this.#fetchKeys().finally(() => (this.#fetching = undefined));
     return this.#fetching;
   }
@@ -102,7 +102,7 @@ class Provider {
   async #fetchKeys(): Promise<KeySet> {
     try {
       const set = createLocalJWKSet(JSON.parse(await this.#fetcher.fetchJwks(this.#facts.jwksUrl)) as JSONWebKeySet);
-      this.#keys = { set, fetchedAt: Date.now() };
+      this.#keys = { set, fetchedAt: performance.now() };
       return set;
     } catch (cause) {
       throw new KeywrightError(

@@ -49,7 +49,7 @@ export class GasGuard {
   readonly #readBaseFee: () => Promise<bigint>;
   readonly #now: () => number;
 
-  constructor(rules: GasRules, readBaseFee: () => Promise<bigint>, now: () => number = Date.now) {
+  constructor(rules: GasRules, readBaseFee: () => Promise<bigint>, now: () => number = () => performance.now()) {
     this.#rules = rules;
     this.#readBaseFee = readBaseFee;
     this.#now = now;

@@ -30,7 +30,7 @@ export class FeeOracle {
 
   /** Current fees, capped. */
   async now(): Promise<Fees> {
-    const now = Date.now();
+    const now = performance.now();
     if (this.#asked === undefined || now - this.#asked.at > FRESH_FOR_MS) {
       const fees = this.#ask();
       this.#asked = { at: now, fees };

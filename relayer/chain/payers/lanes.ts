@@ -29,7 +29,8 @@ const SLOW_AFTER_MS = 3_000;
 
 export class Lanes {
   #lanes: readonly Lane[] = [];
-  #readAt = 0;
+  /** By the clock that nobody sets back, as all spans. */
+  #readAt = -Infinity;
   #reading: Promise<void> | undefined;
   /** Reserved slots whose transactions have no row yet: no snapshot counts them. */
   readonly #entered = new Map<number, number>();
@@ -60,7 +61,7 @@ export class Lanes {
   /** Undefined when a retry shortly may succeed. */
   async tryEnter(costWei: bigint): Promise<Lane | undefined> {
     const lane = this.#leastBusy((await this.#usable(costWei)).filter((each) => this.#hasRoom(each)));
-    if (lane === undefined) this.#readAt = 0;
+    if (lane === undefined) this.#readAt = -Infinity;
     else count(this.#entered, lane.payer, 1);
     return lane;
   }
@@ -144,7 +145,7 @@ export class Lanes {
   }
 
   async #refresh(now: boolean): Promise<void> {
-    if (!now && Date.now() - this.#readAt < FRESH_FOR_MS) return;
+    if (!now && performance.now() - this.#readAt < FRESH_FOR_MS) return;
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
     await this.#reading;
   }
@@ -159,7 +160,7 @@ export class Lanes {
       ) as under_way order by payer`.execute(this.#options.db);
     this.#lanes = rows.map(laneOf);
     this.#begun.clear();
-    this.#readAt = Date.now();
+    this.#readAt = performance.now();
   }
 }
 

@@ -245,7 +245,7 @@ export class RpcClient {
   }
 
   async #untilAnswered<T>(ask: (member: Member) => Promise<T>, once = false): Promise<T> {
-    const deadline = Date.now() + this.#options.deadlineMs;
+    const deadline = performance.now() + this.#options.deadlineMs;
     let last: RpcError | undefined;
     do {
       for (const member of this.#inOrder()) {
@@ -292,18 +292,18 @@ export class RpcClient {
 
   #block(member: Member): void {
     member.failures += 1;
-    member.blockedUntil = Date.now() + Math.min(FIRST_PAUSE_MS * 2 ** (member.failures - 1), MAX_PAUSE_MS);
+    member.blockedUntil = performance.now() + Math.min(FIRST_PAUSE_MS * 2 ** (member.failures - 1), MAX_PAUSE_MS);
   }
 
   /** Healthy endpoints in configured order, then blocked ones, which are asked only if no healthy one answered. */
   #inOrder(): readonly Member[] {
-    const now = Date.now();
+    const now = performance.now();
     const blocked = (member: Member): boolean => member.blockedUntil > now;
     return [...this.#members.filter((member) => !blocked(member)), ...this.#members.filter(blocked)];
   }
 
   async #pause(deadline: number): Promise<boolean> {
-    const left = deadline - Date.now();
+    const left = deadline - performance.now();
     if (left <= 0 || this.#stopped.signal.aborted) return false;
     await new Promise((resolve) => setTimeout(resolve, Math.min(BETWEEN_ROUNDS_MS, left)));
     return !this.#stopped.signal.aborted;

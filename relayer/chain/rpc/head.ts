@@ -49,7 +49,7 @@ export class Head {
 
   /** Seconds since the chain last answered. */
   get ageSeconds(): number {
-    return this.#answeredAt === 0 ? Infinity : (Date.now() - this.#answeredAt) / 1_000;
+    return this.#answeredAt === 0 ? Infinity : (performance.now() - this.#answeredAt) / 1_000;
   }
 
   /** Resolves at the next change of the head, or after `atMostMs`. */
@@ -79,7 +79,7 @@ export class Head {
   }
 
   #take(number: number): void {
-    const now = Date.now();
+    const now = performance.now();
     this.#answeredAt = now;
     if (number === this.#number) return;
     if (this.#changedAt > 0 && number > this.#number)

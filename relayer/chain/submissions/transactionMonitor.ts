@@ -19,7 +19,7 @@ import { LostTransaction, TRANSFER_GAS } from "./transactions";
 class Monitored implements Carrier {
   /** Time of the last broadcast of the newest attempt; undefined when it is to be sent. */
   sentAt: number | undefined;
-  lookedAt = 0;
+  lookedAt = -Infinity;
   /** Looks since a node accepted or knew the transaction. */
   misses = 0;
   refusals = 0;
@@ -117,7 +117,7 @@ export class TransactionMonitor {
     }
     if (await this.#endByReceipt(item)) return;
     await this.#notePending(item);
-    if (Date.now() - item.lookedAt >= this.#parts.tuning.lookEveryMs) await this.#checkPending(item);
+    if (performance.now() - item.lookedAt >= this.#parts.tuning.lookEveryMs) await this.#checkPending(item);
   }
 
   /** Signs for the first time. Throws when it may be retried; false when it is abandoned (no-ops are tried again). */
@@ -153,7 +153,7 @@ export class TransactionMonitor {
   }
 
   async #broadcast(item: Monitored): Promise<void> {
-    item.sentAt = Date.now();
+    item.sentAt = performance.now();
     // It may be mined or pending, the pool full, or the node wrong: a look comes before it is sent again.
     item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
     // What is abandoned is not sent again, also while nothing can take its place.
@@ -222,7 +222,7 @@ export class TransactionMonitor {
   async #checkPending(item: Monitored): Promise<void> {
     const { rpc, transactions } = this.#parts;
     const { id, instance_id: monitoredBy } = item.transaction;
-    item.lookedAt = Date.now();
+    item.lookedAt = performance.now();
     const now = await transactions.carrier(id);
     if (isOpen(now.transaction) && now.transaction.instance_id !== monitoredBy) throw new LostTransaction();
     this.#ended(item, now);
@@ -242,7 +242,7 @@ export class TransactionMonitor {
   async #ifStuck(item: Monitored): Promise<void> {
     const { rpc, transactions, tuning } = this.#parts;
     const { payer, nonce } = item.transaction;
-    if (item.sentAt === undefined || Date.now() - item.sentAt < tuning.stuckAfterMs) return;
+    if (item.sentAt === undefined || performance.now() - item.sentAt < tuning.stuckAfterMs) return;
     const sender = await transactions.payerAddress(payer);
     const next = await rpc.call<string>("eth_getTransactionCount", [sender, "latest"]);
     if (Number(next) === nonce) await this.#replace(item, item.newest.is_noop);
