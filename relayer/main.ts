@@ -1,6 +1,7 @@
 /** Starts the relayer: store, credits, chain, executor client, HTTP API, metrics; drains on SIGTERM. */
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
+import { sql } from "kysely";
 import { shareConnections } from "../protocol/connections";
 import { TYPED_DATA_VERSION, domainName } from "../protocol/typedData";
 import { Secret } from "../protocol/secret";
@@ -21,6 +22,7 @@ import { ExecutorClient, type Executor } from "./executor/client";
 import { cachedInfo, readinessProblems } from "./health";
 import { createLogger, type Logger } from "../protocol/log";
 import { CountedRequest } from "../protocol/pieces";
+import { useFastKeccak } from "../protocol/keccak";
 import { endUnreadAnswers } from "../protocol/unreadAnswers";
 import { Metrics } from "./metrics";
 import { cardDouble } from "./middleware/cardDouble";
@@ -81,6 +83,7 @@ class Running {
 }
 
 async function start(config: Config, log: Logger, running: Running): Promise<void> {
+  await useFastKeccak();
   const store = await openStore({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
@@ -158,8 +161,12 @@ function watchParts(
   metrics.watchWebhooks(() => lateness(store.db));
   metrics.watchChain(chain);
   metrics.watchEndpoints(chain);
-  metrics.watchProcessor(() => credits.processorCheck?.figures);
-  metrics.watchStore(() => store.pool());
+  const { processorCheck } = credits;
+  if (processorCheck !== undefined) metrics.watchProcessor(() => processorCheck.figures);
+  metrics.watchStore(
+    () => store.pool(),
+    () => sql`select 1`.execute(store.db),
+  );
 }
 
 async function startTriggers(

@@ -73,6 +73,10 @@ export class Metrics {
   readonly #sourceUp = this.#gauge("relayer_source_up", "1 while the source of these figures answers", ["source"]);
 
   constructor() {
+    // A counter that begins with its first event shows no rise by it, and nothing at all before.
+    for (const outcome of ["delivered", "failed", "unsent"]) this.#webhookAttempts.inc({ outcome }, 0);
+    for (const outcome of ["mined", "given_up"]) this.#writes.inc({ outcome }, 0);
+    for (const outcome of ["ok", "sandbox_crashed"]) this.#runs.inc({ outcome }, 0);
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LOOP_PRECISION_MS });
   }
 
@@ -180,11 +184,13 @@ export class Metrics {
       "relayer_ledger_checked_timestamp_seconds",
       "When the last complete check of the ledger ended",
     );
+    const turned = this.#gauge("relayer_ledger_turn_timestamp_seconds", "When the check of the ledger went on last");
     this.#watch("ledger", async () => {
-      const { balanceCents, reservedCents, wrong: accounts, finishedAt } = audit();
+      const { balanceCents, reservedCents, wrong: accounts, finishedAt, turnedAt } = audit();
       showEach(ledger, "kind", { balance: balanceCents, reserved: reservedCents });
       wrong.set(accounts);
       finished.set((finishedAt?.getTime() ?? 0) / 1000);
+      turned.set((turnedAt?.getTime() ?? 0) / 1000);
     });
   }
 
@@ -222,14 +228,17 @@ export class Metrics {
     this.#watch("webhooks", async () => late.set(await lateness()));
   }
 
-  /** The store's connections: in use, idle, and requests waiting for one. */
-  watchStore(pool: () => PoolFigures): void {
+  /** The store's connections: in use, idle, and requests waiting for one; and whether it answers at all. */
+  watchStore(pool: () => PoolFigures, answers: () => Promise<unknown>): void {
     const connections = this.#gauge(
       "relayer_store_connections",
       "Connections of the store, and statements waiting for one",
       ["state"],
     );
-    this.#watch("store", async () => showEach(connections, "state", { ...pool() }));
+    this.#watch("store", async () => {
+      showEach(connections, "state", { ...pool() });
+      await answers();
+    });
   }
 
   /**

@@ -81,8 +81,13 @@ describe("metrics", () => {
     const metrics = new Metrics();
     metrics.watchChain(chainOf(() => Promise.reject(new Error("no database"))));
     metrics.watchPool(() => Promise.resolve({ size: 4, busy: 1, queued: 0 }));
+    metrics.watchStore(
+      () => ({ busy: 0, idle: 1, waiting: 0 }),
+      () => Promise.reject(new Error("no database")),
+    );
     const text = await metrics.text();
     expect(text).to.contain('relayer_source_up{source="chain"} 0');
+    expect(text).to.contain('relayer_source_up{source="store"} 0');
     expect(text).to.contain('relayer_source_up{source="executor"} 1');
     expect(text).to.contain('relayer_executor_pool{state="busy"} 1');
   });
@@ -92,9 +97,13 @@ describe("metrics", () => {
     metrics.watchChain(chainOf(() => Promise.resolve(STATS)));
     metrics.watchEndpoints({ endpointHeads: () => Promise.resolve([]) });
     metrics.watchPool(() => Promise.resolve({ size: 1, busy: 0, queued: 0 }));
-    metrics.watchLedger(() => ({ accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0, finishedAt: undefined }));
+    const never = { finishedAt: undefined, turnedAt: undefined };
+    metrics.watchLedger(() => ({ accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0, ...never }));
     metrics.watchProcessor(() => undefined);
-    metrics.watchStore(() => ({ busy: 0, idle: 1, waiting: 0 }));
+    metrics.watchStore(
+      () => ({ busy: 0, idle: 1, waiting: 0 }),
+      () => Promise.resolve(),
+    );
     metrics.watchWebhooks(() => Promise.resolve(0));
     const text = await metrics.text();
     for (const name of ["nodejs_eventloop_lag_seconds", "nodejs_eventloop_lag_p99_seconds"])

@@ -56,17 +56,19 @@ async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
   const metrics = new Metrics();
   metrics.watchChain({ stats: () => Promise.resolve(stats) });
   metrics.watchPool(() => Promise.resolve({ size: 1, busy: 0, queued: 0 }));
-  metrics.watchLedger(() => ({ accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0, finishedAt: undefined }));
+  const never = { finishedAt: undefined, turnedAt: undefined };
+  metrics.watchLedger(() => ({ accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0, ...never }));
   metrics.watchEndpoints({ endpointHeads: () => Promise.resolve([{ endpoint: 0, head: 90, isOfOtherChain: false }]) });
   const figures = { processorCents: 1, ledgerCents: 1, balanceCents: 1, wrong: 0, finishedAt: new Date() };
   metrics.watchProcessor(() => figures);
   metrics.countExchange({ endpoint: 0, seconds: 0.01, failure: undefined });
-  metrics.watchStore(() => ({ busy: 0, idle: 1, waiting: 0 }));
+  metrics.watchStore(
+    () => ({ busy: 0, idle: 1, waiting: 0 }),
+    () => Promise.resolve(),
+  );
   metrics.countRequest({ route: "addGroup", method: "POST", status: 500, seconds: 0.03 });
-  metrics.countRun({ error: "sandbox_crashed", seconds: 0.002, serviceFault: true });
-  metrics.countOutcome(false);
+  metrics.countRun({ error: "timed_out", seconds: 0.002, serviceFault: true });
   metrics.watchWebhooks(() => Promise.resolve(0));
-  for (const outcome of ["delivered", "failed", "unsent"] as const) metrics.countWebhook(outcome);
   const names = new Map<string, Map<string, Set<string>>>([["up", new Map([["job", new Set(["keywright-relayer"])]])]]);
   for (const line of (await metrics.text()).split("\n")) {
     const [, name = "", labels = ""] = /^([a-z_0-9]+)(?:\{(.*)\})? /.exec(line) ?? [];

@@ -42,6 +42,10 @@ describe("the periodic ledger check", () => {
     await sql`update credit_accounts set reserved_cents = 1 where account_id = ${reserved}`.execute(db);
     found.length = 0;
     const audit = new Audit({ db, onWrong: (one) => found.push(one) });
+    await audit.turn();
+    const { finishedAt, turnedAt, wrong } = audit.figures;
+    expect([finishedAt, wrong], "told before the pass has ended, which may take days").to.deep.equal([undefined, 2]);
+    expect(turnedAt).to.be.an.instanceOf(Date);
     await wholePass(audit);
     expect(audit.figures.wrong).to.equal(2);
     expect(new Map(found.map(({ accountId, rule }) => [accountId, rule]))).to.deep.equal(
