@@ -181,7 +181,8 @@ export class Runner {
       this.#permitted(caller, question, firing).catch((error: unknown) => this.#refused(begun, error));
     const [authorization] = await Promise.all([authorize(), notBefore]);
     const { receipts } = this.#parts;
-    receipts.prepare(authorization.decision);
+    // After the permission is on its way.
+    setImmediate(() => receipts.prepare(authorization.decision));
     const authorizedAt = performance.now();
     const limits = limitsOfRun(this.#parts.limits, request.limitMs ?? (await confirmedMs(authorization, context)));
     // Only after the payment is confirmed: fetching code from a gateway is paid work.

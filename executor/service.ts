@@ -29,7 +29,7 @@ import { createFetcher, type StartedFetcher } from "./fetcher/client";
 import { FetchFailed, type Fetcher } from "./fetcher/types";
 import { createHandlers } from "./handlers";
 import { IdentityVerifier } from "./access/identity";
-import { useFastKeccak } from "./keccak";
+import { useFastKeccak } from "../protocol/keccak";
 import { StatementKey } from "./keys/statementKey";
 import type { Keyring } from "./keys/keyring";
 import { LoopWatch } from "./liveness/loopWatch";

@@ -56,6 +56,7 @@ export function createApp(options: AppOptions): Koa<RelayerState> {
   );
   app.use(problems(options.log));
   if (options.cardDouble !== undefined) app.use(options.cardDouble);
+  app.use(directly(router));
   app.use(router.routes());
   app.use(unmatchedRequests(router));
   return app;
@@ -79,6 +80,22 @@ function register(router: Router<RelayerState>, { name, method, path }: Endpoint
   // Koa's router answers HEAD with the GET handler: exclude handlers with effects.
   const layer = router.stack.at(-1);
   if (layer !== undefined && routeOf(name).effect) layer.methods = layer.methods.filter((one) => one !== "HEAD");
+}
+
+/** Most requests name a path without parameters: found at once, where the router tries one pattern after the other. */
+function directly({ stack }: Router<RelayerState>): RelayerMiddleware {
+  const known = new Map<string, RelayerMiddleware>();
+  for (const {
+    path,
+    methods,
+    stack: [middleware],
+  } of stack)
+    for (const method of String(path).includes(":") ? [] : methods)
+      if (!known.has(`${method} ${path}`)) known.set(`${method} ${path}`, middleware as RelayerMiddleware);
+  return (ctx, next) => {
+    ctx["params"] = {};
+    return known.get(`${ctx.method} ${ctx.path}`)?.(ctx, next) ?? next();
+  };
 }
 
 /** After the routes: 404 for unknown paths, 405 with `Allow` for the wrong method, 204 for a plain OPTIONS. */

@@ -1,6 +1,6 @@
 /** The op handler of one run over a mocked contract that grants one PKP, for attacks by arguments. */
 import type { Chain } from "../../executor/chain/chain";
-import { useFastKeccak } from "../../executor/keccak";
+import { useFastKeccak } from "../../protocol/keccak";
 import { createOps } from "../../executor/ops/ops";
 import type { OpAnswer, OpHandler } from "../../executor/sandbox/types";
 import type { AccountId, PkpId } from "../../protocol/ids";
