@@ -67,7 +67,8 @@ async function issue(
 ): Promise<Certificate> {
   const client = new acme.Client({ directoryUrl, accountKey: await accountKey(folder) });
   const [privateKey, csr] = await acme.crypto.createCsr(
-    { commonName: domain, altNames: [domain] },
+    // Without a common name, which holds 64 characters only.
+    { altNames: [domain] },
     await acme.crypto.createPrivateEcdsaKey(),
   );
   const chain = await client.auto({

@@ -128,7 +128,9 @@ function walletOf(
   const balance = (): Promise<bigint> => signer.provider.getBalance(address);
   const ready = async (): Promise<void> => {
     if ((await chainOf(connection)) !== BigInt(config.chain_id)) await switchChain(connection, config);
-    const accounts = await asked(detail.provider.request({ method: "eth_accounts" }));
+    const open = await asked(detail.provider.request({ method: "eth_accounts" }));
+    // Of a wallet that is locked, or no longer connected to this page: it asks its user.
+    const accounts = open.length > 0 ? open : await asked(detail.provider.request({ method: "eth_requestAccounts" }));
     if (!accounts.some((account) => getAddress(account) === address))
       throw new Error(`${detail.info.name} has another account open. Choose ${short(address)} there, then try again.`);
   };

@@ -24,6 +24,8 @@ export class BrowserWallet {
   /** Methods whose prompt its user leaves open until `release`. */
   readonly #held = new Set<string>();
   #released = Promise.withResolvers<unknown>();
+  /** Shows pages no account until its user is asked for one. */
+  locked = false;
   /** Whether the wallet's node cannot be reached. */
   offline = false;
   readonly #wallet: HDNodeWallet;
@@ -85,8 +87,10 @@ export class BrowserWallet {
     const provider = this.#wallet.provider as unknown as { send(method: string, params: unknown[]): Promise<unknown> };
     switch (method) {
       case "eth_requestAccounts":
-      case "eth_accounts":
+        this.locked = false;
         return [this.#wallet.address];
+      case "eth_accounts":
+        return this.locked ? [] : [this.#wallet.address];
       case "eth_chainId":
         return `0x${this.#chainId.toString(16)}`;
       case "wallet_switchEthereumChain":

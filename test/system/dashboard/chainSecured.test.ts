@@ -40,6 +40,8 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.confirm("Sign and send");
     await dashboard.says(/Done: Create the PKP “Vault”, in block \d+/);
 
+    // As a wallet does after a while: it is asked again, and nothing is lost.
+    wallet.locked = true;
     await dashboard.press("Add action");
     await dashboard.confirm("Add action");
     await reviewed("addAction");
