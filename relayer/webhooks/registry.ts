@@ -70,6 +70,9 @@ export interface FetchedMessage extends SignedWebhook {
   readonly messageId: string;
 }
 
+/** Far fewer than may wait for one receiver, and than a statement has time for. */
+const REPLAYED_AT_ONCE = 10_000;
+
 export interface WebhooksOptions {
   readonly db: Db;
   readonly executor: Pick<Executor, "call">;
@@ -214,17 +217,19 @@ export class Webhooks {
         due_at as "dueAt", attempted_at as "attemptedAt", duration_ms as "durationMs", status, answer, failure
       from webhook_deliveries delivery join webhook_events event on event.place = delivery.place
       where webhook_id = ${id} ${state === undefined ? sql`` : sql`and delivery.state = ${state}`}
-        and (${before}::text is null or delivery.place < (select place from webhook_events where id = ${before}))
+        and (${before}::text is null or delivery.place < (select place from webhook_events
+          where id = ${before} and account_id = ${accountId}))
       order by delivery.place desc limit ${limit}`.execute(this.#options.db);
     return rows;
   }
 
-  /** The given messages, or all that failed, are due again under their ids. Returns how many. */
+  /** The given messages, or the oldest that failed, are due again under their ids. Returns how many. */
   async replay(accountId: AccountId, id: string, messageIds: readonly string[] | undefined): Promise<number> {
     await this.#require(accountId, id);
     const chosen =
       messageIds === undefined
-        ? sql`state = 'failed'`
+        ? sql`state = 'failed' and place = any(array(select place from webhook_deliveries
+            where webhook_id = ${id} and state = 'failed' order by place limit ${sql.lit(REPLAYED_AT_ONCE)}))`
         : sql`place in (select place from webhook_events where id = any(${[...messageIds]}::text[]))`;
     const { rows } = await sql`
       update webhook_deliveries set state = 'pending', attempts = 0, due_at = now()
