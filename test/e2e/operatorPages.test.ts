@@ -32,20 +32,23 @@ function commandsIn(text: string): string[] {
 }
 
 const NO_DOCKER = "needs Docker and the images of a release";
-const ELSEWHERE_URL = "postgresql://keywright:$POSTGRES_PASSWORD@10.0.0.1:5432/keywright?sslmode=verify-full";
+const ELSEWHERE_URL = "postgresql://keywright:$POSTGRES_PASSWORD@db.example.com:5432/keywright?sslmode=verify-full";
+const HERE_URL = "postgresql://keywright:$POSTGRES_PASSWORD@postgres:5432/keywright";
 /** Commands that are not run here, with the reason. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   "npm run image": "takes minutes and Debian's dpkg-deb: test/system/image.test.ts builds what it builds",
   "npm run image -- --check": "compares what the former builds with the committed digests: .ci/run",
   "npm run image -- --update-packages": "asks Debian's archive and changes committed files",
   "skopeo copy oci:dist/image/relayer:latest docker://<registry>/keywright-relayer": "needs a registry",
-  "docker compose config > rendered.yaml": `${NO_DOCKER}; the file is rendered by this test`,
+  "COMPOSE_PROFILES=database docker compose config > rendered.yaml": `${NO_DOCKER}; the file is rendered by this test`,
   "export PROMETHEUS_IMAGE=prom/prometheus@sha256:… GRAFANA_IMAGE=grafana/grafana@sha256:… GRAFANA_PASSWORD=…":
     "names images of a registry",
   "docker compose -f monitoring/compose.yaml up -d": `${NO_DOCKER}; its files are checked by test/monitoring`,
   "PROXY_PROTOCOL=true": "a setting of the machines: test/system/machines.test.ts",
+  "ADDRESS_HASH_KEY=…": "a setting of the machines: test/system/machines.test.ts",
   "MAX_GAS_WEI_PER_HOUR=5000000000000000000": "a setting of the machines: test/system/machines.test.ts",
-  "COMPOSE_PROFILES=database docker compose -f rendered.yaml -f database-port.yaml up -d": NO_DOCKER,
+  [`COMPOSE_PROFILES=database DATABASE_URL="${HERE_URL}" docker compose -f rendered.yaml -f database-port.yaml up -d`]:
+    NO_DOCKER,
   [`DATABASE_URL="${ELSEWHERE_URL}" docker compose -f rendered.yaml up -d`]: NO_DOCKER,
   "npm run operator -- stuck": "needs PostgreSQL: test/system/operator.test.ts",
   "npm run operator -- allow-image <compose hash>": "test/e2e/operator.test.ts, with the two that follow",
