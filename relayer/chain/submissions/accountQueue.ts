@@ -1,7 +1,8 @@
 /**
  * Orders the writes of one account. Within this process: first come, first served; of each usage key one at a time is
- * in the account's queue, so that none, whatever it may do, keeps the owner's revocation out. Between processes: the account's
- * turn number in the store, incremented by each write, so that a write overtaken by another is simulated again.
+ * in the account's queue, so that none, whatever it may do, keeps the owner's revocation out. Between processes: the
+ * account's turn number in the store, incremented by each write, so that a write overtaken by another is simulated
+ * again.
  */
 import { sql } from "kysely";
 import { KeywrightError, type ErrorCode, type ErrorFacts } from "../../../protocol/errors";

@@ -231,7 +231,8 @@ export function paidCents(intent: Stripe.PaymentIntent): number {
 
 /**
  * Under one idempotency key of these names. A failure of the processor's own is repeated under its key for a day: so
- * once more under another, which is as fixed. The first may have left an object that nobody sees and that moves no money.
+ * once more under another, which is as fixed. The first may have left an object that nobody sees and that moves no
+ * money.
  */
 async function createdOnce<T>(create: (idempotencyKey: string) => Promise<T>, names: readonly string[]): Promise<T> {
   try {
