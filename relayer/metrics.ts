@@ -178,7 +178,7 @@ export class Metrics {
     );
     const wrong = this.#gauge(
       "relayer_ledger_wrong_accounts",
-      "Accounts whose balances do not match their entries, in the last complete check",
+      "Accounts whose balances do not match their entries, in the last complete check or the one under way",
     );
     const finished = this.#gauge(
       "relayer_ledger_checked_timestamp_seconds",

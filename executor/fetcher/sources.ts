@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { base58btc } from "multiformats/bases/base58";
 import { cidOfCode } from "../../protocol/cid";
+import { KIB } from "../../protocol/limits";
 import { exchange, type Rules } from "./exchange";
 import type { Configuration } from "./messages";
 import { FetchFailed } from "./types";
@@ -92,7 +93,11 @@ export class Sources {
     if (!isBlockOf(root, cid)) return root;
     const parts: Buffer[] = [];
     await this.#walk(gateway, root, { parts, blocks: 1, bytesLeft: maxBytes, blockBytesLeft: 2 * maxBytes, signal });
-    return Buffer.concat(parts);
+    const whole = Buffer.concat(parts);
+    // Each block is what its CID names: another try changes nothing.
+    if ((await cidOfCode(whole, setImmediate)) !== cid)
+      throw new FetchFailed("not_found", "the CID names a file in other blocks than those of code");
+    return whole;
   }
 
   #block(gateway: string, cid: string, maxBytes: number, signal: AbortSignal | undefined): Promise<Buffer> {
@@ -126,12 +131,18 @@ export class Sources {
       maxBytes,
     };
     const { response, body } = await exchange(request, Buffer.alloc(0), this.#rules, signal);
-    if (response.status === 404 || response.status === 410)
-      throw new FetchFailed("not_found", `${new URL(url).host} does not have it`);
+    if (isMissing(response.status, body)) throw new FetchFailed("not_found", `${new URL(url).host} does not have it`);
     if (response.status !== 200) throw new FetchFailed("failed", `${new URL(url).host} answered ${response.status}`);
     return body;
   }
 }
+
+/**
+ * Gateways that find no provider answer 504, Kubo's RPC 500 with a sentence. No later try would end otherwise, unless
+ * somebody publishes the code.
+ */
+const isMissing = (status: number, body: Buffer): boolean =>
+  [404, 410, 504].includes(status) || (status === 500 && /not f(ind|ound)/i.test(body.toString("utf8", 0, KIB)));
 
 /** The configured endpoints may be on this machine or a private network; the targets of their redirects may not. */
 export function ownRules(endpoints: Endpoints, resolve?: Rules["resolve"]): Rules {
@@ -180,6 +191,7 @@ async function readNode(block: Buffer): Promise<{ data: Buffer; links: string[] 
     const node = decode(block);
     const file = UnixFS.unmarshal(node.Data ?? new Uint8Array());
     if (file.isDirectory()) throw new Error("a directory");
+    if (node.Links.some(({ Hash }) => Hash.version !== 0)) throw new Error("leaves that code does not have");
     return { data: Buffer.from(file.data ?? new Uint8Array()), links: node.Links.map((link) => link.Hash.toString()) };
   } catch {
     throw new FetchFailed("not_found", "the CID names something that is not a file");

@@ -27,6 +27,8 @@ export interface Discrepancy {
 }
 
 const ACCOUNTS_AT_A_TIME = 500;
+/** PostgreSQL's code of a statement that took too long. */
+const QUERY_CANCELED = "57014";
 const NOTHING_YET = { accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0 };
 
 interface Page {
@@ -139,9 +141,13 @@ export class Audit {
     if (this.#partlyRead !== undefined) return;
     const compared = await this.#compare([accountId], read);
     // An entry with a lower id may have been committed after that part was read: then all are read at once. Where they
-    // are too many for that, it is told as it is: others' turn comes all the same.
-    const isRight = compared.wrong.length === 0;
-    this.#add(isRight ? compared : await this.#compare([accountId]).catch(() => compared), [accountId]);
+    // are too many for one statement, it is told as it is: others' turn comes all the same.
+    const whole = (): Promise<Page> =>
+      this.#compare([accountId]).catch((error: unknown) => {
+        if ((error as { code?: string }).code !== QUERY_CANCELED) throw error;
+        return compared;
+      });
+    this.#add(compared.wrong.length === 0 ? compared : await whole(), [accountId]);
   }
 
   /** One statement, so that all figures come from one snapshot. `read`: entries that need not be read again. */

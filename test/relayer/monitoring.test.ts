@@ -93,7 +93,7 @@ const GROUPING = /\b(?:by|on) \(([^)]*)\)/g;
 
 /** What an expression reads that is not exported. */
 function unknownIn(expr: string, names: Exported): string[] {
-  const bare = expr.replace(GROUPING, "").replace(/\[[^\]]*\]/g, "");
+  const bare = expr.replace(GROUPING, "").replace(/\[[^\]]*\]|\boffset \w+/g, "");
   const read = [...bare.matchAll(/([a-z_][a-z_0-9]*)(?:\{([^}]*)\})?/gi)].filter(([, name = ""]) => !WORDS.has(name));
   const known = new Set([...ADDED, ...[...names.values()].flatMap((labels) => [...labels.keys()])]);
   const grouped = [...expr.matchAll(GROUPING)].flatMap(([, list = ""]) => list.split(",")).map((label) => label.trim());

@@ -26,7 +26,9 @@ export class AccountQueue {
     const waiting = { mostWaiting: maxWaiting, mostWaitingEach: maxWaitingPerAccount - 1 };
     const oneEach = { total: maxWaiting, mostEach: 1, ...waiting };
     this.#writes = new FairShare(oneEach);
-    this.#ofKeys = new FairShare({ ...oneEach, crowdOf: (name) => name.slice(0, name.indexOf(" ")) });
+    // Which of them go on is decided in their account's queue, where each waits with its place in this one.
+    const total = 4 * maxWaiting;
+    this.#ofKeys = new FairShare({ ...oneEach, total, crowdOf: (name) => name.slice(0, name.indexOf(" ")) });
   }
 
   get waiting(): number {

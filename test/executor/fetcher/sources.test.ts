@@ -131,6 +131,12 @@ describe("code by CID", function () {
     const away = await serve((_, response) => response.writeHead(503).end());
     const found = (gateways: string[]): Promise<string> => codeOf(fetcherWith({ gateways }).fetchCode(cid, MIB));
     expect(await found([without, without])).to.equal("not_found");
+    const nobody = await serve((_, response) => response.writeHead(504).end());
+    expect(await found([nobody, without])).to.equal("not_found");
+    const kuboRpcUrl = await serve((_, response) =>
+      response.writeHead(500).end('{"Message":"ipld: could not find Qm"}'),
+    );
+    expect(await codeOf(fetcherWith({ gateways: [without], kuboRpcUrl }).fetchCode(cid, MIB))).to.equal("not_found");
     expect([await found([away, without]), await found([without, away])]).to.deep.equal(["failed", "failed"]);
   });
 

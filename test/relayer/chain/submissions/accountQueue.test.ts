@@ -105,10 +105,14 @@ describe("the queue of an account", () => {
     expect(queue.waiting).to.equal(0);
   });
 
-  it("keeps no usage key of another account out, however many keys an account has", async () => {
-    const [hostile, mine] = [account(), account()];
-    const flood = Array.from({ length: 12 }, () =>
-      codeOf(enter(hostile, Date.now() + 200, account() as unknown as KeyId).then((done) => setTimeout(done, 100))),
+  it("keeps no usage key of another account out, however many keys others have", async () => {
+    const [hostile, another, mine] = [account(), account(), account()];
+    const flood = Array.from({ length: 24 }, (_, index) =>
+      codeOf(
+        enter(index % 2 === 0 ? hostile : another, Date.now() + 200, account() as unknown as KeyId).then((done) =>
+          setTimeout(done, 100),
+        ),
+      ),
     );
     const leave = await enter(mine, soon(), mine as unknown as KeyId);
     const second = enter(mine, soon(), mine as unknown as KeyId);
