@@ -45,22 +45,43 @@ export default async function buildExecutor({ root, outdir }) {
 }
 
 /**
- * Adapts two libraries to the prelude: blobs must find the global `ReadableStream` instead of Node's, and the event
- * library must not look for a global `EventTarget`, because it implements that one.
+ * Adapts libraries to the prelude: blobs must find the global `ReadableStream` instead of Node's; the event library
+ * must not look for a global `EventTarget`, because it implements that one; copies must be like the web's, where
+ * `__proto__` is a member like others, a date may be invalid, and a view begins where it did.
  */
 const preludeGlobals = {
   name: "prelude-globals",
   setup({ onLoad }) {
     onLoad({ filter: /fetch-blob[\\/]streams\.cjs$/ }, () => ({ contents: "", loader: "js" }));
-    onLoad({ filter: /event-target-shim[\\/]index\.mjs$/ }, ({ path }) => {
-      const source = readFileSync(path, "utf8");
-      const contents = source.replace(/const Global = typeof window[^;]*;/, "const Global = undefined;");
-      if (contents === source)
-        throw new Error("event-target-shim detects the global object in another way than before");
-      return { contents, loader: "js" };
+    onLoad({ filter: /event-target-shim[\\/]index\.mjs$/ }, ({ path }) =>
+      adapted(path, [/const Global = typeof window[^;]*;/, "const Global = undefined;"]),
+    );
+    onLoad({ filter: /structured-clone[\\/]esm[\\/]deserialize\.js$/ }, ({ path }) => {
+      const member = "{ value: unpair(index), writable: true, enumerable: true, configurable: true }";
+      return adapted(path, [
+        "object[unpair(key)] = unpair(index);",
+        `Object.defineProperty(object, unpair(key), ${member});`,
+      ]);
     });
+    onLoad({ filter: /structured-clone[\\/]esm[\\/]serialize\.js$/ }, ({ path }) =>
+      adapted(
+        path,
+        ["value.toISOString()", "value.getTime()"],
+        ["new Uint8Array(value.buffer)", "new Uint8Array(value.buffer, value.byteOffset, value.byteLength)"],
+      ),
+    );
   },
 };
+
+function adapted(path, ...replacements) {
+  let contents = readFileSync(path, "utf8");
+  for (const [from, to] of replacements) {
+    const source = contents;
+    contents = source.replace(from, to);
+    if (contents === source) throw new Error(`${path} is written in another way than before: it lacks ${from}`);
+  }
+  return { contents, loader: "js" };
+}
 
 /** Web modules that are large, or that few actions use. */
 const RARE_MODULE = /guest[\\/]web[\\/](clone|crypto[\\/]crypto|files|inspect|streams)\.ts$/;

@@ -9,6 +9,13 @@ export function createConsole(log: (text: string) => void): object {
     counts.set(String(label), total);
     line(`${String(label)}: ${total}`);
   };
+  const { now } = Date;
+  const starts = new Map<string, number>();
+  const timeLog = (label: unknown = "default", ...values: unknown[]): void => {
+    const start = starts.get(String(label));
+    if (start === undefined) line(`${String(label)}: not begun`);
+    else line(`${String(label)}: ${now() - start} ms`, ...values);
+  };
   return Object.freeze({
     log: line,
     info: line,
@@ -18,9 +25,19 @@ export function createConsole(log: (text: string) => void): object {
     dir: line,
     trace: line,
     table: line,
+    dirxml: line,
     group: line,
+    groupCollapsed: line,
     groupEnd: () => undefined,
+    clear: () => undefined,
     count,
+    countReset: (label: unknown = "default"): void => void counts.delete(String(label)),
+    time: (label: unknown = "default"): void => void starts.set(String(label), now()),
+    timeLog,
+    timeEnd: (label: unknown = "default"): void => {
+      timeLog(label);
+      starts.delete(String(label));
+    },
     assert: (condition: unknown, ...values: unknown[]): void => {
       if (!condition) line("Assertion failed", ...values);
     },

@@ -2,7 +2,9 @@ import { expect } from "chai";
 import { ethers } from "ethers";
 import fc from "fast-check";
 import { SEED } from "../../support/counts";
-import { responseOf, run, valueOf } from "../../support/sandbox";
+import { createSandboxPool } from "../../../executor/sandbox/pool";
+import { RUN_LIMITS } from "../../../protocol/limits";
+import { jobOf, noFetcher, responseOf, run, silent, valueOf } from "../../support/sandbox";
 
 describe("globals of an action", () => {
   const checks: Record<string, [expression: string, value: unknown]> = {
@@ -90,6 +92,17 @@ describe("globals of an action", () => {
       })()`,
       [5, [2], 3],
     ],
+    "structuredClone of odd values": [
+      `(() => {
+        const copy = structuredClone({
+          own: JSON.parse('{"__proto__": {"isAdmin": true}}'),
+          date: new Date(NaN),
+          view: new DataView(new Uint8Array([1, 2, 3]).buffer, 1, 1),
+        });
+        return [Object.keys(copy.own), copy.own.isAdmin ?? null, String(copy.date), copy.view.getUint8(0)];
+      })()`,
+      [["__proto__"], null, "Invalid Date", 2],
+    ],
     "timers in order": [
       `await new Promise((resolve) => {
         const seen = [];
@@ -157,6 +170,34 @@ describe("globals of an action", () => {
         return [h.get("X-a"), [...h.keys()]];
       })()`,
       ["1, 2", ["x-a"]],
+    ],
+    "Headers of whatever the web takes": [
+      `(() => {
+        const h = new Headers(Object.assign(Object.create(null), { "Idempotency-Key": 123, b: true }));
+        h.set("c", " padded\\r\\n");
+        h.append("c", 4n);
+        const pairs = function* () { yield ["d", 1]; };
+        return [[...new Headers(h)], [...new Headers(new Map([["e", "f"]]))], [...new Headers(pairs())]];
+      })()`,
+      [
+        [
+          ["b", "true"],
+          ["c", "padded, 4"],
+          ["idempotency-key", "123"],
+        ],
+        [["e", "f"]],
+        [["d", "1"]],
+      ],
+    ],
+    "Headers refuse what cannot be sent": [
+      `[{ "a b": 1 }, { "": 1 }, { a: "x\\r\\ny: 1" }, { a: "\\0" }, [["a"]], [["a", 1, 2]], "text"].map((init) => {
+        try {
+          return [...new Headers(init)];
+        } catch (error) {
+          return error.name;
+        }
+      })`,
+      Array(7).fill("TypeError"),
     ],
     Request: [
       `(() => {
@@ -306,6 +347,33 @@ describe("globals of an action", () => {
       return name;
     }`;
     expect(await responseOf(code, { limits: { fetches: 0 } })).to.equal("AbortError");
+  });
+
+  it("fetch sends every header it is given, and fails for none of the answer's", async () => {
+    const sent: unknown[] = [];
+    const fetcher: typeof noFetcher = {
+      ...noFetcher,
+      fetchGuest: async ({ headers, url }) => {
+        sent.push(headers);
+        const odd: [string, string][] = [
+          ["x-odd", "a\0b"],
+          ["x y", "1"],
+          ["x-plain", "\u00a01"],
+        ];
+        const response = { url, redirected: false, status: 200, statusText: "", headers: odd };
+        return { response, body: Buffer.alloc(0) };
+      },
+    };
+    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher });
+    const code = `async function main() {
+      return [...(await fetch("https://a.test/", { headers: { "Idempotency-Key": 123 } })).headers];
+    }`;
+    try {
+      expect((await pool.run(jobOf(code))).response).to.equal('[["x-plain","1"]]');
+      expect(sent).to.deep.equal([[["idempotency-key", "123"]]]);
+    } finally {
+      await pool.close(0);
+    }
   });
 
   it("fetch takes null for no options", async () => {

@@ -187,6 +187,16 @@ describe("running an action", () => {
       expect(logs).to.equal("a 1 { b: [ 1n, null ] }\nw\ne\nundefined\n\n");
     });
 
+    it("have how often and how long, and no method of the web's console is missing", async () => {
+      const { logs, error } = await run(
+        `console.time(); console.timeLog(undefined, "so far"); console.timeEnd(); console.timeEnd();
+        console.count("n"); console.countReset("n"); console.count("n");
+        console.groupCollapsed("group"); console.dirxml("tree"); console.clear();`,
+      );
+      expect(error).to.equal(undefined);
+      expect(logs).to.match(/^default: \d+ ms so far\ndefault: \d+ ms\ndefault: not begun\nn: 1\nn: 1\ngroup\ntree\n$/);
+    });
+
     it("survive values that throw when they are inspected", async () => {
       const { logs, error } = await run(
         `console.log(new Proxy({}, { ownKeys() { throw 1; }, get() { throw 2; } })); console.log("after");`,

@@ -265,6 +265,10 @@ describe("crypto.subtle", () => {
     [`crypto.subtle.generateKey({ name: "RSA-PSS" }, true, [])`, "RSA-PSS keys are not generated here"],
     [`crypto.subtle.importKey("raw", new Uint8Array(5), "AES-GCM", true, ["encrypt"])`, "16, 24 or 32 bytes"],
     [
+      `crypto.subtle.importKey("raw", new Uint8Array(), { name: "HMAC", hash: "SHA-256" }, true, ["sign"])`,
+      "at least one byte",
+    ],
+    [
       `crypto.subtle.importKey("raw", new Uint8Array(65), { name: "ECDSA", namedCurve: "P-256" }, true, ["verify"])`,
       "",
     ],

@@ -15,6 +15,42 @@ type BodyInit =
   string | ArrayBuffer | ArrayBufferView | Blob | ReadableStream | { toString(): string } | null | undefined;
 type HeadersInit = ConstructorParameters<typeof BaseHeaders>[0];
 
+const HEADER_NAME = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/i;
+
+/** As on the web a value becomes text without white space around it; what cannot be sent is refused, not left out. */
+function sendable(name: unknown, value: unknown): [name: string, value: string] {
+  const [key, text] = [String(name), String(value).trim()];
+  if (!HEADER_NAME.test(key)) throw new TypeError(`${JSON.stringify(key)} cannot be the name of a header`);
+  if (/[\0\r\n]/.test(text)) throw new TypeError(`the header ${key} has a value that cannot be sent`);
+  return [key, text];
+}
+
+function pairsOf(init: unknown): Iterable<Iterable<unknown>> {
+  if (init === undefined || init === null) return [];
+  if (typeof init !== "object") throw new TypeError("headers are an object or a list of pairs");
+  return Symbol.iterator in init ? (init as Iterable<Iterable<unknown>>) : Object.entries(init);
+}
+
+/** The library leaves out values that are not text, and knows no iterables but lists. */
+class Headers extends BaseHeaders {
+  constructor(init?: unknown) {
+    super();
+    for (const pair of pairsOf(init)) {
+      const parts = [...pair];
+      if (parts.length !== 2) throw new TypeError("a header is a pair of a name and a value");
+      this.append(parts[0], parts[1]);
+    }
+  }
+
+  override append(name: unknown, value: unknown): void {
+    super.append(...sendable(name, value));
+  }
+
+  override set(name: unknown, value: unknown): void {
+    super.set(...sendable(name, value));
+  }
+}
+
 interface RequestInit {
   method?: string;
   headers?: HeadersInit;
@@ -72,7 +108,7 @@ async function wholeOf(source: Source): Promise<Uint8Array> {
 
 /** Common to Request and Response. */
 class Body {
-  readonly headers: BaseHeaders;
+  readonly headers: Headers;
   #source: Source;
   readonly #isNull: boolean;
   #isUsed = false;
@@ -81,7 +117,7 @@ class Body {
     const { source, type } = readBody(body);
     this.#source = source;
     this.#isNull = body === null || body === undefined;
-    this.headers = new BaseHeaders(headers);
+    this.headers = new Headers(headers);
     if (type && !this.headers.has("content-type")) this.headers.set("content-type", type);
   }
 
@@ -201,9 +237,18 @@ class Response extends Body {
   }
 
   static json(data: unknown, init: ResponseInit = {}): Response {
-    const headers = new BaseHeaders(init.headers);
+    const headers = new Headers(init.headers);
     if (!headers.has("content-type")) headers.set("content-type", "application/json");
     return new Response(JSON.stringify(data), { ...init, headers });
+  }
+}
+
+/** An odd header of an answer is left out: it fails no fetch. */
+function receive(headers: Headers, name: string, value: string): void {
+  try {
+    headers.append(name, value);
+  } catch {
+    // As if it had not come.
   }
 }
 
@@ -226,7 +271,7 @@ export function createHttp(bridge: Bridge, textAndBytes: Encoding, blobsAndForms
     const reply = await bridge.call("fetch", { url, method, redirect, headers: [...headers.entries()] }, body);
     const { status, statusText, ...answer } = parse(reply.value) as GuestResponse;
     const response = new Response(reply.body, { status, statusText });
-    for (const [name, value] of answer.headers) response.headers.append(name, value);
+    for (const [name, value] of answer.headers) receive(response.headers, name, value);
     origins.set(response, answer);
     return response;
   }
@@ -242,5 +287,5 @@ export function createHttp(bridge: Bridge, textAndBytes: Encoding, blobsAndForms
     });
   }
 
-  return { fetch, Headers: BaseHeaders, Request, Response };
+  return { fetch, Headers, Request, Response };
 }

@@ -36,8 +36,15 @@ function secretFormats(base64Url: Base64Url) {
 export function hmacScheme(base64Url: Base64Url): Scheme {
   const mac = (hash: Parameters<typeof hashOf>[0], key: Uint8Array, data: Uint8Array): Uint8Array =>
     hmac(HASHES[hashOf(hash)], key, data);
+  const formats = secretFormats(base64Url);
   return {
-    ...secretFormats(base64Url),
+    ...formats,
+    read: (format, data, algorithm) => {
+      const material = formats.read(format, data, algorithm);
+      // Anyone could make the same signatures: as a rule it is a secret that is missing.
+      if (material.bytes.length === 0) throw new TypeError("an HMAC key has at least one byte");
+      return material;
+    },
     describe: ({ hash }, { length }) => ({ hash: { name: hashOf(hash) }, length: length * 8 }),
     make: ({ hash, length }, random) => ({
       type: "secret",
