@@ -69,7 +69,7 @@ function unsignedTransaction(given: TransactionFields, pkpId: PkpId): { unsigned
  */
 function requireFieldsOfType(
   type: number,
-  { to, gasPrice, maxFeePerBlobGas, blobVersionedHashes, authorizationList }: TransactionFields,
+  { to, data, gasPrice, maxFeePerBlobGas, blobVersionedHashes, authorizationList }: TransactionFields,
 ): void {
   if (gasPrice !== undefined && type >= FEE_TYPE)
     throw invalid(`gasPrice belongs to types 0 and 1; type ${type} has maxFeePerGas`);
@@ -78,9 +78,10 @@ function requireFieldsOfType(
     throw invalid("maxFeePerBlobGas and blobVersionedHashes belong to type 3, which needs both");
   if ((authorizationList !== undefined) !== (type === SET_CODE_TYPE))
     throw invalid("authorizationList belongs to type 4, which needs it");
-  const needsRecipient = type === BLOB_TYPE || type === SET_CODE_TYPE;
-  if (needsRecipient && (to === undefined || to === null))
-    throw invalid(`type ${type} needs to: it cannot make a contract`);
+  if (to !== undefined && to !== null) return;
+  if (type === BLOB_TYPE || type === SET_CODE_TYPE) throw invalid(`type ${type} needs to: it cannot make a contract`);
+  // A contract without code would keep the value for ever.
+  if ((data ?? "0x") === "0x") throw invalid("to is missing: without it the transaction makes a contract of its data");
 }
 
 function requireAddress(text: string): string {

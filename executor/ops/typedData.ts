@@ -111,6 +111,8 @@ class MeasuredTypes {
 
   /** Strings and bytes are hashed; any other value is one word of its container. */
   #countLeaf(type: string, value: unknown): void {
+    // The library would sign any text as true, also that of 0n.
+    if (type === "bool" && typeof value !== "boolean") throw invalid("a bool must be true or false");
     if (HASHED_LEAVES.has(type)) this.#count(typeof value === "string" ? value.length : 0);
   }
 

@@ -18,7 +18,7 @@ const TAIL_BITS = 128;
 const OPS: Readonly<Record<string, string>> = {
   signMessage: `Actions.signMessage({ pkpId, message: "m" })`,
   signTransaction: `Actions.signTransaction({
-    pkpId, transaction: { chainId: 1, nonce: 0, gasLimit: 21000, gasPrice: 1 } })`,
+    pkpId, transaction: { chainId: 1, nonce: 0, gasLimit: 21000, gasPrice: 1, to: pkpId } })`,
   signDigest: `Actions.signDigest({ pkpId, digest: "0x${"11".repeat(32)}" })`,
   signEd25519: `Actions.signEd25519({ pkpId, message: "m" })`,
   signSchnorr: `Actions.signSchnorr({ pkpId, digest: "0x${"11".repeat(32)}" })`,

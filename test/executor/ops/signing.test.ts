@@ -66,6 +66,16 @@ describe("signing ops", () => {
     expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message: {} })).to.equal("invalid_arguments");
   });
 
+  it("signTypedData takes true and false for a bool, nothing that only looks like them", async () => {
+    const domain = { name: "A test" };
+    const types = { Vote: [{ name: "for", type: "bool[]" }] };
+    const of = (given: unknown) => ({ pkpId: PKP, domain, types, message: { for: [given] } });
+    for (const given of [true, false])
+      expect(verifyTypedData(domain, types, { for: [given] }, await value("signTypedData", of(given)))).to.equal(PKP);
+    for (const given of ["0", "false", "", 0, 1, null, {}])
+      expect(await refusal("signTypedData", of(given)), JSON.stringify(given)).to.equal("invalid_arguments");
+  });
+
   it("signTypedData refuses an EIP712Domain that is not the domain's: wallets would sign another digest", async () => {
     const domain = { name: "A test", chainId: "31337", salt: null };
     const types = { Mail: [{ name: "value", type: "uint256" }] };
@@ -177,9 +187,12 @@ describe("signing ops", () => {
     const fee = { ...common, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
     expect(await refusal("signTransaction", { pkpId: PKP, transaction: { ...fee, from: PKP } })).to.equal("allowed");
     const { chainId: _chainId, ...chainless } = fee;
+    const { to: _to, data: _data, ...nowhere } = fee;
     for (const transaction of [
       { ...fee, from: UNKNOWN },
       chainless,
+      nowhere,
+      { ...nowhere, to: null, data: "0x" },
       { ...fee, chainId: 0 },
       { ...fee, type: 3 },
       { ...fee, type: 4 },
