@@ -60,7 +60,7 @@ export interface FetchParts {
   readonly shares: RunShares;
 }
 interface OwnParts extends FetchParts {
-  readonly time: Pick<ServiceTime, "unbilled" | "take">;
+  readonly time: Pick<ServiceTime, "unbilled" | "take" | "outside">;
 }
 
 export type FetchAnswer = { ok: true; value: string; body: Buffer } | { ok: false; code: string; message: string };
@@ -119,7 +119,7 @@ export class RunFetches {
 
   async #exchange(args: string, body: Buffer, scope: Scope): Promise<FetchAnswer> {
     const { fetchTimeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
-    const { fetcher, shares } = this.#parts;
+    const { fetcher } = this.#parts;
     const startedAt = performance.now();
     const admitted = this.#admit(memoryOf(args, body), scope);
     this.bodiesAdmitted = Promise.allSettled([this.bodiesAdmitted, admitted]);
@@ -128,14 +128,33 @@ export class RunFetches {
     if (!parsed.success) return refused("fetch_failed", parsed.error.issues[0]?.message ?? "bad request");
     const request = parsed.data;
     await this.#parts.time.unbilled(this.#job.permitted?.());
-    const grow = (): Promise<void> => this.#take(shares.answers, maxBytes, scope);
-    const options = { signal: scope.over, run: this.#run, lookups, account: this.#job.account, grow };
-    // Checked first: requests that are refused anyway need no search.
-    if (this.#tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
-    await this.#requireNoKey([request.url, ...request.headers.flat(), body]);
-    const timeoutMs = Math.max(1, Math.ceil(fetchTimeoutMs - (performance.now() - startedAt)));
-    const { response, body: answer } = await fetcher.fetchGuest({ ...request, timeoutMs, maxBytes }, body, options);
-    return { ok: true, value: JSON.stringify(response), body: answer };
+    return this.#outside(scope, async (grow) => {
+      const options = { signal: scope.over, run: this.#run, lookups, account: this.#job.account, grow };
+      // Checked first: requests that are refused anyway need no search.
+      if (this.#tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
+      await this.#requireNoKey([request.url, ...request.headers.flat(), body]);
+      const timeoutMs = Math.max(1, Math.ceil(fetchTimeoutMs - (performance.now() - startedAt)));
+      const { response, body: answer } = await fetcher.fetchGuest({ ...request, timeoutMs, maxBytes }, body, options);
+      return { ok: true, value: JSON.stringify(response), body: answer };
+    });
+  }
+
+  /** The way there and back is billed, but for what it waits until others leave room for its answer. */
+  async #outside<T>(scope: Scope, way: (grow: () => Promise<void>) => Promise<T>): Promise<T> {
+    const { time, shares } = this.#parts;
+    let isOver = false;
+    let back = time.outside();
+    const grow = async (): Promise<void> => {
+      back();
+      await this.#take(shares.answers, this.#job.limits.fetchBytes, scope);
+      if (!isOver) back = time.outside();
+    };
+    try {
+      return await way(grow);
+    } finally {
+      isOver = true;
+      back();
+    }
   }
 
   /** Waits for its place and for room for arguments and body, no longer than a fetch may take. */

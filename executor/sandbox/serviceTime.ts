@@ -11,6 +11,8 @@ export class ServiceTime {
   readonly #scheduled: () => Scheduled;
   readonly #atStart: Scheduled;
   #open = 0;
+  /** How much is on its way outside: meanwhile no wait for the service counts. */
+  #outside = 0;
   /** How long the child was active is not known before the end of the loop's turn in which the wait began. */
   #since: { readonly ms: number; readonly activeMs?: number } = { ms: 0 };
   #asking: NodeJS.Immediate | undefined;
@@ -24,13 +26,18 @@ export class ServiceTime {
 
   /** The run waits until the returned function is called; waits that overlap count once. */
   begin(): () => void {
-    if (this.#open++ === 0) this.#start();
-    let isOver = false;
-    return () => {
-      if (isOver) return;
-      isOver = true;
-      if (--this.#open === 0) this.#close();
-    };
+    if (this.#open++ === 0 && this.#outside === 0) this.#start();
+    return once(() => {
+      if (--this.#open === 0 && this.#outside === 0) this.#close();
+    });
+  }
+
+  /** The run waits for the outside until the returned function is called: billed, whatever else it waits for. */
+  outside(): () => void {
+    if (this.#outside++ === 0 && this.#open > 0) this.#close();
+    return once(() => {
+      if (--this.#outside === 0 && this.#open > 0) this.#start();
+    });
   }
 
   /** The run waits for the service, not for the outside, until `granted` is settled. */
@@ -47,7 +54,7 @@ export class ServiceTime {
 
   /** In milliseconds. Waits that are not over end now. */
   total(): number {
-    if (this.#open > 0) this.#close();
+    if (this.#open > 0 && this.#outside === 0) this.#close();
     return this.#idleMs + this.#scheduled().waitedMs - this.#atStart.waitedMs;
   }
 
@@ -56,7 +63,7 @@ export class ServiceTime {
     this.#since = { ms: performance.now() };
     this.#asking ??= setImmediate(() => {
       this.#asking = undefined;
-      if (this.#open > 0) this.#close();
+      if (this.#open > 0 && this.#outside === 0) this.#close();
     });
   }
 
@@ -70,4 +77,13 @@ export class ServiceTime {
     this.#idleMs += Math.max(0, ms - sinceMs - computedMs);
     this.#since = { ms, activeMs };
   }
+}
+
+function once(end: () => void): () => void {
+  let isOver = false;
+  return () => {
+    if (isOver) return;
+    isOver = true;
+    end();
+  };
 }

@@ -27,6 +27,7 @@ export const noFetcher: Fetcher = {
 export const unmeasured = {
   unbilled: async <T>(granted: Promise<T> | undefined) => granted,
   take: (share: FairShare, amount: number, scope: Scope) => scope.take(share, amount),
+  outside: () => () => undefined,
 };
 
 export const POOL_SIZE = 4;

@@ -116,6 +116,26 @@ describe("the time that a run is billed for", function () {
     }
   });
 
+  itInTime("is with what it waits for the outside, whatever else it waits for", async () => {
+    const time = new ServiceTime(() => ({ ranMs: 0, waitedMs: 0 }));
+    const onServed = time.begin();
+    await pause(20);
+    const [back, alsoBack] = [time.outside(), time.outside()];
+    const before = time.total();
+    expect(before).to.be.at.least(19);
+    back();
+    await pause(200);
+    // What begins and ends meanwhile changes nothing.
+    time.begin()();
+    expect(time.total()).to.equal(before);
+    alsoBack();
+    alsoBack();
+    await pause(20);
+    onServed();
+    expect(time.total()).to.be.at.least(before + 19);
+    expectInTime(time.total(), before + 150);
+  });
+
   const sharesOfFetches = {
     places: { of: ({ open }: RunShares) => open, most: SHARED_LIMITS.fetchesUnderWay, body: Buffer.alloc(0) },
     "memory for bodies": {
@@ -132,12 +152,18 @@ describe("the time that a run is billed for", function () {
   type ShareOfFetches = (typeof sharesOfFetches)[keyof typeof sharesOfFetches];
 
   /** While an account holds so much of what fetches share, a fetch waits for half a second. In milliseconds. */
-  async function unbilledBeside(account: string, { of, body }: ShareOfFetches, amounts: number[]): Promise<number> {
+  async function unbilledBeside(
+    account: string,
+    { of, body }: ShareOfFetches,
+    amounts: number[],
+    { wayMs = 0, isOpServed = false } = {},
+  ): Promise<number> {
     const shares = new RunShares(RUN_LIMITS.fetchBytes);
     const time = new ServiceTime(() => ({ ranMs: 0, waitedMs: 0 }));
     const fetcher = {
       ...noFetcher,
       fetchGuest: async (_request: unknown, _body: unknown, { grow }: { grow(): Promise<void> }) => {
+        await pause(wayMs);
         await grow();
         return Promise.reject(new Error("not reached"));
       },
@@ -145,6 +171,7 @@ describe("the time that a run is billed for", function () {
     const over = new AbortController();
     const run = new RunFetches(1, jobOf(""), { fetcher, shares, time }, new Tripwire(), over.signal);
     const request = JSON.stringify({ url: "http://a.test/", method: "GET", redirect: "follow", headers: [] });
+    const onServed = isOpServed ? time.begin() : undefined;
     let fetched: Promise<unknown> = Promise.resolve();
     await inScope(account, undefined, async (scope) => {
       for (const amount of amounts) await scope.take(of(shares), amount);
@@ -152,8 +179,17 @@ describe("the time that a run is billed for", function () {
       await pause(500);
     });
     await fetched;
+    onServed?.();
     return time.total();
   }
+
+  itInTime("is with a fetch's way while an op is served, without its wait for room that others hold", async () => {
+    const { "memory for answers": answers } = sharesOfFetches;
+    const options = { wayMs: 300, isOpServed: true };
+    const unbilled = await unbilledBeside("another", answers, [answers.most], options);
+    expect(unbilled).to.be.at.least(100);
+    expectInTime(unbilled, 400);
+  });
 
   for (const [name, share] of Object.entries(sharesOfFetches)) {
     it(`is without what a fetch waits for ${name} that others hold`, async () => {
