@@ -72,7 +72,8 @@ export class CodeStore {
       this.#touch(cid, bytes.length, account);
       return bytes;
     } catch {
-      this.#forget(cid);
+      // What stayed on the disk would not be counted before a restart.
+      await this.drop(cid).catch(() => undefined);
       return undefined;
     }
   }

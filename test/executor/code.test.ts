@@ -3,7 +3,7 @@
  * restart.
  */
 import { expect } from "chai";
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -67,6 +67,17 @@ describe("code by CID", () => {
     expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(await load((await open()).code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(fetches).to.equal(1);
+  });
+
+  it("leaves nothing on disk that cannot be read and would not be counted", async () => {
+    const bytes = text("damaged");
+    const cid = await cidOfCode(bytes);
+    const { store } = await open();
+    await store.keep(cid, bytes, ACCOUNT);
+    rmSync(join(folder, cid));
+    symlinkSync(cid, join(folder, cid));
+    expect(await store.read(cid, ACCOUNT)).to.equal(undefined);
+    expect(readdirSync(folder)).to.deep.equal([]);
   });
 
   it("is available at once after a run with its text, before it is on disk", async () => {
