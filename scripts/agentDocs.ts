@@ -59,8 +59,8 @@ export function agentDocs(root: string): Record<"docs/llms.txt" | "SKILL.md" | "
       "- [All pages in one](/llms-full.txt), [a skill](/SKILL.md); every page is also at its address with `.md`\n" +
       `- \`npm install <this service>/packages/keywright-${VERSION}.tgz\`: SDK, command line and verifier; no ` +
       "registry has the name\n" +
-      "- `npx --no -- keywright mcp`, where that is installed: the same as tools of the Model Context Protocol, with a " +
-      "usage key",
+      "- `npx --no -- keywright mcp`, where that is installed: the same as tools of the Model Context Protocol, with " +
+      "a usage key",
   ];
   const skill = [
     SKILL_HEAD,

@@ -120,5 +120,5 @@ Actions for Keywright.
 | \`npx --no -- keywright dev sign --params '{"name": "World"}'\` | runs the action in the real sandbox on every save |
 | \`npx --no -- keywright test\` | runs the tests, in the same sandbox |
 | \`npx --no -- keywright build\` | makes \`build/*.js\`, whose CIDs are what groups list |
-| \`npx --no -- keywright deploy\` | shows what \`keywright.config.ts\` adds to or changes in the account, and applies it |
+| \`npx --no -- keywright deploy\` | shows what \`keywright.config.ts\` changes in the account, and applies it |
 `;
