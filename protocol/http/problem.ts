@@ -10,12 +10,17 @@ export const problemSchema = z
     title: z.string(),
     status: z.int(),
     detail: z.string().meta({ description: "What to fix." }),
-    code: z.string().meta({ enum: Object.keys(ERRORS) }),
+    // No enum: codes may be added.
+    code: z.string().meta({ description: "Explained at /docs/errors.", examples: Object.keys(ERRORS) }),
     request_id: z.string(),
-    retryable: z.boolean().meta({ description: "Whether the same request may succeed later." }),
+    retryable: z.boolean().meta({
+      description:
+        "Whether the same request may succeed later. False for idempotency_in_progress, where it has to be repeated " +
+        "with the same Idempotency-Key after Retry-After.",
+    }),
     message: z.string().meta({ description: "The same as detail, for older clients." }),
     errors: z
-      .array(z.strictObject({ field: z.string(), message: z.string() }))
+      .array(z.object({ field: z.string(), message: z.string() }))
       .optional()
       .meta({ description: "Every failing field." }),
     submission_id: z.string().optional(),

@@ -119,7 +119,7 @@ export interface Route {
   readonly paged?: true;
 }
 
-const WITHOUT_CALLER: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "wellFormedKey"]);
+export const WITHOUT_CALLER: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "wellFormedKey"]);
 
 /** Whether it reads for an account: such reads share what a relayer has for them. Exports do so page by page. */
 export const isReadOfCaller = ({ method, auth, answers }: Route): boolean =>

@@ -13,6 +13,7 @@ import { ERRORS, type ErrorCode } from "../../protocol/errors";
 import {
   PROBLEM_TYPE,
   ROUTE_NAMES,
+  WITHOUT_CALLER,
   endpointsOf,
   errorsOf,
   problemSchema,
@@ -24,6 +25,8 @@ import {
   type Route,
 } from "../../protocol/http";
 import { WIRE_LIMITS } from "../../protocol/limits";
+import { RECEIPT_HEADER } from "../../protocol/receipt";
+import { HOOK_HEADERS } from "../../protocol/trigger";
 import { defined } from "../../protocol/defined";
 
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
@@ -75,7 +78,7 @@ export function buildOpenApi(serviceName: string, version: string): OpenApiDocum
     registry.registerComponent("examples", code, { value: exampleProblem(code) });
   for (const name of ROUTE_NAMES)
     endpointsOf(name, serviceName).forEach((endpoint, index) => registry.registerPath(pathOf(endpoint, index)));
-  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+  const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: "3.1.0",
     info: {
       title: `${serviceName} API`,
@@ -86,7 +89,17 @@ export function buildOpenApi(serviceName: string, version: string): OpenApiDocum
     },
     servers: [{ url: "/" }],
   });
+  for (const { get, post } of Object.values(document.paths ?? {}))
+    for (const operation of [get, post])
+      if (operation?.responses !== undefined) operation.responses = opened(operation.responses);
+  return document;
 }
+
+/** Members may be added to answers, so that only requests are closed. */
+const opened = <T>(answers: T): T =>
+  JSON.parse(JSON.stringify(answers), (name, value: unknown) =>
+    name === "additionalProperties" && value === false ? undefined : value,
+  ) as T;
 
 export interface DescriptionFile {
   readonly content: Buffer;
@@ -113,42 +126,67 @@ function pathOf({ name, method, path, deprecated, alias }: Endpoint, index: numb
     ...(deprecated ? { deprecated } : {}),
     security: [...schemes.map((scheme) => ({ [scheme]: [] })), ...(optional || schemes.length === 0 ? [{}] : [])],
     request: requestOf(route, method),
-    ...(route.effect ? { parameters: [IDEMPOTENCY_HEADER, ...(route.secretAgain ? [SECRET_AGAIN] : [])] } : {}),
+    parameters: PARAMETERS.filter(([, isOf]) => isOf(route)).map(([parameter]) => parameter),
     responses: responsesOf({ ...route, response, example: { ...route.example, response: example } }),
   };
 }
 
-const IDEMPOTENCY_HEADER = {
-  name: "Idempotency-Key",
-  in: "header" as const,
-  required: false,
-  description:
-    `The same key and body return the first answer for ${WIRE_LIMITS.idempotencyHours} hours; nothing is ` +
-    "executed twice.",
-  schema: { type: "string" as const, minLength: 1, maxLength: WIRE_LIMITS.idempotencyKeyChars },
-};
+/** Its body is read raw, since a signature is of its bytes. */
+const isHook = ({ auth, body }: Route): boolean => auth === "none" && body === "raw";
 
-const SECRET_AGAIN = {
-  name: "secret",
-  in: "query" as const,
-  required: false,
-  description: "A repeated request gets the first answer with its secret, which was lost with that answer.",
-  schema: { type: "string" as const, enum: ["again"] },
-};
+const optionalIn = (place: "header" | "query", name: string, description: string, schema: object = {}) => ({
+  ...({ name, in: place, required: false, description } as const),
+  schema: { type: "string" as const, ...schema },
+});
+
+/** What a route takes besides its own parameters. */
+const PARAMETERS: readonly (readonly [ReturnType<typeof optionalIn>, (route: Route) => boolean | undefined])[] = [
+  [
+    optionalIn(
+      "header",
+      "Idempotency-Key",
+      `The same key and body return the first answer for ${WIRE_LIMITS.idempotencyHours} hours; nothing is executed ` +
+        "twice.",
+      { minLength: 1, maxLength: WIRE_LIMITS.idempotencyKeyChars },
+    ),
+    ({ effect }) => effect,
+  ],
+  [
+    optionalIn(
+      "query",
+      "secret",
+      "A repeated request gets the first answer with its secret, which was lost with that answer.",
+      { enum: ["again"] },
+    ),
+    ({ secretAgain }) => secretAgain,
+  ],
+  [
+    optionalIn("header", "X-Account", "The id of the account, where an identity or a wallet owns several.", {
+      pattern: "^0x[0-9a-fA-F]{64}$",
+    }),
+    ({ auth }) => SCHEMES[auth].schemes.includes("identityToken") && !WITHOUT_CALLER.has(auth),
+  ],
+  ...HOOK_HEADERS.map(
+    (name) => [optionalIn("header", name, "Part of a signature, where the hook verifies one."), isHook] as const,
+  ),
+];
 
 function requestOf(route: Route, method: Endpoint["method"]): NonNullable<RouteConfig["request"]> {
   const { params, query, body } = route.request;
-  const content = { "application/json": { schema: body ?? problemSchema, example: route.example.body } };
-  return {
-    ...defined({ params, query }),
-    ...(body === undefined || method === "GET" ? {} : { body: { content, required: true } }),
-  };
+  const schema = isHook(route) ? { type: "object" as const, additionalProperties: true } : body;
+  if (schema === undefined || method === "GET") return defined({ params, query });
+  const content = { "application/json": { schema, ...defined({ example: route.example.body }) } };
+  return { ...defined({ params, query }), body: { content, required: !isHook(route) } };
 }
+
+const RETRY_AFTER = { "Retry-After": { schema: { type: "integer" as const }, description: "Seconds." } };
+const RECEIPT = { [RECEIPT_HEADER]: { schema: { type: "string" as const }, description: "Of the run." } };
 
 function responsesOf(route: Route): Record<string, ResponseConfig> {
   const headers = {
     "X-Request-Id": { schema: { type: "string" as const, format: "uuid" } },
     ...(route.paged ? { "X-Total-Count": { schema: { type: "integer" as const } } } : {}),
+    ...(route.errors.includes("already_ran") ? RECEIPT : {}),
   };
   const content = {
     [route.answers ?? "application/json"]: { schema: route.response, example: route.example.response },
@@ -164,10 +202,17 @@ function problemsOf(route: Route): Record<string, ResponseConfig> {
   return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemResponse(codes)]));
 }
 
+const isRepeated = (code: ErrorCode): boolean => "retryable" in ERRORS[code] || code === "idempotency_in_progress";
+
 function problemResponse(codes: readonly ErrorCode[]): ResponseConfig {
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
+  const headers = {
+    ...(codes.some(isRepeated) ? RETRY_AFTER : {}),
+    ...(codes.includes("already_ran") ? RECEIPT : {}),
+  };
   return {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join("\n"),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
     content: { [PROBLEM_TYPE]: { schema: problemSchema, examples } },
   };
 }

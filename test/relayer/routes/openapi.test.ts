@@ -7,18 +7,23 @@ import type Router from "@koa/router";
 import { allEndpoints, routerOf, type AppOptions } from "../../../relayer/app";
 import { buildOpenApi, descriptionFile } from "../../../relayer/site/openapi";
 import { serviceRoutes, type ServiceDeps } from "../../../relayer/routes/service";
-import { ERRORS } from "../../../protocol/errors";
+import { ERRORS, type ErrorCode } from "../../../protocol/errors";
 import { ROUTE_NAMES, errorsOf, routeOf } from "../../../protocol/http";
+import { HOOK_HEADERS } from "../../../protocol/trigger";
+import { must } from "../../support/must";
 
 interface Operation {
   operationId: string;
   summary: string;
   deprecated?: boolean;
   parameters?: { name: string; in: string; required?: boolean }[];
-  requestBody?: { content: Record<string, { example?: unknown; schema: unknown }> };
+  requestBody?: { required: boolean; content: Record<string, { example?: unknown; schema: unknown }> };
   responses: Record<
     string,
-    { content: Record<string, { schema: unknown; example?: unknown; examples?: Record<string, unknown> }> }
+    {
+      headers?: Record<string, unknown>;
+      content: Record<string, { schema: unknown; example?: unknown; examples?: Record<string, unknown> }>;
+    }
   >;
 }
 
@@ -97,6 +102,47 @@ describe("the OpenAPI document", () => {
         expect(shared[code]?.value, code).to.include({ code, status: ERRORS[code].status });
       }
     }
+  });
+
+  it("has the headers of answers that may be repeated, and of answers of runs", () => {
+    for (const [path, operations] of Object.entries(paths))
+      for (const { responses } of Object.values(operations))
+        for (const [status, { headers = {}, content }] of Object.entries(responses)) {
+          const codes = Object.keys(content["application/problem+json"]?.examples ?? {}) as ErrorCode[];
+          const isRepeated = codes.some((code) => "retryable" in ERRORS[code] || code === "idempotency_in_progress");
+          expect("Retry-After" in headers, `${path} ${status}`).to.equal(isRepeated);
+          const isOfRun = /\/(run|lit)_action$/.test(path) && ["200", "409"].includes(status);
+          expect("Keywright-Receipt" in headers, `${path} ${status}`).to.equal(isOfRun);
+        }
+  });
+
+  it("has X-Account where an owner of several accounts may say which one is meant", () => {
+    const takesAccount = (method: string, path: string) =>
+      operationAt(method, `/core/v1/${path}`)?.parameters?.some(({ name }) => name === "X-Account");
+    expect(["account", "usage"].map((path) => takesAccount("GET", path))).to.deep.equal([true, true]);
+    const others = [takesAccount("POST", "new_account"), takesAccount("GET", "account_exists")];
+    expect([...others, takesAccount("GET", "limits")]).to.deep.equal([false, false, false]);
+  });
+
+  it("has a hook's body and the headers of its signature, all of them optional", () => {
+    const { requestBody, parameters = [] } = must(operationAt("POST", "/core/v1/hooks/:id"));
+    expect([requestBody?.required, requestBody?.content["application/json"]?.schema]).to.deep.equal([
+      false,
+      { type: "object", additionalProperties: true },
+    ]);
+    const headers = parameters.filter((one) => one.in === "header" && one.required === false).map(({ name }) => name);
+    expect(headers).to.deep.equal(["Idempotency-Key", ...HOOK_HEADERS]);
+  });
+
+  it("leaves answers open for members and codes that may be added, and requests closed", () => {
+    const closed = '"additionalProperties":false';
+    const operations = Object.values(paths).flatMap((item) => Object.values(item));
+    for (const { operationId, responses } of operations)
+      expect(JSON.stringify(responses), operationId).to.not.include(closed);
+    expect(JSON.stringify(operations.map(({ requestBody }) => requestBody))).to.include(closed);
+    const { Problem, ...others } = document.components?.schemas as Record<string, { properties: { code: object } }>;
+    expect([JSON.stringify(Problem).includes(closed), Object.keys(others)]).to.deep.equal([false, []]);
+    expect(Problem?.properties.code).to.not.have.property("enum");
   });
 
   it("has examples that the validation accepts", () => {
