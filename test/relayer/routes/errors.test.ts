@@ -19,6 +19,12 @@ const sections = new Map(
 
 /** Of its constructor, and of OpenZeppelin's `multicall` where a call to the contract itself finds no code. */
 const NEVER_ANSWERED = ["ZeroRootCommitment", "AddressEmptyCode", "FailedCall"];
+/** Of payers, the admin, usage keys, lists and batches. */
+const NOT_OF_OWNERS = [
+  ...["UnknownApiPayer", "ForeignAccountId", "NotAdmin", "NotPendingAdmin", "NothingToCancel", "DelayTooLong"],
+  ...["KeyExpired", "PageTooLarge", "UnknownPkpNumber", "NestedBatch", "TooLittleGas"],
+];
+const solidity = AccountManager__factory.abi.flatMap((item) => (item.type === "error" ? [item.name] : []));
 
 describe("error codes", () => {
   it("are the same in the table and in docs/errors.md, in the same order", () => {
@@ -51,10 +57,14 @@ describe("error codes", () => {
   });
 
   it("include every error the contract can throw", () => {
-    const solidity = AccountManager__factory.abi.flatMap((item) => (item.type === "error" ? [item.name] : []));
     expect(solidity).to.have.length.above(20);
     for (const name of solidity.filter((name) => !NEVER_ANSWERED.includes(name)))
       expect(ERRORS, name).to.have.property(codeOfSolidityError(name));
+  });
+
+  it("include, with POST /relay, every error of the contract that an owner's call may meet", () => {
+    const ofOwners = solidity.filter((name) => ![...NEVER_ANSWERED, ...NOT_OF_OWNERS].includes(name));
+    expect(errorsOf(routeOf("relay"))).to.include.members(["owner_needs_token", ...ofOwners.map(codeOfSolidityError)]);
   });
 
   it("are each linked to their section by the problem's type", () => {
@@ -72,13 +82,8 @@ describe("error codes", () => {
       "delay_too_long",
       "nested_batch",
       "too_little_gas",
-      "key_revoked",
       "unknown_api_payer",
       "foreign_account_id",
-      "zero_id",
-      "action_zero",
-      "foreign_derivation_path",
-      "unknown_path_kind",
       // Of a lease: an action sees it, no route.
       "budget_exceeded",
       // Ends of firings.
