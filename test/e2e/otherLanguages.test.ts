@@ -4,7 +4,10 @@
  */
 import { expect } from "chai";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { verifyMessage } from "ethers";
@@ -22,6 +25,19 @@ describe("documentation for other languages", function () {
   it("docs/python.md", async function () {
     await needs(this, "python3");
     requireJourney(await run(["python3", "-"], stack().baseUrl, programOf("python")));
+  });
+
+  it("docs/python.md, where a gateway answers with a page of its own", async function () {
+    await needs(this, "python3");
+    const gateway = createServer((_, answer) => answer.writeHead(502, { "content-type": "text/html" }).end("<p>"));
+    await once(gateway.listen(0, "127.0.0.1"), "listening");
+    try {
+      const { port } = gateway.address() as AddressInfo;
+      const { text } = await run(["python3", "-"], `http://127.0.0.1:${port}`, programOf("python"));
+      expect(text).to.match(/HTTPError: HTTP Error 502: Bad Gateway\n$/);
+    } finally {
+      gateway.close();
+    }
   });
 
   if (IS_DEEP)
