@@ -285,7 +285,7 @@ describe("public actions in Lit's old form", function () {
       expect(recoverAddress(DIGEST, String(answer.response))).to.equal(pkp);
     }
     const { answer } = await run(code, { publicKey: `0x02${"11".repeat(32)}` });
-    expect([answer.has_error, answer.signatures]).to.deep.equal([true, undefined]);
+    expect([answer.has_error, answer.response, answer.signatures]).to.deep.equal([true, null, undefined]);
   });
 
   it("are taken with what their programs send along, which the route's own name refuses", async () => {
