@@ -70,7 +70,8 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   const settle = (outcome: Outcome<object>): void => {
     pending?.answer(outcome);
     setPending(undefined);
-    if (outcome.state === "done") void refresh(pending?.change.touches);
+    // Also what failed or was not seen on chain may have been done.
+    if (outcome.state !== "collected") void refresh(pending?.change.touches);
   };
   const value = useMemo(() => ({ perform }), [perform]);
   return (
@@ -96,7 +97,7 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
               collected={collected}
               onRemove={(id) => setCollected((now) => now.filter((one) => one.id !== id))}
               onClear={() => setCollected([])}
-              onSent={() => void refresh()}
+              onReviewed={() => void refresh()}
             />
           </Suspense>
         </ScreenBoundary>

@@ -16,10 +16,11 @@ interface Props {
   readonly collected: readonly Collected[];
   readonly onRemove: (id: number) => void;
   readonly onClear: () => void;
-  readonly onSent: () => void;
+  /** Something may have been sent. */
+  readonly onReviewed: () => void;
 }
 
-export function CollectedBar({ session, collected, onRemove, onClear, onSent }: Props): ReactNode {
+export function CollectedBar({ session, collected, onRemove, onClear, onReviewed }: Props): ReactNode {
   const [open, setOpen] = useState<"list" | "review">();
   const { owner, wallet } = session;
   const save = (): void => {
@@ -71,9 +72,8 @@ export function CollectedBar({ session, collected, onRemove, onClear, onSent }: 
           change={together(collected)}
           onOutcome={({ state }) => {
             setOpen(undefined);
-            if (state !== "done") return;
-            onClear();
-            onSent();
+            if (state === "done") onClear();
+            onReviewed();
           }}
         />
       )}

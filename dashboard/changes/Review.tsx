@@ -12,7 +12,7 @@ import { Address, Transaction } from "../components/explorer";
 import type { WalletSession } from "../session/types";
 import { useKeep } from "../session/once";
 import type { Outcome, Reviewed } from "./change";
-import { offerOf, type Offer } from "./sending";
+import { offerOf, pendingHash, type Offer } from "./sending";
 import { SignedCalls } from "./Signed";
 import { SignedRequest } from "./SignedRequest";
 
@@ -21,7 +21,9 @@ type Phase =
   | { readonly at: "preparing" }
   | { readonly at: "review"; readonly write: OwnerWrite; readonly offer: Offer }
   | { readonly at: "wallet"; readonly write: OwnerWrite }
-  | { readonly at: "chain"; readonly hash: string };
+  | { readonly at: "chain"; readonly hash: string }
+  /** It may still get into a block: sending it again might do it twice. */
+  | { readonly at: "sent"; readonly hash: string };
 
 interface Props {
   readonly session: WalletSession;
@@ -31,23 +33,24 @@ interface Props {
   readonly onCollect?: (write: OwnerWrite) => void;
 }
 
-const PENDING: ReadonlySet<Phase["at"]> = new Set(["wallet", "chain"]);
+/** What was sent is not left by accident. */
+const KEPT_OPEN: ReadonlySet<Phase["at"]> = new Set(["wallet", "chain", "sent"]);
 
 export function Review({ session, change, onOutcome, onCollect }: Props): ReactNode {
-  const { phase, failure, prepare, send } = useReview(session, change, onOutcome);
+  const { phase, failure, left, prepare, send } = useReview(session, change, onOutcome);
   const collect = (write: OwnerWrite): void => {
     onCollect?.(write);
     onOutcome({ state: "collected" });
   };
   const cancel = (): void => onOutcome({ state: "cancelled" });
-  const isMinting = phase.at === "preparing" && change.signedFirst !== undefined;
+  const isMinting = phase.at === "preparing" && left.signedFirst !== undefined;
   const write = "write" in phase ? phase.write : undefined;
   return (
-    <Dialog title={`Review: ${change.title}`} closable={!isMinting && !PENDING.has(phase.at)} onClose={cancel}>
+    <Dialog title={`Review: ${change.title}`} closable={!isMinting && !KEPT_OPEN.has(phase.at)} onClose={cancel}>
       <Summary session={session} change={change} functionName={write?.functionName} />
       {phase.at === "review" && <SignedCalls data={phase.write.data} />}
       <Failure error={failure} />
-      {phase.at === "first" && <First {...{ session, change }} onCancel={cancel} onGo={prepare} />}
+      {phase.at === "first" && <First session={session} change={left} onCancel={cancel} onGo={prepare} />}
       {phase.at === "preparing" && <Spinner label={isMinting ? "Waiting for your wallet" : "Asking the chain"} />}
       {phase.at === "review" && (
         <Ready
@@ -60,6 +63,9 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
       )}
       {phase.at === "wallet" && <Spinner label={`Waiting for ${session.wallet.name}`} />}
       {phase.at === "chain" && <PendingTransaction hash={phase.hash} chain={session.config} />}
+      {phase.at === "sent" && (
+        <SentTransaction hash={phase.hash} chain={session.config} onClose={() => onOutcome({ state: "sent" })} />
+      )}
     </Dialog>
   );
 }
@@ -123,10 +129,12 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
   const keepSecret = useKeep();
   const [phase, setPhase] = useState<Phase>({ at: change.signedFirst === undefined ? "preparing" : "first" });
   const [failure, setFailure] = useState<string>();
+  /** What the first signature was for: once it is made, a retry goes on with it. */
+  const [made, setMade] = useState<OwnerWrite>();
   const begun = useRef(false);
 
-  const keep = async (made: object): Promise<void> => {
-    const secret = change.secret?.in(made);
+  const keep = async (minted: object): Promise<void> => {
+    const secret = change.secret?.in(minted);
     if (change.secret !== undefined && secret !== undefined) await keepSecret(change.secret, secret, NOT_YET);
   };
   const prepare = async (): Promise<void> => {
@@ -134,7 +142,8 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
     setPhase({ at: "preparing" });
     try {
       await session.wallet.ready();
-      const write = await change.viaChain(session.owner, keep);
+      const write = made ?? (await change.viaChain(session.owner, keep));
+      if (change.signedFirst !== undefined) setMade(write);
       setPhase({ at: "review", write, offer: await offerOf(session, write) });
     } catch (error) {
       setFailure(wordsOf(error));
@@ -150,6 +159,8 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
       say(`Done: ${change.title}, in block ${sent.block_number}.`);
       onOutcome({ state: "done", result: sent });
     } catch (error) {
+      const hash = pendingHash(error);
+      if (hash !== undefined) return setPhase({ at: "sent", hash });
       setFailure(wordsOf(error));
       setPhase({ at: "review", write, offer: await offerOf(session, write, error).catch(() => offer) });
     }
@@ -159,7 +170,8 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
     begun.current = true;
     void prepare();
   });
-  return { phase, failure, prepare, send };
+  const left = made === undefined ? change : { ...change, signedFirst: undefined };
+  return { phase, failure, left, prepare, send };
 }
 
 function Foot({ onCancel, children }: { readonly onCancel: () => void; readonly children: ReactNode }): ReactNode {
@@ -192,13 +204,12 @@ function Summary({ session, change, functionName }: SummaryProps): ReactNode {
   );
 }
 
-function PendingTransaction({
-  hash,
-  chain,
-}: {
+interface TransactionProps {
   readonly hash: string;
   readonly chain: WalletSession["config"];
-}): ReactNode {
+}
+
+function PendingTransaction({ hash, chain }: TransactionProps): ReactNode {
   return (
     <div className="stack-s">
       <Spinner label="Sent. Waiting for a block" />
@@ -208,5 +219,22 @@ function PendingTransaction({
       </Slow>
       <Transaction hash={hash} chain={chain} />
     </div>
+  );
+}
+
+function SentTransaction({ hash, chain, onClose }: TransactionProps & { readonly onClose: () => void }): ReactNode {
+  return (
+    <>
+      <Notice kind="error">
+        The transaction was sent and is not on chain yet. It counts when a block has it: look for it before you send the
+        same change again.
+      </Notice>
+      <Transaction hash={hash} chain={chain} />
+      <div className="dialog-foot">
+        <Button variant="primary" onPress={onClose}>
+          Close
+        </Button>
+      </div>
+    </>
   );
 }

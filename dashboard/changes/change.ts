@@ -49,7 +49,11 @@ export interface SignedFirst {
 export const attemptName = (accountId: string, request: Request): string => JSON.stringify([accountId, ...request]);
 
 export type Outcome<R extends object> =
-  { readonly state: "done"; readonly result: R } | { readonly state: "collected" } | { readonly state: "cancelled" };
+  | { readonly state: "done"; readonly result: R }
+  /** Not on chain yet; it may still get there. */
+  | { readonly state: "sent" }
+  | { readonly state: "collected" }
+  | { readonly state: "cancelled" };
 
 /** A change waiting to be sent with others. */
 export interface Collected {

@@ -1,4 +1,5 @@
 /** Everything an account's owner can change, each in both modes. The fields are those of the HTTP interface. */
+import { WIRE_LIMITS } from "../../protocol/limits";
 import type { PkpOp } from "../../protocol/ops";
 import type { Body, CallOptions, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
 import { plural, quoted, short } from "../components/text";
@@ -165,12 +166,23 @@ export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNa
     touches: ["keys", "account"],
     ...byApi("addUsageApiKey", permissions),
     viaChain: async (owner, keep) => {
+      requireShort(permissions);
       const { usage_api_key, minted } = await owner.mintUsageKey();
       const made = { usage_api_key, api_key_hash: minted.api_key_hash };
       await keep(made);
       return { ...(await owner.prepare.attachUsageKey(minted, permissions)), resultOf: () => made };
     },
   };
+}
+
+/** Forms count characters, the contract bytes. Asked before the mint: what it refuses makes a stored key useless. */
+function requireShort({ name, description }: Strings): void {
+  for (const [what, text, most] of [
+    ["name", name, WIRE_LIMITS.nameBytes],
+    ["description", description, WIRE_LIMITS.descriptionBytes],
+  ] as const)
+    if (new TextEncoder().encode(text).length > most)
+      throw new Error(`The ${what} is too long: at most ${most} bytes. Letters beyond a to z take two or more each.`);
 }
 
 export const updateUsageKey = (hash: string, permissions: Body<"addUsageApiKey">, groups: GroupNames): Change =>

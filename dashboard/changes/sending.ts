@@ -3,7 +3,7 @@
  * cannot, by the service; or as a file for a multisig's signers.
  */
 import { formatEther, isError } from "ethers";
-import type { ChainSecuredClient, OwnerWrite, Sent } from "../../client";
+import { ClientError, type ChainSecuredClient, type OwnerWrite, type Sent } from "../../client";
 import type { WalletSession } from "../session/types";
 
 /** Who pays for a write, as the review says it and as it is then sent. */
@@ -52,6 +52,13 @@ const sendingBy =
       listener = undefined;
     }
   };
+
+/** Of a transaction that was sent and did not get on chain in time. */
+export function pendingHash(error: unknown): string | undefined {
+  if (!(error instanceof ClientError) || error.code !== "client_timed_out") return undefined;
+  const { transaction_hash: hash } = error.facts;
+  return typeof hash === "string" ? hash : undefined;
+}
 
 const AS_FILE: Offer = {
   cost: "The multisig pays the network fee when it executes the file.",

@@ -193,6 +193,8 @@ export function Picker({ legend, options, chosen, onChange, empty }: PickerProps
               aria-label={`Search ${legend}`}
               value={search}
               onChange={(e) => setSearch(e.target.value)}
+              // It is no field of the form around it, which would be sent half filled in.
+              onKeyDown={(e) => e.key === "Enter" && e.preventDefault()}
             />
           )}
           <div className="options">

@@ -1,6 +1,7 @@
 import { useEffect, useState, type ReactNode } from "react";
 import { wordsOf } from "./failures";
 import { Icon } from "./icons";
+import { useMessages } from "./Messages";
 import { exactly, moment, short } from "./text";
 
 export function Notice({
@@ -149,14 +150,18 @@ export function When({ at }: { readonly at: number | string }): ReactNode {
   );
 }
 
-/** Copies a text to the clipboard; a tick confirms success. */
+/** Copies a text to the clipboard; a tick confirms success, a message tells that it failed. */
 export function CopyButton({ text, what }: { readonly text: string; readonly what: string }): ReactNode {
   const [done, setDone] = useState(false);
+  const say = useMessages();
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text).then(
-      () => setDone(true),
-      () => setDone(false),
-    );
+    try {
+      // Without TLS there is no clipboard.
+      await navigator.clipboard.writeText(text);
+    } catch {
+      return say(`The ${what} was not copied: select it and copy it by hand.`);
+    }
+    setDone(true);
     setTimeout(() => setDone(false), 2_000);
   };
   return (

@@ -10,12 +10,13 @@ export function dollars(cents: number): string {
   return `${cents < 0 ? "−" : ""}$${whole}.${String(Math.round(absolute % 100)).padStart(2, "0")}`;
 }
 
+/** Without the commas of grouped thousands. All other commas stay: 0,125 may be meant as a fraction. */
+export const ungrouped = (text: string): string =>
+  /^[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "") : text;
+
 /** Cents of a typed sum of dollars: 5, 7.5, $20, 1,000.00; undefined when it is none. */
 export function centsIn(typed: string): number | undefined {
-  const plain = typed
-    .trim()
-    .replace(/^\$ ?/, "")
-    .replace(/,(?=\d{3}(?!\d))/g, "");
+  const plain = ungrouped(typed.trim().replace(/^\$ ?/, ""));
   const [, whole, part = ""] = /^(\d{1,9})(?:[.,](\d{1,2}))?$/.exec(plain) ?? [];
   return whole === undefined ? undefined : Number(whole) * 100 + Number(part.padEnd(2, "0"));
 }

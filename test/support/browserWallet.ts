@@ -26,6 +26,8 @@ export class BrowserWallet {
   #released = Promise.withResolvers<unknown>();
   /** Shows pages no account until its user is asked for one. */
   locked = false;
+  /** Methods that the wallet's node answers with null, as if no block had a transaction. */
+  readonly unknown = new Set<string>();
   /** Whether the wallet's node cannot be reached. */
   offline = false;
   readonly #wallet: HDNodeWallet;
@@ -74,6 +76,7 @@ export class BrowserWallet {
     if (ASKS_THE_USER.has(method)) this.asked.push(method);
     if (this.#held.has(method)) await this.#released.promise;
     if (this.refused.has(method)) return { error: REFUSED };
+    if (this.unknown.has(method)) return { result: null };
     if (this.offline && !OF_ITS_OWN.has(method)) return { error: { code: -32603, message: "Failed to fetch" } };
     try {
       return { result: await this.#do(method, params) };

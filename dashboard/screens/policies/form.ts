@@ -2,6 +2,7 @@
 import { parseUnits } from "ethers";
 import { makePolicy, type Policy } from "../../../client/policies";
 import type { BudgetWindow } from "../../../protocol/budgetTerms";
+import { ungrouped } from "../../components/text";
 import { keepCode } from "../actions/codes";
 
 export interface PolicyForm {
@@ -78,7 +79,7 @@ function make(form: PolicyForm, shared: SharedFields): Promise<Policy> {
 
 /** "1,000.5" as the chain counts. */
 export function unitsOf(text: string, decimals: number): string {
-  const plain = text.trim().replace(/,(?=\d{3}(?!\d))/g, "");
+  const plain = ungrouped(text.trim());
   if (!/^\d+(\.\d+)?$/.test(plain)) throw new Error("The amount is no number: write it like 0.25 or 1,000.");
   try {
     return String(parseUnits(plain, decimals));

@@ -13,12 +13,18 @@ import { OtherClients } from "./OtherClients";
 import { Receipt } from "./Receipt";
 import type { Ran } from "./run";
 
-export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
+interface ResultProps {
+  readonly ran: Ran;
+  /** False for one that was there when the screen was opened: that does not scroll to it. */
+  readonly isNew: boolean;
+}
+
+export function RunResult({ ran, isNew }: ResultProps): ReactNode {
   const { answer, cid } = ran;
   const [open, setOpen] = useState<"group" | "name">();
   const { error, usage } = answer;
   const place = useRef<HTMLElement>(null);
-  useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), [ran]);
+  useEffect(() => void (isNew && place.current?.scrollIntoView({ block: "nearest" })), [ran, isNew]);
   return (
     <section className="card stack fade-in result" aria-label="Result" ref={place}>
       <div className="row-between">

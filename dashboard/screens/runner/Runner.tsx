@@ -14,7 +14,7 @@ import { draftOf, keepDraft, type Draft } from "./draft";
 import { Editor } from "./Editor";
 import { EXAMPLES } from "./examples";
 import { AddToGroup, RunResult, useListable } from "./RunResult";
-import { paramsOf, runOnce, useRunKeys, type Ran } from "./run";
+import { paramsOf, runOnce, useRan, useRunKeys } from "./run";
 
 const ANOTHER = "another";
 
@@ -25,7 +25,8 @@ export function Runner(): ReactNode {
   const [draft, setDraft] = useState<Draft>(() => draftOf(session.account.id));
   const [chosen, setChosen] = useState(keys[0]?.hash ?? ANOTHER);
   const [typed, setTyped] = useState("");
-  const [ran, setRan] = useState<Ran>();
+  const [ran, setRan] = useRan();
+  const [ranBefore] = useState(ran);
   const [failure, setFailure] = useState<unknown>();
   const [ranCode, setRanCode] = useState("");
   const change = (part: Partial<Draft>): void =>
@@ -38,7 +39,7 @@ export function Runner(): ReactNode {
 
   const run = async (): Promise<void> => {
     setFailure(undefined);
-    setRan(undefined);
+    setRan(null);
     setRanCode(draft.code);
     try {
       setRan(await runOnce(key, draft.code, draft.params));
@@ -100,7 +101,7 @@ export function Runner(): ReactNode {
         </section>
       </div>
       {failure !== undefined && <RunRefused failure={failure} code={ranCode} apiKey={key} />}
-      {ran !== undefined && <RunResult ran={ran} />}
+      {ran !== null && <RunResult ran={ran} isNew={ran !== ranBefore} />}
     </>
   );
 }

@@ -1,3 +1,4 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createClient, keyHashOf, type Answer } from "../../../client";
 import { attempted } from "../../session/attempts";
 import { useSession, useSessions } from "../../session/context";
@@ -25,6 +26,14 @@ export function useRunKeys(): readonly KnownKey[] {
     name: session.isOwner ? "The account key" : "The key you signed in with",
   };
   return [own, ...keys.filter(({ key }) => key !== session.key)];
+}
+
+/** The last run, null for none. Kept until sign-out: it is paid for, and nobody else has its answer and receipt. */
+export function useRan(): readonly [ran: Ran | null, setRan: (ran: Ran | null) => void] {
+  const queryKey = ["ran", useSession().account.id];
+  const queries = useQueryClient();
+  const { data = null } = useQuery<Ran | null>({ queryKey, enabled: false, gcTime: Infinity });
+  return [data, (ran) => void queries.setQueryData(queryKey, ran)];
 }
 
 /** @throws Error with a readable message when the text is not a JSON object. */

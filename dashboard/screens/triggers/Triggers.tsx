@@ -181,9 +181,12 @@ function Pause({ trigger: { id, state } }: { readonly trigger: Trigger }): React
   );
 }
 
-/** Whether its key can be revoked. The chain is asked: the service may not have seen yet that the key was attached. */
-async function isAttached(session: Session, { state, api_key_hash }: Trigger): Promise<boolean> {
-  if (session.kind === "key" || state !== "unattached") return true;
+/**
+ * Whether its key can be revoked. The chain is asked: the service may not have seen yet that the key was attached, and
+ * does not say that it was revoked.
+ */
+async function isAttached(session: Session, { api_key_hash }: Trigger): Promise<boolean> {
+  if (session.kind === "key") return true;
   const { owner } = session;
   const revoke = await owner.prepare.removeUsageApiKey({ usage_api_key: api_key_hash });
   return owner.check(revoke).then(

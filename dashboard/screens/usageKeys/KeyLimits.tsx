@@ -37,6 +37,9 @@ export function KeyLimits({ usageKey, onClose }: Props): ReactNode {
   );
 }
 
+/** To the service 0 is no limit, which nobody means who types it. */
+const isZero = (typed: string, limit: number): boolean => typed.trim() !== "" && limit === 0;
+
 function LimitsForm({ usageKey, limits, onClose }: Props & { readonly limits: Limits | undefined }): ReactNode {
   const client = readerOf(useSession());
   const queries = useQueryClient();
@@ -47,6 +50,8 @@ function LimitsForm({ usageKey, limits, onClose }: Props & { readonly limits: Li
     const cents = perDay.trim() === "" ? 0 : centsIn(perDay);
     if (cents === undefined) throw new Error("The credit is no sum: write it like 5 or 2.50, or leave it empty.");
     if (!/^\d*$/.test(perMinute.trim())) throw new Error("The runs are no whole number.");
+    if (isZero(perDay, cents) || isZero(perMinute, Number(perMinute)))
+      throw new Error("A limit is more than 0. An empty field is no limit; to stop the key, revoke it.");
     await client.setUsageKeyLimits({
       usage_api_key: usageKey.id,
       cents_per_day: cents,

@@ -70,6 +70,15 @@ describe("the dashboard's budgets and limits", function () {
     await dashboard.fill("Dollars in 24 hours", "lots");
     await dashboard.confirm("Save");
     await dashboard.says(/The credit is no sum/);
+    for (const [dollars, runs] of [
+      ["0.00", ""],
+      ["1", "0"],
+    ] as const) {
+      await dashboard.fill("Dollars in 24 hours", dollars);
+      await dashboard.fill("Runs in a minute", runs);
+      await dashboard.confirm("Save");
+      await dashboard.says("A limit is more than 0.");
+    }
     await dashboard.fill("Dollars in 24 hours", "2.50");
     await dashboard.fill("Runs in a minute", "5");
     await dashboard.fill("Web pages that may use it", "https://app.example");

@@ -8,11 +8,14 @@ import type { Locator } from "playwright-core";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
 import { fundedWallet } from "../../support/chain";
+import { eventually } from "../../support/chainBed";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount } from "../../support/http";
 import { useProvider, useStack } from "../../support/stack";
 
 const CHAIN = 31337n;
+/** How long the SDK waits for a block. */
+const WAITS_MS = 180_000;
 
 describe("the dashboard of a ChainSecured owner", function () {
   this.timeout(90_000);
@@ -280,7 +283,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     dashboard.expectCalm();
   });
 
-  it("reports a lost connection, sends nothing then, and continues when it is back", async () => {
+  it("reports a lost connection, continues when it is back, and sends nothing twice that no block has", async () => {
     await open();
     await makeAccount("Patient");
     await dashboard.page.reload();
@@ -300,6 +303,23 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.confirm("Try again");
     await dashboard.reviewAndSend("addGroup");
     await dashboard.row(/Later/).waitFor();
+    wallet.unknown.add("eth_getTransactionReceipt");
+    await dashboard.page.clock.install();
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Slow");
+    await dashboard.confirm("Create group");
+    await dashboard.reviewAndSend("addGroup");
+    const close = dashboard.dialog().getByRole("button", { name: "Close", exact: true });
+    await dashboard.says("Sent. Waiting for a block");
+    await eventually("it waits no longer", async () => {
+      await dashboard.page.clock.fastForward(WAITS_MS);
+      return (await close.count()) === 1;
+    });
+    expect(await dashboard.dialog().getByRole("button", { name: "Sign and send" }).count()).to.equal(0);
+    await dashboard.looksRight("a transaction that no block has", "[role=dialog]");
+    await close.click();
+    await dashboard.row(/Slow/).waitFor();
+    await dashboard.dialog().waitFor({ state: "hidden" });
   });
 
   it("lets a wallet without coin sign only: the service sends and the credit pays", async () => {

@@ -60,6 +60,7 @@ describe("journeys in the dashboard", function () {
       .getByRole("button", { name: "Run" })
       .click();
     await dashboard.page.getByRole("heading", { level: 1, name: "Runner" }).waitFor();
+    await result().getByRole("button", { name: "Download receipt" }).waitFor();
     await dashboard.go("Activity");
     const [download] = await Promise.all([dashboard.page.waitForEvent("download"), dashboard.press("Export CSV")]);
     expect(await readFile(await download.path(), "utf8")).to.match(/started_at,.*\r\n".*"Bot".*succeeded/);
@@ -73,6 +74,8 @@ describe("journeys in the dashboard", function () {
     await dashboard.signIn(account.key);
     await dashboard.go("Policies");
     await dashboard.page.getByRole("textbox", { name: "To these addresses" }).fill(ALICE);
+    await dashboard.fill("At most, each time", "0,125");
+    await dashboard.says("The amount is no number: write it like 0.25 or 1,000.");
     await dashboard.fill("At most, each time", "0.5");
     await dashboard.page.getByText("Hours and approvers").click();
     await dashboard.fill("Only in these hours (UTC)", "8-18");

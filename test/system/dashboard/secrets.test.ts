@@ -70,6 +70,10 @@ describe("once-only secrets in the dashboard", function () {
     await requestKey("Reloaded");
     const shown = dashboard.page.getByRole("status", { name: "New usage key" });
     const secret = await shown.innerText();
+    // As on a page without TLS.
+    await dashboard.page.evaluate('Object.defineProperty(navigator, "clipboard", { value: undefined })');
+    await dashboard.press("Copy usage key");
+    await dashboard.says("The usage key was not copied: select it and copy it by hand.");
     await dashboard.page.reload();
     await dashboard.signIn(account.key);
     await dashboard.press("Show the key");
@@ -110,14 +114,25 @@ describe("once-only secrets in the dashboard", function () {
     await dashboard.makeOwnAccount("Own", "Test Wallet");
     const sent = (): number => wallet.asked.filter((method) => method === "eth_sendTransaction").length;
     const before = sent();
-    await requestKey("Attached");
+    await requestKey("ü".repeat(65));
+    await dashboard.confirm("Sign the request");
+    await dashboard.dialog().getByText("The name is too long: at most 128 bytes").waitFor();
+    await dashboard.confirm("Cancel");
+    await dashboard.fill("Name", "Attached");
+    await dashboard.confirm("Create usage key");
+    const signed = wallet.asked.length;
     await dashboard.confirm("Sign the request");
     await dashboard.page.getByRole("status", { name: "New usage key" }).waitFor();
     await dashboard.page.keyboard.press("Escape");
     expect(await dashboard.askedBeforeLeaving()).to.deep.equal(["beforeunload"]);
+    wallet.offline = true;
     const key = await dashboard.keepSecret();
     expect((await account.api.with(key).get("/account")).status, "not attached").to.equal(401);
+    await dashboard.dialog().getByRole("button", { name: "Try again" }).waitFor();
+    wallet.offline = false;
+    await dashboard.confirm("Try again");
     await dashboard.reviewed("multicall");
+    expect(wallet.asked.slice(signed), "one key is made").to.deep.equal(["eth_signTypedData_v4"]);
     expect(sent()).to.equal(before);
     await dashboard.confirm("Sign and send");
     await eventually("the transaction is sent", async () => sent() === before + 1, 10_000);

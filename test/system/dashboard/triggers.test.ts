@@ -12,6 +12,7 @@ import { newApiAccount, NO_PERMISSIONS, send, type ApiAccount } from "../../supp
 import { createChainSecuredClient } from "../../../client";
 import { BrowserWallet } from "../../support/browserWallet";
 import { fundedWallet } from "../../support/chain";
+import { eventually } from "../../support/chainBed";
 import { useProvider, useStack } from "../../support/stack";
 
 const CODE = `async function main({ fails }) { if (fails) throw new Error("no"); return 1; }`;
@@ -274,7 +275,7 @@ describe("the dashboard's triggers", function () {
     dashboard.expectCalm();
   });
 
-  it("deletes those of a wallet's account with their keys, also one that was never attached", async () => {
+  it("deletes those of a wallet's account with their keys, also if there is none or it is revoked", async () => {
     const signer = await fundedWallet(provider(), "10");
     const owner = await createChainSecuredClient({ baseUrl: stack().baseUrl, signer });
     await owner.createAccount({ account_name: "w", account_description: "" });
@@ -299,6 +300,14 @@ describe("the dashboard's triggers", function () {
     await dashboard.confirm("Sign and send");
     await dashboard.says("No triggers yet");
     expect(wallet.asked.filter((method) => method === "eth_sendTransaction")).to.have.length(1);
+    await dashboard.page.unroute("**/core/v1/triggers?*");
+    const gone = await owner.createTrigger({ name: "Gone", code: CODE, hook: { verification: "none" } });
+    await eventually("its key is seen", async () => (await owner.getTrigger({ id: gone.id })).state === "active");
+    await owner.removeUsageApiKey({ usage_api_key: gone.api_key_hash });
+    await dashboard.press("Refresh");
+    await dashboard.choose(dashboard.row(/Gone/), "Delete");
+    await dashboard.confirm("Delete trigger");
+    await dashboard.says("No triggers yet");
     expect((await owner.listTriggers()).total).to.equal(0);
   });
 
