@@ -246,7 +246,7 @@ function assemble(parts: Parts): ChainSecuredClient {
       const minted = await triggers.createTrigger(fields, options);
       return { minted, write: await attachTrigger(prepare, minted, fields) };
     },
-    ...ownerFlows({ ...mints, ...triggers, prepare, send, check, sender }),
+    ...ownerFlows({ ...mints, ...triggers, prepare, accountId, ask, send, check, sender }),
     ...operations(BY_HEADER, parts.transport, ownersHeaders(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };

@@ -43,7 +43,7 @@ export interface TriggerConfig {
     readonly respond?: boolean;
     readonly missed?: "skip" | "once";
   };
-  /** Groups of the project; all of the account if left out. */
+  /** Groups of the project, at least one; all of the account if left out. */
   readonly execute?: readonly string[];
   /** Cap in cents, and Unix seconds. */
   readonly balance?: number;

@@ -49,11 +49,14 @@ export async function convertAccount({ apiKey, onProgress, ...options }: Convert
     await onProgress?.({ step: "converted", transaction_hash: answer.transaction_hash });
     return { answer, owner };
   } catch (error) {
-    if (error instanceof ClientError && error.code === "account_chain_secured" && (await isOwned(owner)))
+    if (error instanceof ClientError && MAY_BE_CONVERTED.has(error.code) && (await isOwned(owner)))
       return { answer: undefined, owner };
     throw error;
   }
 }
+
+/** Under a given idempotency key, a repeated conversion is signed anew, and so another request. */
+const MAY_BE_CONVERTED: ReadonlySet<string> = new Set(["account_chain_secured", "idempotency_conflict"]);
 
 async function isOwned(client: ChainSecuredClient): Promise<boolean> {
   const { owner, managed } = await client.account();

@@ -3,7 +3,9 @@
  * be resumed: a mint's result is plain data without the secret, and the second step is idempotent.
  * Source: docs/conformance.md §3.
  */
-import { ClientError, withFacts } from "./errors";
+import type { AskContract } from "./contract";
+import { ClientError, refuse, withFacts } from "./errors";
+import { toKeyId } from "./fields";
 import type { CallOptions } from "./transport";
 import type { Answer, Body } from "./wire";
 import type {
@@ -16,7 +18,8 @@ import type {
   UsageKeyPermissions,
 } from "./writes";
 import { defined } from "../protocol/defined";
-import { RUNS_ONLY } from "../protocol/updates";
+import type { AccountId } from "../protocol/ids";
+import { RUNS_ONLY, TRIGGER_DESCRIPTION } from "../protocol/updates";
 
 export type Progress<Minted> =
   /**
@@ -49,10 +52,14 @@ export interface OwnerFlows {
   ): Promise<Sent<MintedUsageKey & { usage_api_key: string }>>;
   /**
    * Makes a trigger and attaches its key, which only the keyholder knows. When the second step fails, pass
-   * `error.facts.minted` to `attachUsageKey`; a `hook_secret` was in the progress alone.
+   * `error.facts.minted` to `attachUsageKey`, with the description `trigger`; a `hook_secret` was in the progress
+   * alone. The service is trusted to name the trigger's own key: see `prepareTrigger` and `verifyTriggerStatement`.
    */
   createTrigger(fields: TriggerFields, options?: FlowOptions<MintedTrigger>): Promise<Sent<MintedTrigger>>;
-  /** Revokes the trigger's key on the chain, then deletes the trigger. */
+  /**
+   * Revokes the trigger's key on the chain, then deletes the trigger. A key that the chain does not describe as
+   * `trigger` is refused as `invalid_argument`: the service may have named another one.
+   */
   deleteTrigger(trigger: { id: string; api_key_hash: string }): Promise<{ success: true; api_key_hash: string }>;
 }
 
@@ -66,7 +73,7 @@ export function attachTrigger(
   minted: MintedTrigger,
   { name, execute_in_groups = [0], expiration, balance }: TriggerFields,
 ) {
-  const permissions = { ...RUNS_ONLY, name, description: "trigger", execute_in_groups };
+  const permissions = { ...RUNS_ONLY, name, description: TRIGGER_DESCRIPTION, execute_in_groups };
   return prepare.attachUsageKey(minted, { ...permissions, ...defined({ expiration, balance }) });
 }
 
@@ -74,6 +81,8 @@ interface FlowParts {
   createTrigger(fields: TriggerFields, options?: CallOptions): Promise<MintedTrigger>;
   deleteTrigger(trigger: { id: string }, options?: CallOptions): Promise<Answer<"deleteTrigger">>;
   readonly prepare: OwnerWrites;
+  readonly accountId: AccountId;
+  readonly ask: AskContract;
   mintPkp(options?: CallOptions): Promise<MintedWallet>;
   mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
   send<Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>>;
@@ -92,8 +101,7 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
       return { ...minted, ...sent };
     },
     deleteTrigger: async ({ id, api_key_hash }) => {
-      const revoked = send(await prepare.removeUsageApiKey({ usage_api_key: api_key_hash }));
-      await revoked.catch((error: unknown) => {
+      await revokeTriggersKey(api_key_hash, { prepare, send, ...parts }).catch((error: unknown) => {
         // It was never attached, or is revoked already.
         if (!(error instanceof ClientError) || error.code !== "unknown_usage_key") throw error;
       });
@@ -108,9 +116,11 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
     },
     createUsageKey: async (permissions, { onProgress, ...options } = {}) => {
       sender();
+      // Another mint is another request, signed anew.
+      const { idempotencyKey: _, ...again } = options;
       for (let mintsLeft = MAX_MINTS; ;) {
+        const { usage_api_key, minted } = await mintUsageKey(mintsLeft === MAX_MINTS ? options : again);
         mintsLeft -= 1;
-        const { usage_api_key, minted } = await mintUsageKey(options);
         if (mintsLeft > 0 && (await isTaken(check(await prepare.attachUsageKey(minted, permissions))))) continue;
         await onProgress?.({ step: "minted", minted, usage_api_key });
         const sending = secondHalf(minted, onProgress, async () =>
@@ -121,6 +131,22 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
       }
     },
   };
+}
+
+/** Only a key that was attached as a trigger's: which one it is, the service states. */
+async function revokeTriggersKey(
+  keyId: string,
+  { accountId, ask, prepare, send }: Pick<FlowParts, "accountId" | "ask" | "prepare" | "send">,
+): Promise<void> {
+  const key = await ask((contract) => contract.getUsageApiKey(toKeyId(keyId)));
+  // Another account's key of this id is none of this account's, and the revocation says so.
+  if (key.accountId === BigInt(accountId) && key.description !== TRIGGER_DESCRIPTION)
+    refuse(
+      `the service names the key ${keyId} as the trigger's, and on the chain its description is not ` +
+        `"${TRIGGER_DESCRIPTION}": nothing was revoked. If it is the trigger's, revoke it first yourself ` +
+        "(removeUsageApiKey, or keywright key revoke), then delete the trigger.",
+    );
+  await send(await prepare.removeUsageApiKey({ usage_api_key: keyId }));
 }
 
 /** How many keys are minted before giving up on being front-run. */

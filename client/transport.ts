@@ -29,6 +29,8 @@ export interface CallOptions {
   readonly timeoutMs?: number;
   /**
    * Default: fresh for every logical call and the same for its retries. Set it to repeat a call safely after a restart.
+   * Not for what a wallet signs anew each time (`mintPkp`, `mintUsageKey`, `createPkp`, `createUsageKey`): its body is
+   * another one then, and refused as `idempotency_conflict`. `convertAccount` looks whether it is done.
    */
   readonly idempotencyKey?: string;
   readonly correlationId?: string;

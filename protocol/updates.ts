@@ -36,6 +36,9 @@ export const RUNS_ONLY = {
   remove_pkp_from_groups: [],
 };
 
+/** The description that the key of a trigger is attached with: by it an owner tells it from keys of programs. */
+export const TRIGGER_DESCRIPTION = "trigger";
+
 /** Expiry and spending cap of a key; 0 means none. */
 export interface UsageKeyTerms {
   readonly expiration: U64;

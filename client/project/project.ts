@@ -49,7 +49,8 @@ const schema = z.strictObject({
         schedule: scheduleSchema.optional(),
         event: eventSchema.optional(),
         hook: hookSchema.optional(),
-        execute: z.array(name).default([]),
+        /** An empty list would be taken for all groups, or make a trigger that can run nothing. */
+        execute: z.array(name).min(1, "names a group; leave it out for all").optional(),
         balance: z.int().nonnegative().optional(),
         expiration: z.int().nonnegative().optional(),
       }),
@@ -155,7 +156,7 @@ export function actionFile({ folder, config }: Project, action: string): string 
 }
 
 function checkTriggers(config: Project["config"]): void {
-  for (const [trigger, { action, schedule, event, hook, execute }] of Object.entries(config.triggers)) {
+  for (const [trigger, { action, schedule, event, hook, execute = [] }] of Object.entries(config.triggers)) {
     if (NAME.test(action) && !Object.hasOwn(config.actions, action))
       throw new WrongUse(`${CONFIG_FILE}: the trigger ${trigger} runs the action ${action}, which is not there.`);
     if ([schedule, event, hook].filter((one) => one !== undefined).length !== 1)

@@ -81,9 +81,9 @@ function termSteps(call: Connection["call"], { name, api_key_hash }: Known, want
   return [{ mark: "~", text: `trigger ${name}: what its key may do`, run }];
 }
 
-/** Their ids; a group that is still to be made has none. Naming none means all. */
+/** Their ids; a group that is still to be made has none. Left out means all. */
 const groupsOf = ({ execute }: Wanted, groups: ReadonlyMap<string, string>): string[] =>
-  execute.length === 0 ? ["0"] : execute.map((group) => groups.get(group) ?? "");
+  execute === undefined ? ["0"] : execute.map((group) => groups.get(group) ?? "");
 
 function fieldsOf(name: string, wanted: Wanted, created: Created): object {
   const { params, schedule, event, hook, balance, expiration } = wanted;

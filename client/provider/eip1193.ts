@@ -189,6 +189,7 @@ const SIGNING: Readonly<Record<string, (state: State, params: Params) => () => P
   eth_signTypedData_v4: (state, [from, data]) => {
     const account = accountOf(state, from);
     const parsed = typedDataOf(data);
+    requireChain(state, "typed data", parsed.domain?.chainId);
     return () => account.signTypedData(parsed);
   },
   eth_signTransaction: (state, [given]) => {
@@ -260,6 +261,16 @@ function typedDataOf(data: unknown): Parameters<LocalAccount["signTypedData"]>[0
   throw invalid("eth_signTypedData_v4 takes an address and typed data, as JSON or its text.");
 }
 
+const WHOLE_NUMBER = /^(0x[0-9a-fA-F]+|[0-9]+)$/;
+
+/** What names a chain is for the one that the user sees, and that `approve` is told. */
+function requireChain({ chain }: State, what: string, chainId: unknown): void {
+  if (chainId === undefined) return;
+  const isNumber = isQuantity(chainId) || typeof chainId === "bigint";
+  if (!isNumber || !WHOLE_NUMBER.test(String(chainId)) || BigInt(chainId) !== BigInt(chain.id))
+    throw invalid(`The ${what} is for chain ${String(chainId)}, and the provider is on chain ${chain.id}.`);
+}
+
 const transportOf = ({ transports }: State, { id }: Chain): Transport => transports[id] ?? http();
 
 const WHOLE = ["gas", "gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas", "value"] as const;
@@ -275,8 +286,7 @@ function transactionOf(state: State, given: unknown): { client: TransactionClien
   if (data !== undefined && input !== undefined && data !== input) throw invalid("data and input differ.");
   const account = accountOf(state, from);
   const { chain } = state;
-  if (chainId !== undefined && !(isQuantity(chainId) && Number(chainId) === chain.id))
-    throw invalid(`The transaction is for chain ${String(chainId)}, and the provider is on chain ${chain.id}.`);
+  requireChain(state, "transaction", chainId);
   const amounts = WHOLE.flatMap((name) => (rest[name] === undefined ? [] : [[name, wholeOf(rest[name], name)]]));
   const others = Object.entries({ to, data: data ?? input, accessList }).filter(([, one]) => one !== undefined);
   const request = {
@@ -290,7 +300,7 @@ type TransactionClient = WalletClient<Transport, Chain, LocalAccount>;
 type TransactionRequest = Parameters<TransactionClient["sendTransaction"]>[0] & { readonly nonce?: number };
 
 function wholeOf(value: unknown, name: string): bigint {
-  if (isQuantity(value) && /^(0x[0-9a-fA-F]+|[0-9]+)$/.test(String(value))) return BigInt(value);
+  if (isQuantity(value) && WHOLE_NUMBER.test(String(value))) return BigInt(value);
   throw invalid(`${name} must be a whole number as 0x hex.`);
 }
 

@@ -80,8 +80,8 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
  * Fetches the service's evidence and checks it. Every answer of the service yields a report.
- * @throws ClientError `invalid_argument` for a base URL that is not http(s), or an invalid nonce length, collateral,
- * contract, measurements or id of the key management.
+ * @throws ClientError `invalid_argument` for a base URL or endpoint that is not http(s), or an invalid nonce length,
+ * collateral, contract, measurements or id of the key management.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
   return (await verified(baseOf(baseUrl), options.nonce ?? randomBytes(32), options, get)).report;
@@ -128,9 +128,15 @@ interface Judged {
 
 function attested({ report, material }: Judged): Verified {
   const { steps, outcome } = report;
-  const isGenuine = outcome === "simulated" || (hasPassed(steps, "signature") && hasPassed(steps, "freshness"));
-  return { report, config: isGenuine && hasPassed(steps, "config") ? material.info().config : undefined };
+  return { report, config: isAttested(steps, outcome === "simulated") ? material.info().config : undefined };
 }
+
+/**
+ * Whether a genuine quote covers the config document. That of a simulated service needs no signature: the service says
+ * itself that nobody vouches for it.
+ */
+const isAttested = (steps: readonly Step[], isSimulated: boolean): boolean =>
+  hasPassed(steps, "config") && (isSimulated || (hasPassed(steps, "signature") && hasPassed(steps, "freshness")));
 
 const hasPassed = (steps: readonly Step[], step: StepId): boolean =>
   steps.some(({ id, status }) => id === step && status === "passed");
@@ -153,7 +159,7 @@ async function verified(url: URL, nonce: Buffer, options: Settings, fetch: Fetch
   });
   const tee = teeOf(material);
   const outcome = outcomeOf(tee, steps);
-  const judged = await judgedOf(material, steps, {
+  const judged = await judgedOf(material, steps, isAttested(steps, tee === "simulated"), {
     delay: () => payerDelayOf(material, endpoints),
     list: async () => (endpoints === undefined ? {} : listFacts(material, endpoints, { ...options, nowSeconds })),
   });
@@ -165,7 +171,7 @@ async function verified(url: URL, nonce: Buffer, options: Settings, fetch: Fetch
 function endpointsOf({ rpcUrl, isRecorded }: Settings, material: Material, timeoutMs: number): Endpoints | undefined {
   const own = rpcUrl === undefined ? [] : [rpcUrl].flat();
   const wrong = own.find((url) => !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol));
-  if (wrong !== undefined) throw new RangeError(`"${clean(wrong)}" is not an http(s) URL`);
+  if (wrong !== undefined) throw new ClientError("invalid_argument", `"${clean(wrong)}" is not an http(s) URL`);
   return endpointsFor(own, isRecorded === true ? undefined : chainIdOf(material), timeoutMs);
 }
 
@@ -221,13 +227,14 @@ function outcomeOf(tee: Report["tee"], steps: readonly Step[]): Outcome {
   return tee === "dstack" && steps.every(({ status }) => status === "passed") ? "verified" : "incomplete";
 }
 
-/** Empty unless the config document, which names the contract, is attested. */
+/** Empty unless the config document, which names the contract, is attested (`isTold`): anyone could have written it. */
 async function judgedOf(
   material: Material,
   steps: readonly Step[],
+  isTold: boolean,
   ask: { readonly delay: () => Promise<PayerDelay>; readonly list: () => Promise<ListFacts> },
 ): Promise<Pick<Report, "contract" | "notes" | "warnings">> {
-  if (!hasPassed(steps, "config")) return { notes: [], warnings: [] };
+  if (!isTold) return { notes: [], warnings: [] };
   const asked = [await ask.delay()];
   // Only then is the application id, which names the list, the measured one.
   if (hasPassed(steps, "composeHash") && hasPassed(steps, "allowlist")) asked.push(await ask.list());

@@ -5,9 +5,15 @@ import { statementBytes, type PublicKeysAnswer } from "../../protocol/publicKeys
 /**
  * Checks an answer of `GET /public_keys` against the attested config document (`config` of `recordService` or
  * `verifyEvidence`, which return it only where a genuine quote covers it): true when the document's statement key
- * signed exactly these keys, and the document names their key namespace.
+ * signed exactly these keys for this PKP, and the document names their key namespace.
+ * @param pkpId address of the PKP that was asked for: a genuine answer about another one is not about yours
  */
-export function arePublicKeysAttested(answer: PublicKeysAnswer, config: Readonly<Record<string, unknown>>): boolean {
+export function arePublicKeysAttested(
+  answer: PublicKeysAnswer,
+  config: Readonly<Record<string, unknown>>,
+  pkpId: string,
+): boolean {
+  if (answer.pkp_id.toLowerCase() !== pkpId.toLowerCase()) return false;
   const { statement_key: key, key_namespace: namespace } = config;
   if (typeof key !== "string" || !/^0x[0-9a-f]{64}$/.test(key) || namespace !== answer.key_namespace) return false;
   const x = Buffer.from(key.slice(2), "hex").toString("base64url");

@@ -52,14 +52,14 @@ export interface Report {
   readonly baseUrl: string;
   /** From a file instead of a connection. */
   readonly isRecorded: boolean;
-  /** Of the account contract, where the config document that names it is attested. */
+  /** Of the account contract, where the config document that names it is attested, or the service simulated. */
   readonly contract?: string;
   /** The service's own claim; only `dstack` can be verified. */
   readonly tee: "dstack" | "simulated" | "none" | "unknown";
   readonly steps: readonly Step[];
   readonly outcome: Outcome;
   readonly exitCode: number;
-  /** Attested facts for the user to judge: sandbox level, RPC hosts, ACME account, … */
+  /** Facts for the user to judge, of that document and that contract, or none: sandbox level, RPC hosts, … */
   readonly notes: readonly string[];
   /** Important although nothing failed: new payers or images that take effect immediately. */
   readonly warnings: readonly string[];

@@ -4,7 +4,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { defined } from "../../protocol/defined";
 import type { Cid, KeyId } from "../../protocol/ids";
 import { kindOfSettings, type Settings } from "../../protocol/trigger";
-import { NEVER_AND_NO_CAP, RUNS_ONLY, usageKeySet } from "../../protocol/updates";
+import { NEVER_AND_NO_CAP, RUNS_ONLY, TRIGGER_DESCRIPTION, usageKeySet } from "../../protocol/updates";
 import type { triggerRoutes as routes } from "../../protocol/http/triggers";
 import type { Answer, Call, Caller, HandlersOf } from "../middleware/call";
 import { hookHeadersOf } from "../triggers/book";
@@ -116,7 +116,8 @@ async function createTrigger(
 
 async function attach(writes: Writes, call: Call<"createTrigger">, keyId: KeyId): Promise<string> {
   const { name, execute_in_groups, expiration, balance } = call.body;
-  const fields = { ...RUNS_ONLY, name, description: "trigger", execute_in_groups, expiration, balance };
+  const described = { name, description: TRIGGER_DESCRIPTION };
+  const fields = { ...RUNS_ONLY, ...described, execute_in_groups, expiration, balance };
   const set = usageKeySet(call.caller.accountId, keyId, fields, NEVER_AND_NO_CAP);
   return (await writes.send(call, set, { pendingFacts: { api_key_hash: keyId } })).transactionHash;
 }

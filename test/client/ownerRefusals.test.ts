@@ -14,7 +14,7 @@ import { ClientError } from "../../client";
 import { sendByService } from "../../client/forwarding";
 import { ownerFlows } from "../../client/ownerFlows";
 import type { OwnerSigner } from "../../client/ownerSigner";
-import type { Transport } from "../../client/transport";
+import type { CallOptions, Transport } from "../../client/transport";
 import { sendWith, tryWrite } from "../../client/wallet";
 import { wordsOf } from "../../dashboard/components/failures";
 import { PathKind, type Address } from "../../protocol/ids";
@@ -273,6 +273,22 @@ describe("a ChainSecured owner's writes are refused", () => {
       expect(called).to.not.include("eth_call");
       provider.destroy();
     }
+  });
+
+  it("not for the idempotency key of an earlier mint: another one has its own", async () => {
+    const keys: unknown[] = [];
+    const flows = ownerFlows({
+      mintUsageKey: async (options: CallOptions) => {
+        keys.push(options.idempotencyKey);
+        return { usage_api_key: "a secret", minted: { api_key_hash: HASH } };
+      },
+      prepare: { attachUsageKey: async () => ({}) },
+      check: () => (keys.length > 1 ? Promise.resolve() : Promise.reject(new ClientError("key_id_taken", "taken"))),
+      send: async () => ({}),
+      sender: () => undefined,
+    } as never);
+    await flows.createUsageKey(permissions([]), { idempotencyKey: "once" });
+    expect(keys).to.deep.equal(["once", undefined]);
   });
 
   it("without a secret in the error, which is in the progress", async () => {

@@ -1,4 +1,5 @@
 /** From API mode to ChainSecured: what stays, what ends at once, and that it is final. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
 import { convertAccount, createClient, type ChainSecuredClient, type Client } from "../../client";
@@ -78,6 +79,7 @@ describe("conversion to ChainSecured", () => {
       apiKey: account.apiKey,
       signer: wallet,
       onProgress: ({ step }) => void steps.push(step),
+      idempotencyKey: "conversion",
     });
     owner = converted.owner;
     expect(steps).to.deep.equal(["signed", "converted"]);
@@ -128,6 +130,11 @@ describe("conversion to ChainSecured", () => {
     );
     const again = await convertAccount({ baseUrl, apiKey: account.apiKey, signer: wallet });
     expect(again.answer).to.equal(undefined);
+    // A program that began again signs anew, in another second, under the idempotency key that it has kept.
+    await sleep(1_000);
+    const repeated = { baseUrl, apiKey: account.apiKey, idempotencyKey: "conversion" };
+    expect((await convertAccount({ ...repeated, signer: wallet })).answer).to.equal(undefined);
+    expect(await refused(convertAccount({ ...repeated, signer: thief }))).to.equal("409 idempotency_conflict");
     expect((await owner.account()).owner).to.equal(wallet.address);
   });
 

@@ -144,7 +144,7 @@ describe("triggers", function () {
       (await client.listTriggers({ page_size: 1_000 })).items.filter(({ name }) => name === "of the project");
     const deploy = async (cron: string): Promise<number> => {
       const schedule = { cron, time_zone: "UTC", missed: "skip" as const };
-      const triggers = { "of the project": { action: "report", params: {}, schedule, execute: [] } };
+      const triggers = { "of the project": { action: "report", params: {}, schedule } };
       const steps = triggerSteps(call, { config: { triggers } } as never, built, {
         triggers: await present(),
         ...{ keys: (await client.listApiKeys({ page_size: 1_000 })).items, groups: new Map() },
@@ -324,6 +324,15 @@ describe("triggers", function () {
     await eventually("fired", async () =>
       (await owner.listFirings({ id: made.id })).items.some(({ outcome }) => outcome === "succeeded"),
     );
+    // A service that lies has no other key revoked.
+    const bot = await owner.createUsageKey({ ...NO_PERMISSIONS, name: "bot" });
+    const { api_key_hash } = bot;
+    const refused = await owner.deleteTrigger({ id: made.id, api_key_hash }).catch((error: unknown) => error);
+    expect(refused).to.include({ code: "invalid_argument" });
+    expect(String(refused)).to.include(`key ${api_key_hash}`).and.include("keywright key revoke");
+    const keys = (await owner.listApiKeys()).items.map((key) => key.api_key_hash);
+    expect(keys).to.have.members([made.api_key_hash, api_key_hash]);
+    expect((await owner.listTriggers()).total).to.equal(1);
     await owner.removeUsageApiKey({ usage_api_key: made.api_key_hash });
     await hook(made.id, { n: 2 });
     await eventually("refused", async () =>
@@ -331,5 +340,9 @@ describe("triggers", function () {
     );
     await owner.deleteTrigger(made);
     expect((await owner.listTriggers()).total).to.equal(0);
+    // A key of another account is none to revoke, and the service is asked.
+    const { api_key_hash: anothers } = await api().must("/add_usage_api_key", { ...NO_PERMISSIONS });
+    const asked = owner.deleteTrigger({ id: made.id, api_key_hash: String(anothers) });
+    expect(await asked.catch((error: unknown) => error)).to.include({ code: "trigger_not_found" });
   });
 });

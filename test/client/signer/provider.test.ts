@@ -108,6 +108,17 @@ describe("PKPs as a wallet of a web application", function () {
       const signature = await provider.request({ method: "eth_signTypedData_v4", params: [pkp, given] });
       expect(verifyTypedData(DOMAIN, { Order: [...TYPES.Order] }, { amount: 7n }, String(signature))).to.equal(pkp);
     }
+    const ofChain = (chainId: unknown) =>
+      provider.request({
+        method: "eth_signTypedData_v4",
+        params: [pkp, { ...data, domain: { ...DOMAIN, chainId } }],
+      });
+    for (const chainId of [31_337n, "31337", "0x7a69"]) {
+      const signature = String(await ofChain(chainId));
+      expect(verifyTypedData(DOMAIN, { Order: [...TYPES.Order] }, data.message, signature)).to.equal(pkp);
+    }
+    for (const chainId of [1, 1n, "1", "0x1", "", null, [31_337]])
+      expect(await codeOf(ofChain(chainId)), String(chainId)).to.equal(-32602);
     const transaction = { from: pkp, to: TO, value: "0x1", data: "0x" };
     const raw = await provider.request({ method: "eth_signTransaction", params: [transaction] });
     expect(Transaction.from(String(raw)).from).to.equal(pkp);

@@ -1,6 +1,6 @@
 /** Evidence from a file: what it vouches for, and what whoever kept it could have changed. */
 import { expect } from "chai";
-import { recordService, verifyEvidence, type Recording, type VerifyOptions } from "../../../client/verify";
+import { recordService, verifyEvidence, type Recording, type Report, type VerifyOptions } from "../../../client/verify";
 import { textOf } from "../../../client/cli/verify";
 import { ClientError } from "../../../client/errors";
 import { CONTRACT, startAttestedService, type AttestedService } from "../../support/attestedService";
@@ -31,17 +31,24 @@ describe("recorded evidence", () => {
     expect((await recordService(service.baseUrl, options)).config).to.deep.equal(service.config);
   });
 
+  const expectNothingTold = (report: Report): void => {
+    expect([report.contract, report.notes, report.warnings]).to.deep.equal([undefined, [], []]);
+    expect(textOf(report)).to.include("contract not attested").and.not.include("Attested");
+  };
+
   it("gives no config document for a quote that nobody signed, or whose signature is not checked", async () => {
     const forged = changed(
       "/attestation",
       editJson((answer: { quote: string }) => void (answer.quote = flipHexByte(answer.quote, 636 + 10))),
     );
     const { report, config } = await verifyEvidence(forged, options);
+    expectNothingTold(report);
     expect(report.steps.find(({ id }) => id === "config")?.status).to.equal("passed");
     expect([report.outcome, config]).to.deep.equal(["failed", undefined]);
     const unsigned = { ...options, collateral: undefined, pccsUrl: "http://127.0.0.1:1", timeoutMs: 2_000 };
     const open = await verifyEvidence(evidence, unsigned);
     expect([open.report.outcome, open.config]).to.deep.equal(["incomplete", undefined]);
+    expectNothingTold(open.report);
     const stale = await verifyEvidence({ ...evidence, nonce: "00".repeat(32) }, options);
     expect(stale.config).to.equal(undefined);
   });
@@ -50,6 +57,7 @@ describe("recorded evidence", () => {
     const simulated = changed("/info", (body) => body.replace('"tee":"dstack"', '"tee":"simulated"'));
     const { report, config } = await verifyEvidence(simulated);
     expect([report.outcome, config]).to.deep.equal(["simulated", service.config]);
+    expect(textOf(report)).to.include("Attested, for you to judge:").and.include(CONTRACT);
   });
 
   it("shows no connection, and is named by the attested contract: its address may be another's", async () => {

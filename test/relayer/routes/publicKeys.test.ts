@@ -57,7 +57,8 @@ describe("the public keys of a PKP", () => {
   it("are signed, every member of them, by the key in the attested config document", async () => {
     const answer = await keysOf(account.api, pkp);
     expect(answer.attestation.public_key).to.equal(config["statement_key"]);
-    expect(arePublicKeysAttested(answer, config)).to.equal(true);
+    for (const expected of [pkp, pkp.toLowerCase()])
+      expect(arePublicKeysAttested(answer, config, expected)).to.equal(true);
     const [first, second] = answer.keys;
     if (!first || !second) throw new Error("no keys");
     const forgeries: PublicKeysAnswer[] = [
@@ -75,10 +76,17 @@ describe("the public keys of a PKP", () => {
       },
       { ...answer, attestation: { ...answer.attestation, signature: `0x${"00".repeat(64)}` } },
     ];
-    for (const forged of forgeries) expect(arePublicKeysAttested(forged, config)).to.equal(false);
-    expect(arePublicKeysAttested(answer, { ...config, statement_key: `0x${"11".repeat(32)}` })).to.equal(false);
-    expect(arePublicKeysAttested(answer, { ...config, key_namespace: `0x${"11".repeat(32)}` })).to.equal(false);
-    expect(arePublicKeysAttested(answer, {})).to.equal(false);
+    for (const forged of forgeries) expect(arePublicKeysAttested(forged, config, forged.pkp_id)).to.equal(false);
+    expect(arePublicKeysAttested(answer, { ...config, statement_key: `0x${"11".repeat(32)}` }, pkp)).to.equal(false);
+    expect(arePublicKeysAttested(answer, { ...config, key_namespace: `0x${"11".repeat(32)}` }, pkp)).to.equal(false);
+    expect(arePublicKeysAttested(answer, {}, pkp)).to.equal(false);
+  });
+
+  it("are not those of the PKP asked for when the answer is genuine, and about another one", async () => {
+    const second = String((await account.api.must("/create_wallet", {}))["pkp_id"]);
+    const answer = await keysOf(account.api, second);
+    const attestedFor = [second, pkp].map((one) => arePublicKeysAttested(answer, config, one));
+    expect(attestedFor).to.deep.equal([true, false]);
   });
 
   it("are refused for another account's PKP, an unknown one, or the wildcard", async () => {
