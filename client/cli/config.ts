@@ -87,10 +87,19 @@ export const serviceOf = (env: Environment, asked: CommonOptions): Pick<Settings
 
 export function settingsOf(env: Environment, asked: CommonOptions): Settings {
   const given = (["KEYWRIGHT_API_KEY", "KEYWRIGHT_WALLET_FILE"] as const).find((name) => env[name]);
+  const named = namedLogin(env, asked);
   // Else one service would be asked with another one's key.
-  if (asked.profile !== undefined && given !== undefined)
-    throw new WrongUse(`Both --profile ${asked.profile} and ${given} name a login: leave out one.`);
+  if (named !== undefined && given !== undefined)
+    throw new WrongUse(`Both ${named} and ${given} name a login: leave out one.`);
   return { ...credentialOf(env, asked), insecure: isInsecure(env, asked) };
+}
+
+/** What chooses a login; the environment only where that login's service would be asked. */
+function namedLogin(env: Environment, { profile, url }: CommonOptions): string | undefined {
+  if (profile !== undefined) return `--profile ${profile}`;
+  const name = env["KEYWRIGHT_PROFILE"];
+  if (name === undefined || (url ?? env["KEYWRIGHT_URL"]) !== undefined) return undefined;
+  return readProfiles(credentialsFile(env))[name] === undefined ? undefined : `KEYWRIGHT_PROFILE=${name}`;
 }
 
 function credentialOf(env: Environment, asked: CommonOptions): Omit<Settings, "insecure"> {

@@ -6,7 +6,16 @@ import { defined } from "../../protocol/defined";
 
 export const EXIT = { ok: 0, refused: 1, wrongUse: 2, unreachable: 3, actionFailed: 4 } as const;
 export const EXIT_TEXT =
-  "Exit codes: 0 done, 1 refused, 2 usage error, 3 not reached or a retry may succeed, 4 the action ran and failed";
+  "Exit codes: 0 done, 1 refused, 2 usage error, 3 not reached or a retry may succeed, 4 the action ran and failed; " +
+  "verify and receipt have their own";
+
+/** Of the commands whose exit code is a verdict, where 2 says that the service is simulated. */
+export const VERIFIERS_WRONG_USE = 4;
+const VERIFIERS: ReadonlySet<string | undefined> = new Set(["verify", "receipt"]);
+
+/** The exit code for a wrong command line of this command. */
+export const wrongUseOf = (command: string | undefined): number =>
+  VERIFIERS.has(command) ? VERIFIERS_WRONG_USE : EXIT.wrongUse;
 
 /** Thrown by a command that has printed its own output and sets its exit code. */
 export class Ended extends Error {

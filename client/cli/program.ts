@@ -11,7 +11,7 @@ import { settingsOf, type CommonOptions } from "./config";
 import { commandOf, typedOf } from "./commands";
 import { connect, type Repeating } from "./connection";
 import { refuseIdempotencyKey, type Context, type GlobalOptions } from "./context";
-import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
+import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText, wrongUseOf } from "./failure";
 import { withProgress, type Io } from "./io";
 import { addExport } from "./export";
 import { addKeeping, keeping } from "./keeping";
@@ -39,10 +39,11 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     if (error instanceof Ended) return error.exitCode;
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
     // Without --json, commander has printed its error.
-    if (error instanceof CommanderError && !asJson) return EXIT.wrongUse;
+    const wrongUse = wrongUseOf(program.args[0]);
+    if (error instanceof CommanderError && !asJson) return wrongUse;
     const failure = failureOf(error);
     io.err(asJson ? failureJson(failure) : failureText(failure));
-    return failure.exitCode;
+    return failure.exitCode === EXIT.wrongUse ? wrongUse : failure.exitCode;
   }
 }
 

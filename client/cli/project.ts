@@ -254,7 +254,7 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
       (yes === true || (await context.io.confirm(`Make ${plan.steps.length} changes?`)));
     if (plan.steps.length > 0 && dryRun !== true && !agreed)
       throw new WrongUse("Nothing was done: pass --yes, or answer y.");
-    if (agreed && (await context.waiting("deploying", carryOut(project, plan))))
+    if (agreed && (await context.waiting("deploying", carryOut(context, project, plan))))
       context.io.err(`New secrets are in ${SECRETS_FILE}: they are shown nowhere else.\n`);
     const lost = lostSecrets(project, plan);
     for (const { what, end } of lost)
@@ -294,12 +294,19 @@ function readSecrets(folder: string): Record<string, string> {
  * Runs the steps in sequence; a secret is written to disk as soon as it is made. An error says at which step.
  * @returns whether there were secrets
  */
-async function carryOut({ folder }: Project, { steps, created }: Plan): Promise<boolean> {
+async function carryOut({ io, print }: Context, { folder }: Project, { steps, created }: Plan): Promise<boolean> {
   let kept = false;
   const keep: Keep = (name, secret) => {
     if (typeof secret !== "string") return;
+    try {
+      writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), [name]: secret });
+    } catch (error) {
+      // It exists nowhere else.
+      print({ [name]: secret });
+      io.err(`Shown after all, since ${SECRETS_FILE} could not be written: store it.\n`);
+      throw error;
+    }
     kept = true;
-    writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), [name]: secret });
   };
   for (const [done, { mark, text, run }] of steps.entries()) {
     await run(created, keep).catch((error: unknown) => {

@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import type * as Verify from "../verify";
 import { EXIT_CODES, type Outcome, type Report, type StepStatus } from "../verify/types";
 import { serviceOf } from "./config";
-import { Ended } from "./failure";
+import { Ended, VERIFIERS_WRONG_USE } from "./failure";
 import { WrongUse } from "../errors";
 import { withProgress } from "./io";
 import type { Context } from "./context";
@@ -50,7 +50,7 @@ export function addVerify(program: Command, context: Context): void {
     .description(
       `check from outside what code a service runs and that it runs in a TEE; exit codes: ${Object.entries(EXIT_CODES)
         .map(([outcome, code]) => `${code} ${outcome}`)
-        .join(", ")}`,
+        .join(", ")}, ${VERIFIERS_WRONG_USE} usage error`,
     )
     .argument("[url]", "origin of the service")
     .option("--save <file>", "keep the evidence in a file, for `keywright receipt --quote`")

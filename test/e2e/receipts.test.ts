@@ -114,7 +114,7 @@ describe("the receipt of a run in the API", function () {
       1,
       "no genuine quote covers a config document to check the receipt with",
     ]);
-    expect((await cli.run(`${offline} ${answered} --quote ${answered}`)).code).to.equal(2);
+    expect((await cli.run(`${offline} ${answered} --quote ${answered}`)).code).to.equal(4);
   });
 
   it("is checked online when no evidence is given", async () => {

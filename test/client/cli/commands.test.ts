@@ -9,6 +9,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { ROUTES } from "../../../protocol/http";
 import { ALL_OPERATIONS } from "../../../client/operations";
+import { DEFAULT_URL, settingsOf } from "../../../client/cli/config";
 import { runCli } from "../../../client/cli/program";
 import { secretFile } from "../../../client/cli/keeping";
 import { commandSpecs, specOf } from "../../../client/cli/spec";
@@ -89,12 +90,28 @@ describe("the commands of the command line", () => {
       "run x.js --params [1]",
       "run x.js --params {} --params-file x.json",
       `policy transfer-limits --chain 1 --to 0x${"a1".repeat(20)} --max 1 --threshold 2`,
-      "verify ftp://x",
       "completion tcsh",
     ]) {
       const { code, err } = await cli.run(line);
       expect([code, err !== ""], `${line}: ${err}`).to.deep.equal([2, true]);
     }
+  });
+
+  it("reject that of a verifier with exit code 4, since 2 is its verdict on a simulated service", async () => {
+    for (const line of [
+      "verify ftp://x",
+      "verify --no-such-option",
+      "verify http://127.0.0.1:1 --rpc ftp://x",
+      "verify http://127.0.0.1:1 --contract 0x12",
+      "receipt",
+      "receipt missing.json",
+      "--json receipt missing.json",
+      "--json receipt",
+    ]) {
+      const { code, out, err } = await cli.run(line);
+      expect([code, out, err !== ""], `${line}: ${err}`).to.deep.equal([4, "", true]);
+    }
+    expect((await cli.run("verify --help")).code).to.equal(0);
   });
 
   describe("and a stored key, which may be its only copy", () => {
@@ -196,9 +213,24 @@ describe("the commands of the command line", () => {
     });
   });
 
+  const PROD = { prod: { url: "http://127.0.0.1:1", api_key: `${"B".repeat(43)}=` } };
+
+  it("are refused where the environment names both a login and a credential, and no other service", async () => {
+    writeFileSync(join(cli.cwd, "credentials.json"), JSON.stringify({ profiles: PROD }), { mode: 0o600 });
+    const env = { ...cli.env, KEYWRIGHT_PROFILE: "prod", KEYWRIGHT_URL: undefined };
+    for (const name of ["KEYWRIGHT_API_KEY", "KEYWRIGHT_WALLET_FILE"]) {
+      const given = { ...env, [name]: "given", KEYWRIGHT_RPC_URL: "http://127.0.0.1:1" };
+      expect(() => settingsOf(given, {})).to.throw(`KEYWRIGHT_PROFILE=prod and ${name}`);
+      const url = "http://127.0.0.1:2";
+      for (const settings of [settingsOf(given, { url }), settingsOf({ ...given, KEYWRIGHT_URL: url }, {})])
+        expect(settings.url).to.equal(url);
+      // No login of the name, so none of its service.
+      expect(settingsOf({ ...given, KEYWRIGHT_PROFILE: "new" }, {}).url).to.equal(DEFAULT_URL);
+    }
+  });
+
   it("are refused where flag and environment name a login each", async () => {
-    const profiles = { prod: { url: "http://127.0.0.1:1", api_key: `${"B".repeat(43)}=` } };
-    writeFileSync(join(cli.cwd, "credentials.json"), JSON.stringify({ profiles }), { mode: 0o600 });
+    writeFileSync(join(cli.cwd, "credentials.json"), JSON.stringify({ profiles: PROD }), { mode: 0o600 });
     for (const name of ["KEYWRIGHT_API_KEY", "KEYWRIGHT_WALLET_FILE"]) {
       cli.env[name] = `${"A".repeat(43)}=`;
       const { code, err } = await cli.run("--profile prod group list");

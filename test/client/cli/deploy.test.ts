@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -164,6 +164,10 @@ describe("deploy", function () {
       expect(ofTrigger).to.deep.include({ name: "report", description: "trigger", can_create_pkps: false, ...changed });
     }
     expect(account.lists.triggers).to.have.length(1);
+    configure({ report: key }, { schedule: SCHEDULE, execute: [] });
+    const { code, err } = await cli.run("deploy --yes");
+    expect(code).to.equal(2);
+    expect(err).to.include("triggers.report.execute: names a group; leave it out for all");
   });
 
   it("changes descriptions in place, of groups and PKPs as of actions", async () => {
@@ -212,6 +216,16 @@ describe("deploy", function () {
     expect((await cli.run("deploy --dry-run")).code).to.equal(0);
   });
 
+  it("shows a secret that its file cannot take, and ends there", async () => {
+    configure({ bot: {} }, { schedule: SCHEDULE });
+    // Where the disk is full, or the folder is gone.
+    mkdirSync(join(cli.cwd, `keywright.secrets.json.${process.pid}`));
+    const { code, out, err } = await cli.run("deploy --yes");
+    expect([code, account.lists.triggers]).to.deep.equal([1, []]);
+    expect(out).to.include("secret of bot");
+    expect(err).to.include("Shown after all").and.not.include("New secrets are in");
+  });
+
   it("takes from a key what it may do beyond the file", async () => {
     configure({ bot: { execute: ["reports"] } }, { schedule: SCHEDULE });
     await deploy();
@@ -241,7 +255,7 @@ describe("deploy", function () {
       made?.(name === "createTrigger" ? { hook_secret: "hook" } : { usage_api_key: "key" });
       throw new ClientError("client_timed_out", "The transaction is not on chain yet.");
     };
-    const trigger = { action: "report", params: {}, hook: { verification: "hmac" }, execute: [] };
+    const trigger = { action: "report", params: {}, hook: { verification: "hmac" } };
     const config = { actions: {}, pkps: {}, groups: {}, keys: { bot: { execute: [] } }, triggers: { report: trigger } };
     const built = [{ action: "report", file: "", code: "1", cid: await cidOfCode("1"), bytes: 1 }];
     const connection = { call, close: () => undefined } as never;
