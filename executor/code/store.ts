@@ -21,6 +21,9 @@ const MAX_PENDING_BYTES = 64 * MIB;
 /** The account of files that were here before a restart and have not been used since. */
 const UNKNOWN = "";
 
+/** What this process lacks is no damage of a file. */
+const OURS: ReadonlySet<string | undefined> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
+
 export class CodeStore {
   /** In order of use, least recently used first. */
   readonly #kept = new Map<Cid, Kept>();
@@ -71,9 +74,9 @@ export class CodeStore {
       const bytes = await readFile(this.#file(cid));
       this.#touch(cid, bytes.length, account);
       return bytes;
-    } catch {
+    } catch (error) {
       // What stayed on the disk would not be counted before a restart.
-      await this.drop(cid).catch(() => undefined);
+      if (!OURS.has((error as NodeJS.ErrnoException).code)) await this.drop(cid).catch(() => undefined);
       return undefined;
     }
   }

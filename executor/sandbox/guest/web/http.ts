@@ -21,7 +21,7 @@ const HEADER_NAME = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/i;
 function sendable(name: unknown, value: unknown): [name: string, value: string] {
   const [key, text] = [String(name), String(value).trim()];
   if (!HEADER_NAME.test(key)) throw new TypeError(`${JSON.stringify(key)} cannot be the name of a header`);
-  if (/[\0\r\n]/.test(text)) throw new TypeError(`the header ${key} has a value that cannot be sent`);
+  if (/[\0\r\n\u0100-\uffff]/.test(text)) throw new TypeError(`the header ${key} has a value that cannot be sent`);
   return [key, text];
 }
 
