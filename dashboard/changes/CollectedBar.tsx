@@ -22,6 +22,7 @@ interface Props {
 
 export function CollectedBar({ session, collected, onRemove, onClear, onReviewed }: Props): ReactNode {
   const [open, setOpen] = useState<"list" | "review">();
+  const [wasSent, setWasSent] = useState(false);
   const { owner, wallet } = session;
   const save = (): void => {
     const file = owner.safeFile(
@@ -32,7 +33,9 @@ export function CollectedBar({ session, collected, onRemove, onClear, onReviewed
   };
   return (
     <section className="collected row-between" aria-label="Collected changes">
-      <strong>{plural(collected.length, "change")} collected</strong>
+      <strong>
+        {plural(collected.length, "change")} collected{wasSent && ", perhaps on chain already"}
+      </strong>
       <div className="row">
         <Button variant="quiet" onPress={() => setOpen("list")}>
           Show
@@ -48,7 +51,11 @@ export function CollectedBar({ session, collected, onRemove, onClear, onReviewed
         open={open === "list"}
         onClose={() => setOpen(undefined)}
         title="Collected changes"
-        about="These changes have not been sent yet."
+        about={
+          wasSent
+            ? "These changes were sent: look for them on chain before you send them again."
+            : "These changes have not been sent yet."
+        }
       >
         <ol className="stack-s">
           {collected.map(({ id, title }) => (
@@ -72,6 +79,7 @@ export function CollectedBar({ session, collected, onRemove, onClear, onReviewed
           change={together(collected)}
           onOutcome={({ state }) => {
             setOpen(undefined);
+            if (state === "sent") setWasSent(true);
             if (state === "done") onClear();
             onReviewed();
           }}

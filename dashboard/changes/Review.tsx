@@ -18,6 +18,8 @@ import { SignedRequest } from "./SignedRequest";
 
 type Phase =
   | { readonly at: "first" }
+  /** Nothing is asked of the wallet yet but to be open, and on the right chain: may be left. */
+  | { readonly at: "opening" }
   | { readonly at: "preparing" }
   | { readonly at: "review"; readonly write: OwnerWrite; readonly offer: Offer }
   | { readonly at: "wallet"; readonly write: OwnerWrite }
@@ -33,6 +35,7 @@ interface Props {
   readonly onCollect?: (write: OwnerWrite) => void;
 }
 
+const AT_WALLET: ReadonlySet<Phase["at"]> = new Set(["opening", "wallet"]);
 /** What was sent is not left by accident. */
 const KEPT_OPEN: ReadonlySet<Phase["at"]> = new Set(["wallet", "chain", "sent"]);
 
@@ -61,7 +64,7 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
           onCollect={onCollect === undefined ? undefined : () => collect(phase.write)}
         />
       )}
-      {phase.at === "wallet" && <Spinner label={`Waiting for ${session.wallet.name}`} />}
+      {AT_WALLET.has(phase.at) && <Spinner label={`Waiting for ${session.wallet.name}`} />}
       {phase.at === "chain" && <PendingTransaction hash={phase.hash} chain={session.config} />}
       {phase.at === "sent" && (
         <SentTransaction hash={phase.hash} chain={session.config} onClose={() => onOutcome({ state: "sent" })} />
@@ -132,16 +135,23 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
   /** What the first signature was for: once it is made, a retry goes on with it. */
   const [made, setMade] = useState<OwnerWrite>();
   const begun = useRef(false);
+  const isLeft = useRef(false);
 
+  /** False where the review was left meanwhile: a wallet that is locked may be opened much later. */
+  const isReady = async (): Promise<boolean> => {
+    setFailure(undefined);
+    setPhase({ at: "opening" });
+    await session.wallet.ready();
+    return !isLeft.current;
+  };
   const keep = async (minted: object): Promise<void> => {
     const secret = change.secret?.in(minted);
     if (change.secret !== undefined && secret !== undefined) await keepSecret(change.secret, secret, NOT_YET);
   };
   const prepare = async (): Promise<void> => {
-    setFailure(undefined);
-    setPhase({ at: "preparing" });
     try {
-      await session.wallet.ready();
+      if (!(await isReady())) return;
+      setPhase({ at: "preparing" });
       const write = made ?? (await change.viaChain(session.owner, keep));
       if (change.signedFirst !== undefined) setMade(write);
       setPhase({ at: "review", write, offer: await offerOf(session, write) });
@@ -151,10 +161,9 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
     }
   };
   const send = async (write: OwnerWrite, offer: Offer): Promise<void> => {
-    setFailure(undefined);
-    setPhase({ at: "wallet", write });
     try {
-      await session.wallet.ready();
+      if (!(await isReady())) return;
+      setPhase({ at: "wallet", write });
       const sent = await offer.send((hash) => setPhase({ at: "chain", hash }));
       say(`Done: ${change.title}, in block ${sent.block_number}.`);
       onOutcome({ state: "done", result: sent });
@@ -165,6 +174,10 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
       setPhase({ at: "review", write, offer: await offerOf(session, write, error).catch(() => offer) });
     }
   };
+  useEffect(() => {
+    isLeft.current = false;
+    return () => void (isLeft.current = true);
+  }, []);
   useEffect(() => {
     if (begun.current || change.signedFirst !== undefined) return;
     begun.current = true;
@@ -226,8 +239,8 @@ function SentTransaction({ hash, chain, onClose }: TransactionProps & { readonly
   return (
     <>
       <Notice kind="error">
-        The transaction was sent and is not on chain yet. It counts when a block has it: look for it before you send the
-        same change again.
+        The transaction was sent and has not been seen on chain. It counts when a block has it: look for it before you
+        send the same change again.
       </Notice>
       <Transaction hash={hash} chain={chain} />
       <div className="dialog-foot">

@@ -53,10 +53,13 @@ const sendingBy =
     }
   };
 
-/** Of a transaction that was sent and did not get on chain in time. */
+/** Of a transaction that was sent and of which nobody knows whether a block has it, or will. */
 export function pendingHash(error: unknown): string | undefined {
-  if (!(error instanceof ClientError) || error.code !== "client_timed_out") return undefined;
-  const { transaction_hash: hash } = error.facts;
+  if (!(error instanceof ClientError)) return undefined;
+  const { code, cause, facts } = error;
+  // Without a cause, or where it reverted, a block has it.
+  const isUnread = code === "transaction_failed" && cause !== undefined && !isError(cause, "CALL_EXCEPTION");
+  const hash = code === "client_timed_out" || isUnread ? facts["transaction_hash"] : undefined;
   return typeof hash === "string" ? hash : undefined;
 }
 

@@ -14,7 +14,7 @@ import { draftOf, keepDraft, type Draft } from "./draft";
 import { Editor } from "./Editor";
 import { EXAMPLES } from "./examples";
 import { AddToGroup, RunResult, useListable } from "./RunResult";
-import { paramsOf, runOnce, useRan, useRunKeys } from "./run";
+import { paramsOf, requireRunnable, runOnce, useRan, useRunKeys } from "./run";
 
 const ANOTHER = "another";
 
@@ -25,7 +25,7 @@ export function Runner(): ReactNode {
   const [draft, setDraft] = useState<Draft>(() => draftOf(session.account.id));
   const [chosen, setChosen] = useState(keys[0]?.hash ?? ANOTHER);
   const [typed, setTyped] = useState("");
-  const [ran, setRan] = useRan();
+  const [ran, beginRun] = useRan();
   const [ranBefore] = useState(ran);
   const [failure, setFailure] = useState<unknown>();
   const [ranCode, setRanCode] = useState("");
@@ -39,10 +39,12 @@ export function Runner(): ReactNode {
 
   const run = async (): Promise<void> => {
     setFailure(undefined);
-    setRan(null);
     setRanCode(draft.code);
     try {
-      setRan(await runOnce(key, draft.code, draft.params));
+      // What is no run leaves the last one's result.
+      requireRunnable(draft.code, draft.params);
+      const keepRan = beginRun();
+      keepRan(await runOnce(key, draft.code, draft.params));
     } catch (error) {
       setFailure(error);
     }

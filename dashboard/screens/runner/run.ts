@@ -28,12 +28,21 @@ export function useRunKeys(): readonly KnownKey[] {
   return [own, ...keys.filter(({ key }) => key !== session.key)];
 }
 
-/** The last run, null for none. Kept until sign-out: it is paid for, and nobody else has its answer and receipt. */
-export function useRan(): readonly [ran: Ran | null, setRan: (ran: Ran | null) => void] {
+/**
+ * The last run, null for none. Kept until sign-out: it is paid for, and nobody else has its answer and receipt. `begin`
+ * a run: what it gives keeps the answer, unless another has begun or the session has ended since.
+ */
+export function useRan(): readonly [ran: Ran | null, begin: () => (ran: Ran) => void] {
   const queryKey = ["ran", useSession().account.id];
   const queries = useQueryClient();
   const { data = null } = useQuery<Ran | null>({ queryKey, enabled: false, gcTime: Infinity });
-  return [data, (ran) => void queries.setQueryData(queryKey, ran)];
+  const count = (): number | undefined => queries.getQueryState(queryKey)?.dataUpdateCount;
+  const begin = (): ((ran: Ran) => void) => {
+    queries.setQueryData(queryKey, null);
+    const begun = count();
+    return (ran) => void (count() === begun && queries.setQueryData(queryKey, ran));
+  };
+  return [data, begin];
 }
 
 /** @throws Error with a readable message when the text is not a JSON object. */
@@ -49,13 +58,19 @@ export function paramsOf(text: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
+/** @returns the parameters. @throws Error with a readable message where there is nothing to run. */
+export function requireRunnable(code: string, paramsText: string): Record<string, unknown> {
+  const params = paramsOf(paramsText);
+  if (code.trim() === "") throw new Error("There is no code to run yet. Open an example to begin with.");
+  return params;
+}
+
 /**
  * Runs the action once: after a lost answer the next call with the same key, code and parameters does not run it again,
  * but throws `already_ran`.
  */
 export async function runOnce(key: string, code: string, paramsText: string): Promise<Ran> {
-  const params = paramsOf(paramsText);
-  if (code.trim() === "") throw new Error("There is no code to run yet. Open an example to begin with.");
+  const params = requireRunnable(code, paramsText);
   const client = createClient({ ...ORIGIN, apiKey: key.trim() });
   const cid = await keepCode(code);
   const attempt = JSON.stringify(["run", keyHashOf(key.trim()), cid, await cidOf(JSON.stringify(params))]);
