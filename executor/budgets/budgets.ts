@@ -82,9 +82,11 @@ export class Budgets {
     this.#dropOldest(...largest);
   }
 
+  /** What holds nothing goes first: names are free, leases are not. The last is the one that was just asked for. */
   #dropOldest(account: AccountId, counters: Counters): void {
-    const [oldest] = counters.keys();
-    if (oldest !== undefined) this.#drop(account, counters, oldest);
+    const keys = [...counters.keys()];
+    const key = keys.slice(0, -1).find((one) => counters.get(one)?.holdsNothing === true) ?? keys[0];
+    if (key !== undefined) this.#drop(account, counters, key);
   }
 
   #drop(account: AccountId, counters: Counters, key: string): void {

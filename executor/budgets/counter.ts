@@ -68,6 +68,7 @@ const EXPECTED_FOR_PATIENCES = 2;
 const FIRST_LOOK_MS = 25;
 const SLOWEST_LOOK_MS = 1_000;
 const MAX_WAITING = 256;
+const MAX_GIVEN_UP = 128;
 const MAX_TRIES = 8;
 
 interface Waiting extends Spend {
@@ -81,6 +82,8 @@ interface Expected {
   since: number;
   /** Said not to be sent. If it comes all the same it counts, but nothing waits for it. */
   isGivenUp: boolean;
+  /** Asked for in the window before: the block that carries it out may be of this one. */
+  readonly isOfEdge?: true;
   /** When it was last looked for, and the chain's head then. */
   looked?: { readonly at: number; readonly head: bigint };
 }
@@ -112,6 +115,11 @@ export class Counter {
   isOver(nowSeconds: number): boolean {
     const isNew = this.#index < 0n;
     return !isNew && this.#waiting.length === 0 && BigInt(Math.floor(nowSeconds)) / this.#seconds > this.#index;
+  }
+
+  /** Nothing waits, and nothing was leased: dropping it wastes nothing. */
+  get holdsNothing(): boolean {
+    return this.#waiting.length === 0 && this.#leases.size === 0;
   }
 
   /** One after the other, in the order of the calls. */
@@ -149,8 +157,9 @@ export class Counter {
       if (amount === 0n) return this.#left(limit);
       const missing = amount - this.#slices.available(limit);
       const room = limit > this.#used ? limit - this.#used : 0n;
-      if (missing > room) throw exceeded(this.#budget, spend, this.#left(limit));
-      await this.#untilThere(this.#newLease(spend, missing, room), spend);
+      const lease = missing > room ? this.#ofEdge() : this.#newLease(spend, missing, room);
+      if (lease === undefined) throw exceeded(this.#budget, spend, this.#left(limit));
+      await this.#untilThere(lease, spend);
     }
     throw unavailable("others leased it again and again");
   }
@@ -189,12 +198,24 @@ export class Counter {
     );
   }
 
+  /** What may fill this window although nothing of it has been spent. */
+  #ofEdge(): Expected | undefined {
+    const now = this.#clock.now();
+    return [...this.#leases.values()].find(
+      (lease) => lease.isOfEdge === true && !this.#slices.isHeld(lease.terms.id) && !this.#isTooOld(lease, now),
+    );
+  }
+
   /** Windows never come back: an endpoint that is behind cannot open a past one again. */
   #enter(index: bigint): void {
     if (index <= this.#index) return;
+    // The contract counts by the time of the block that carries a lease out, which may be after the edge.
+    const unseen = [...this.#leases].filter(([id]) => index === this.#index + 1n && !this.#slices.isHeld(id));
     this.#index = index;
     this.#slices = new Slices();
-    this.#leases = new Map();
+    this.#leases = new Map(
+      unseen.map(([id, { terms, since }]) => [id, { terms, since, isGivenUp: true, isOfEdge: true }]),
+    );
     this.#used = 0n;
     this.#lookedAt = -Infinity;
   }
@@ -260,6 +281,10 @@ export class Counter {
     const terms = { budget: this.#budget, amount, limit, id };
     const lease: Expected = { terms, since: this.#clock.now(), isGivenUp: false };
     this.#leases.set(id, lease);
+    // Endpoints refuse to look for more: of those that nothing waits for the oldest go.
+    const givenUp = [...this.#leases.values()].filter((one) => one.isGivenUp && !this.#slices.isHeld(one.terms.id));
+    const [oldest] = givenUp;
+    if (oldest !== undefined && givenUp.length > MAX_GIVEN_UP) this.#leases.delete(oldest.terms.id);
     return lease;
   }
 }

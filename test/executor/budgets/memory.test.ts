@@ -29,14 +29,14 @@ class ObligingChain implements BudgetChain, Carrier {
 
 describe("budgets in memory", () => {
   const accountOf = (number: number): AccountId => `0x${String(number).padStart(64, "0")}` as AccountId;
-  function keyholder() {
+  function keyholder(most = MOST) {
     const chain = new ObligingChain();
-    const budgets = new Budgets(chain, chain, MOST, () => chain.seconds);
+    const budgets = new Budgets(chain, chain, most, () => chain.seconds);
     /** Leases that were needed. */
-    const spend = async (account: number, name = "usdc"): Promise<number> => {
+    const spend = async (account: number, name = "usdc", amount = 1n): Promise<number> => {
       const before = chain.sent.length;
       const budget = { ...BUDGET, account: accountOf(account), name };
-      await budgets.spend(budget, PAYER, { amount: 1n, limit: LIMIT });
+      await budgets.spend(budget, PAYER, { amount, limit: LIMIT });
       return chain.sent.length - before;
     };
     return { chain, spend };
@@ -49,6 +49,13 @@ describe("budgets in memory", () => {
     for (let account = 1; account <= 10; account++) expect(await spend(account), `${account}`).to.equal(0);
     expect(await spend(0, "n99")).to.equal(0);
     expect(await spend(0, "n0")).to.equal(1);
+  });
+
+  it("with leases are not pushed out by names that only were asked about", async () => {
+    const { spend } = keyholder(1_000);
+    expect(await spend(0)).to.equal(1);
+    for (let name = 0; name < 600; name++) await spend(0, `free ${name}`, 0n);
+    expect(await spend(0)).to.equal(0);
   });
 
   it("of windows that are over give way first", async () => {

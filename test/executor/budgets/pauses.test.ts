@@ -82,6 +82,25 @@ describe("budgets after a pause", () => {
     expect(await used()).to.equal(125n);
   });
 
+  it("spend of a lease that was carried out in the next window, where it leaves no room for another", async () => {
+    const carried = new Set<string>();
+    const onceLater: Carrier = {
+      send: async (terms) => {
+        if (carried.has(terms.id)) return;
+        carried.add(terms.id);
+        const { timestamp = 0 } = (await node.provider.getBlock("latest")) ?? {};
+        await node.provider.send("evm_setNextBlockTimestamp", [(Math.floor(timestamp / DAY) + 1) * DAY]);
+        await send(terms);
+      },
+    };
+    for (const confirmations of [1, 3]) {
+      const { used, counter } = counterOf(`edge ${confirmations}`, onceLater, confirmations);
+      expect(await counter.spend(PAYER, { amount: 600n, limit: LIMIT })).to.equal(400n);
+      expect(await used()).to.equal(600n);
+    }
+    expect(carried.size).to.equal(2);
+  });
+
   it("lease anew, after some minutes, where nothing came", async () => {
     const over = new AbortController();
     const sent: LeaseTerms[] = [];
