@@ -66,9 +66,19 @@ interface Answered {
   readonly usage?: { readonly duration_ms?: unknown; readonly cost_cents?: unknown };
 }
 
+/** What a trigger's firing says of its run. */
+interface Firing {
+  readonly id?: unknown;
+  readonly trigger_id?: unknown;
+  readonly cause?: unknown;
+  readonly outcome?: unknown;
+  readonly duration_ms?: unknown;
+  readonly cost_cents?: unknown;
+}
+
 /** The receipt itself, or an answer with a member `receipt`. */
-function heldIn(text: string): { readonly receipt: string; readonly answer?: Answered } {
-  const value = parseJson(text) as (Answered & { receipt?: unknown }) | null | undefined;
+function heldIn(text: string): { readonly receipt: string; readonly answer?: Answered & Firing } {
+  const value = parseJson(text) as (Answered & Firing & { receipt?: unknown }) | null | undefined;
   return typeof value?.receipt === "string" ? { receipt: value.receipt, answer: value } : { receipt: text.trim() };
 }
 
@@ -76,27 +86,44 @@ function heldIn(text: string): { readonly receipt: string; readonly answer?: Ans
 const ALREADY_RAN = "already_ran";
 
 /** Everything in the answer that the receipt states; it says nothing of logs, signatures and the words of errors. */
-function requireSameRun(claims: Verify.ReceiptClaims, answer: Answered | undefined): void {
+function requireSameRun(claims: Verify.ReceiptClaims, answer: (Answered & Firing) | undefined): void {
   if (answer === undefined) return;
-  const { code, response, has_error, error, usage } = answer;
-  const isSameUsage = usage?.cost_cents === claims.price_cents && usage.duration_ms === claims.duration_ms;
-  const stated =
-    code !== undefined
-      ? {
-          code: code === claims.outcome || code === ALREADY_RAN,
-          response: response === undefined,
-          has_error: has_error === undefined,
-          error: error === undefined,
-          usage: usage === undefined || isSameUsage,
-        }
-      : {
-          response: response !== undefined,
-          has_error: has_error === (claims.outcome !== "succeeded"),
-          "error.code": (error?.code ?? "succeeded") === claims.outcome,
-          usage: isSameUsage,
-        };
+  const stated = answer.trigger_id === undefined ? statedOfRun(claims, answer) : statedOfFiring(claims, answer);
   const wrong = Object.entries(stated).find(([, holds]) => !holds);
   if (wrong !== undefined) throw new Error(`the ${wrong[0]} given is not the one of the receipt`);
+}
+
+function statedOfFiring(claims: Verify.ReceiptClaims, answer: Firing): Record<string, boolean> {
+  const { id, trigger_id, cause, outcome, duration_ms, cost_cents } = answer;
+  // A refusal has neither.
+  const hasRun = claims.response_sha256 !== undefined;
+  return {
+    id: id === claims.request_id,
+    trigger_id: trigger_id === claims.trigger?.id,
+    cause: cause === claims.trigger?.cause,
+    outcome: outcome === claims.outcome,
+    duration_ms: !hasRun || duration_ms === claims.duration_ms,
+    cost_cents: !hasRun || cost_cents === claims.price_cents,
+  };
+}
+
+function statedOfRun(claims: Verify.ReceiptClaims, answer: Answered): Record<string, boolean> {
+  const { code, response, has_error, error, usage } = answer;
+  const isSameUsage = usage?.cost_cents === claims.price_cents && usage.duration_ms === claims.duration_ms;
+  return code !== undefined
+    ? {
+        code: code === claims.outcome || code === ALREADY_RAN,
+        response: response === undefined,
+        has_error: has_error === undefined,
+        error: error === undefined,
+        usage: usage === undefined || isSameUsage,
+      }
+    : {
+        response: response !== undefined,
+        has_error: has_error === (claims.outcome !== "succeeded"),
+        "error.code": (error?.code ?? "succeeded") === claims.outcome,
+        usage: isSameUsage,
+      };
 }
 
 type Result =

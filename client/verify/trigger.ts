@@ -1,6 +1,7 @@
 /** Checks that a key id is the one of a trigger's definition, as the keyholder states it. For Node. */
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
+import { parseCid } from "../../protocol/cidText";
 import { TRIGGER_STATEMENT_TYPE, hookSchema, eventSchema, scheduleSchema } from "../../protocol/trigger";
 import { signedPayload } from "./receipt";
 import { Malformed, jsonOf } from "./types";
@@ -40,7 +41,7 @@ export async function verifyTriggerStatement(
     account_id: accountId.toLowerCase(),
     api_key_hash: minted.api_key_hash,
     trigger_id: minted.id,
-    action_ipfs_cid: actionIpfsCid,
+    action_ipfs_cid: parseCid(actionIpfsCid) ?? actionIpfsCid,
     params_sha256: createHash("sha256").update(params, "utf8").digest("hex"),
     ...settingsOf(fields),
   };

@@ -12,7 +12,7 @@ import type { Credits } from "../credits";
 import type { RunRequest } from "../credits/types";
 import type { RequestedRun } from "../executor/runExchange";
 import type { Executor } from "../executor/client";
-import { messageOf, settleRan } from "../ran";
+import { messageOf, settleRan, thousandths } from "../ran";
 import { runIdOf, type Firings } from "./firings";
 import type { Claimed, Fired } from "./types";
 
@@ -98,7 +98,7 @@ async function run(parts: FireParts, claimed: Claimed, asked: RequestedRun, by: 
   return {
     outcome: error?.code ?? "succeeded",
     ...(detail === undefined ? {} : { detail }),
-    durationMs: usage.durationMs,
+    durationMs: thousandths(usage.durationMs),
     costCents,
     receipt,
     response,
@@ -146,7 +146,14 @@ async function endOf(
     return undefined;
   }
   const outcome = code === "trigger_not_due" ? "missed" : code;
-  return { outcome, detail, ...(code === "already_ran" ? {} : ({ isRefused: true } as const)) };
+  // Of a refusal to a known key.
+  const receipt = error instanceof KeywrightError ? error.facts["receipt"] : undefined;
+  return {
+    outcome,
+    detail,
+    ...(typeof receipt === "string" ? { receipt } : {}),
+    ...(code === "already_ran" ? {} : ({ isRefused: true } as const)),
+  };
 }
 
 const isPassing = (code: ErrorCode, error: unknown): boolean =>

@@ -117,6 +117,23 @@ describe("the receipt of a run in the API", function () {
     expect((await cli.run(`${offline} ${answered} --quote ${answered}`)).code).to.equal(4);
   });
 
+  it("is checked beside what a trigger's firing says of its run", async () => {
+    const { api } = account();
+    const { id } = await api.must("/triggers", { name: "t", code: CODE, params: { name: "x" }, hook: {} });
+    const { text } = await api.post(`/triggers/${String(id)}/run`, {});
+    const check = async (name: string, content: string): Promise<number> =>
+      (await cli.run(`--url ${stack().baseUrl} --json receipt ${file(name, content)}`)).code;
+    expect(await check("firing.json", text), text).to.equal(2);
+    for (const [from, to] of [
+      ['"outcome":"succeeded"', '"outcome":"threw"'],
+      ['"cost_cents":1', '"cost_cents":2'],
+      [`"trigger_id":"${String(id)}"`, '"trigger_id":"another"'],
+    ] as const) {
+      expect(text).to.contain(from);
+      expect(await check("changed.json", text.replace(from, to)), from).to.equal(1);
+    }
+  });
+
   it("is checked online when no evidence is given", async () => {
     const response = await post({ code: CODE, receipt: true });
     const receipt = file("receipt.txt", `${String(response.headers["keywright-receipt"])}\n`);
