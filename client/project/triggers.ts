@@ -41,7 +41,9 @@ export function triggerSteps(
       throw new WrongUse(`The trigger ${name} runs ${wanted.action}, which is no action of the project and no CID.`);
     const named = present.triggers.filter((one) => one.name === name);
     // One that is unattached was never given its key: a deployment broke off.
-    const kept = named.find((one) => one.state !== "unattached" && isSame(one, wanted, cid));
+    // Nor does one act whose key was revoked.
+    const isAttached = (one: Known): boolean => present.keys.some((key) => key.api_key_hash === one.api_key_hash);
+    const kept = named.find((one) => one.state !== "unattached" && isAttached(one) && isSame(one, wanted, cid));
     // Steps of their own: a hook's secret is written after the step that makes it. Also of a deployment that broke off.
     const removals = named
       .filter(({ id }) => id !== kept?.id)
