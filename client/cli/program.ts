@@ -39,7 +39,9 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     if (error instanceof Ended) return error.exitCode;
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
     // Without --json, commander has printed its error.
-    const wrongUse = wrongUseOf(program.args[0]);
+    // Without an option's value, or behind an unknown option, commander has not come to the command.
+    const names = new Set(program.commands.map((one) => one.name()));
+    const wrongUse = wrongUseOf([...program.args, ...args].find((one) => names.has(one)));
     if (error instanceof CommanderError && !asJson) return wrongUse;
     const failure = failureOf(error);
     io.err(asJson ? failureJson(failure) : failureText(failure));

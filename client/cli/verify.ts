@@ -85,10 +85,19 @@ async function verify(context: Context, given: string | undefined, options: Opti
   const { recordService } = require("../verify") as typeof Verify;
   const settings = verifierSettings(context, options);
   const { report, evidence } = await withProgress(context.io, `verifying ${url}`, recordService(url, settings));
-  if (options.save !== undefined) writeFileSync(resolve(context.io.cwd, options.save), `${JSON.stringify(evidence)}\n`);
   if (context.options().json === true) context.print(report);
   else context.io.out(textOf(report));
+  if (options.save !== undefined) save(context, options.save, evidence);
   if (report.exitCode !== 0) throw new Ended(report.exitCode);
+}
+
+/** What is no verdict must not look like one. */
+function save({ io }: Context, file: string, evidence: object): void {
+  try {
+    writeFileSync(resolve(io.cwd, file), `${JSON.stringify(evidence)}\n`);
+  } catch {
+    throw new WrongUse(`${file} cannot be written: the evidence was not kept.`);
+  }
 }
 
 /** The given options as the verifier takes them. */

@@ -101,6 +101,9 @@ describe("the commands of the command line", () => {
     for (const line of [
       "verify ftp://x",
       "verify --no-such-option",
+      "verify --url",
+      "--no-such-option verify http://127.0.0.1:1",
+      "--json receipt missing.json --profile",
       "verify http://127.0.0.1:1 --rpc ftp://x",
       "verify http://127.0.0.1:1 --contract 0x12",
       "receipt",
