@@ -97,6 +97,7 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
               collected={collected}
               onRemove={(id) => setCollected((now) => now.filter((one) => one.id !== id))}
               onClear={() => setCollected([])}
+              onSent={() => setCollected((now) => now.map((one) => ({ ...one, wasSent: true })))}
               onReviewed={() => void refresh()}
             />
           </Suspense>

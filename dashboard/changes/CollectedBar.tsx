@@ -16,13 +16,14 @@ interface Props {
   readonly collected: readonly Collected[];
   readonly onRemove: (id: number) => void;
   readonly onClear: () => void;
+  readonly onSent: () => void;
   /** Something may have been sent. */
   readonly onReviewed: () => void;
 }
 
-export function CollectedBar({ session, collected, onRemove, onClear, onReviewed }: Props): ReactNode {
+export function CollectedBar({ session, collected, onRemove, onClear, onSent, onReviewed }: Props): ReactNode {
   const [open, setOpen] = useState<"list" | "review">();
-  const [wasSent, setWasSent] = useState(false);
+  const wasSent = collected.some((one) => one.wasSent === true);
   const { owner, wallet } = session;
   const save = (): void => {
     const file = owner.safeFile(
@@ -53,7 +54,7 @@ export function CollectedBar({ session, collected, onRemove, onClear, onReviewed
         title="Collected changes"
         about={
           wasSent
-            ? "These changes were sent: look for them on chain before you send them again."
+            ? "These changes may have been sent: look for them on chain before you send them again."
             : "These changes have not been sent yet."
         }
       >
@@ -77,9 +78,9 @@ export function CollectedBar({ session, collected, onRemove, onClear, onReviewed
         <Review
           session={session}
           change={together(collected)}
+          onSent={onSent}
           onOutcome={({ state }) => {
             setOpen(undefined);
-            if (state === "sent") setWasSent(true);
             if (state === "done") onClear();
             onReviewed();
           }}

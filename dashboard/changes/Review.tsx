@@ -33,14 +33,16 @@ interface Props {
   readonly onOutcome: (outcome: Outcome<object>) => void;
   /** Absent where changes cannot be collected. */
   readonly onCollect?: (write: OwnerWrite) => void;
+  /** From now on it may be on chain. */
+  readonly onSent?: () => void;
 }
 
 const AT_WALLET: ReadonlySet<Phase["at"]> = new Set(["opening", "wallet"]);
 /** What was sent is not left by accident. */
 const KEPT_OPEN: ReadonlySet<Phase["at"]> = new Set(["wallet", "chain", "sent"]);
 
-export function Review({ session, change, onOutcome, onCollect }: Props): ReactNode {
-  const { phase, failure, left, prepare, send } = useReview(session, change, onOutcome);
+export function Review({ session, change, onOutcome, onCollect, onSent }: Props): ReactNode {
+  const { phase, failure, left, prepare, send } = useReview(session, change, onOutcome, onSent);
   const collect = (write: OwnerWrite): void => {
     onCollect?.(write);
     onOutcome({ state: "collected" });
@@ -127,7 +129,7 @@ function Ready({ cost, forSafe, onCancel, onSend, onCollect }: ReadyProps): Reac
 
 const NOT_YET = "It opens nothing yet: next you review the transaction that attaches it.";
 
-function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["onOutcome"]) {
+function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["onOutcome"], onSent: Props["onSent"]) {
   const say = useMessages();
   const keepSecret = useKeep();
   const [phase, setPhase] = useState<Phase>({ at: change.signedFirst === undefined ? "preparing" : "first" });
@@ -164,7 +166,10 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
     try {
       if (!(await isReady())) return;
       setPhase({ at: "wallet", write });
-      const sent = await offer.send((hash) => setPhase({ at: "chain", hash }));
+      const sent = await offer.send((hash) => {
+        onSent?.();
+        setPhase({ at: "chain", hash });
+      });
       say(`Done: ${change.title}, in block ${sent.block_number}.`);
       onOutcome({ state: "done", result: sent });
     } catch (error) {

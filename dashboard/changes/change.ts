@@ -58,6 +58,8 @@ export type Outcome<R extends object> =
 /** A change waiting to be sent with others. */
 export interface Collected {
   readonly id: number;
+  /** It may be on chain. */
+  readonly wasSent?: boolean;
   readonly title: string;
   readonly words: Change["words"];
   readonly write: OwnerWrite;

@@ -40,12 +40,14 @@ export function Runner(): ReactNode {
   const run = async (): Promise<void> => {
     setFailure(undefined);
     setRanCode(draft.code);
+    let keepRan: ReturnType<typeof beginRun> | undefined;
     try {
       // What is no run leaves the last one's result.
       requireRunnable(draft.code, draft.params);
-      const keepRan = beginRun();
+      keepRan = beginRun();
       keepRan(await runOnce(key, draft.code, draft.params));
     } catch (error) {
+      keepRan?.();
       setFailure(error);
     }
     const isFree = session.kind === "key";

@@ -30,17 +30,19 @@ export function useRunKeys(): readonly KnownKey[] {
 
 /**
  * The last run, null for none. Kept until sign-out: it is paid for, and nobody else has its answer and receipt. `begin`
- * a run: what it gives keeps the answer, unless another has begun or the session has ended since.
+ * a run: what it gives keeps the answer, or the one before where there is none, unless another has begun or the session
+ * has ended since.
  */
-export function useRan(): readonly [ran: Ran | null, begin: () => (ran: Ran) => void] {
+export function useRan(): readonly [ran: Ran | null, begin: () => (ran?: Ran) => void] {
   const queryKey = ["ran", useSession().account.id];
   const queries = useQueryClient();
   const { data = null } = useQuery<Ran | null>({ queryKey, enabled: false, gcTime: Infinity });
   const count = (): number | undefined => queries.getQueryState(queryKey)?.dataUpdateCount;
-  const begin = (): ((ran: Ran) => void) => {
+  const begin = (): ((ran?: Ran) => void) => {
+    const before = queries.getQueryData<Ran | null>(queryKey) ?? null;
     queries.setQueryData(queryKey, null);
     const begun = count();
-    return (ran) => void (count() === begun && queries.setQueryData(queryKey, ran));
+    return (ran) => void (count() === begun && queries.setQueryData(queryKey, ran ?? before));
   };
   return [data, begin];
 }

@@ -304,6 +304,18 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.reviewAndSend("addGroup");
     await dashboard.row(/Later/).waitFor();
     wallet.unknown.add("eth_getTransactionReceipt");
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Collected");
+    await dashboard.confirm("Create group");
+    await reviewed("addGroup");
+    await dashboard.confirm("Collect");
+    await dashboard.press("Send all");
+    await dashboard.confirm("Sign and send");
+    await dashboard.says("Sent. Waiting for a block");
+    await dashboard.page.reload();
+    await dashboard.press("Connect wallet");
+    await dashboard.says("1 change collected, perhaps on chain already");
+    await dashboard.go("Groups");
     await dashboard.page.clock.install();
     await dashboard.press("Create group");
     await dashboard.fill("Name", "Slow");
