@@ -95,6 +95,8 @@ export class Counter {
   /** The counter as last read. */
   #used = 0n;
   #lookedAt = -Infinity;
+  /** When the present window was entered. */
+  #enteredAt = -Infinity;
   readonly #waiting: Waiting[] = [];
   #isServing = false;
   readonly #budget: Budget;
@@ -198,11 +200,12 @@ export class Counter {
     );
   }
 
-  /** What may fill this window although nothing of it has been spent. */
+  /** What may fill this window although nothing of it has been spent: counted there, and not deep enough yet. */
   #ofEdge(): Expected | undefined {
-    const now = this.#clock.now();
+    if (this.#clock.now() > this.#enteredAt + this.#chain.patienceMs) return undefined;
+    const notHeld = this.#used - this.#slices.leased;
     return [...this.#leases.values()].find(
-      (lease) => lease.isOfEdge === true && !this.#slices.isHeld(lease.terms.id) && !this.#isTooOld(lease, now),
+      (lease) => lease.isOfEdge === true && !this.#slices.isHeld(lease.terms.id) && lease.terms.amount <= notHeld,
     );
   }
 
@@ -218,6 +221,7 @@ export class Counter {
     );
     this.#used = 0n;
     this.#lookedAt = -Infinity;
+    this.#enteredAt = this.#clock.now();
   }
 
   /** False if another window has begun. */
@@ -251,9 +255,12 @@ export class Counter {
   /** Has the lease sent and waits until it is on the chain. Returns when it is worth trying to spend. */
   async #untilThere(lease: Expected, { payer, over }: Waiting): Promise<void> {
     const { id } = lease.terms;
-    const until = this.#clock.now() + this.#chain.patienceMs;
+    const isOfEdge = lease.isOfEdge === true;
+    const until = (isOfEdge ? this.#enteredAt : this.#clock.now()) + this.#chain.patienceMs;
     let failure: unknown;
-    const sent = this.#carrier.send(lease.terms, payer).catch((error: unknown) => {
+    // Where there is no room, what is sent only now does not help.
+    const sending = isOfEdge ? Promise.resolve() : this.#carrier.send(lease.terms, payer);
+    const sent = sending.catch((error: unknown) => {
       failure = error;
       lease.isGivenUp = true;
     });
@@ -268,6 +275,7 @@ export class Counter {
       if (failure !== undefined) return requireOther(failure);
       if (over?.aborted === true) throw RUN_IS_OVER;
       if ((await this.#chain.time()) / this.#seconds !== this.#index) return;
+      if (this.#clock.now() > until && isOfEdge) return;
       if (this.#clock.now() > until) throw unavailable("its lease is not on the chain yet; it can be tried again");
     }
   }

@@ -75,6 +75,11 @@ export class Slices {
     return this.#held.get(id)?.isThere === true;
   }
 
+  /** What the leases that are on the chain hold of the counter. */
+  get leased(): bigint {
+    return [...this.#held.values()].reduce((sum, { landed, isThere }) => sum + (isThere ? landed.amount : 0n), 0n);
+  }
+
   /** Leases that a reorganization of the chain may still move, or has dropped. */
   get unsettled(): Hash32[] {
     return [...this.#held].filter(([, { landed, isThere }]) => !(landed.isFinal && isThere)).map(([id]) => id);

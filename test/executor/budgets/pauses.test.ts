@@ -101,6 +101,28 @@ describe("budgets after a pause", () => {
     expect(carried.size).to.equal(2);
   });
 
+  it("say at once that a window is used up, whatever the window before has asked for", async () => {
+    const over = new AbortController();
+    const carriage = { isWithheld: true };
+    const carrier: Carrier = {
+      send: async (terms) => {
+        if (!carriage.isWithheld) return send(terms);
+        over.abort();
+      },
+    };
+    const { used, counter } = counterOf("withheld at the edge", carrier);
+    await counter.spend(PAYER, { amount: 600n, limit: LIMIT, over: over.signal }).catch(() => undefined);
+    carriage.isWithheld = false;
+    const { timestamp = 0 } = (await node.provider.getBlock("latest")) ?? {};
+    await node.provider.send("evm_setNextBlockTimestamp", [(Math.floor(timestamp / DAY) + 1) * DAY]);
+    await mine(1);
+    expect(await counter.spend(PAYER, { amount: 900n, limit: LIMIT })).to.equal(100n);
+    const before = await node.provider.getBlockNumber();
+    const refused = await counter.spend(PAYER, { amount: 200n, limit: LIMIT }).catch((error: Error) => error.message);
+    expect(refused).to.contain("100 of 1000 are left");
+    expect([await used(), (await node.provider.getBlockNumber()) - before]).to.deep.equal([900n, 0]);
+  });
+
   it("lease anew, after some minutes, where nothing came", async () => {
     const over = new AbortController();
     const sent: LeaseTerms[] = [];
