@@ -119,11 +119,8 @@ export class BudgetLeases {
   }
 
   async #send(lease: Lease): Promise<void> {
-    const submit = async (): Promise<unknown> => this.#parts.chain.submit(this.#requestOf(lease));
-    const failed = await submit().then(() => undefined, refusalOf);
-    // Before the run goes on: whoever asks after it finds its budgets. What is not paid for would fill the list, too.
-    if (failed === undefined) await this.#note(lease);
-    await this.#tell(lease, failed);
+    const submit = async (): Promise<unknown> => this.#parts.chain.submit(await this.#requestOf(lease));
+    await this.#tell(lease, await submit().then(() => undefined, refusalOf));
   }
 
   async #tell({ id, accountId: account }: Lease, failed: Refusal | undefined): Promise<void> {
@@ -132,6 +129,10 @@ export class BudgetLeases {
       .catch((err: unknown) => this.#parts.log.warn({ err, account }, "what became of a budget's lease is not told"));
   }
 
+  /**
+   * Before it is sent: the run goes on once the keyholder sees it on the chain, and whoever asks after that finds its
+   * budget. Only once it is paid for, or others' could fill the list.
+   */
   async #note(lease: Lease): Promise<void> {
     const budget = {
       account: lease.accountId as AccountId,
@@ -147,7 +148,8 @@ export class BudgetLeases {
   }
 
   /** Sent once, however often it is asked for: its name is its idempotency key. */
-  #requestOf({ id, accountId, actionHash, name, window, amount, limit, ...payer }: Lease): SubmitRequest {
+  async #requestOf(lease: Lease): Promise<SubmitRequest> {
+    const { id, accountId, actionHash, name, window, amount, limit, ...payer } = lease;
     const { credits, prices } = this.#parts;
     const args = [accountId, actionHash, encodeBytes32String(name), String(WINDOWS.indexOf(window)), amount, limit, id];
     const spender = {
@@ -156,6 +158,7 @@ export class BudgetLeases {
       ...(payer.capCents === "0" ? {} : { capCents: Number(payer.capCents) }),
     };
     const cents = prices.managementWriteCents;
+    if (cents === 0) await this.#note(lease);
     return {
       accountId: accountId as AccountId,
       kind: "lease_budget",
@@ -165,8 +168,10 @@ export class BudgetLeases {
       ...(cents === 0
         ? {}
         : {
-            reserve: async (submissionId) =>
-              void (await credits.reservations.reserveWrite({ ...spender, cents, submissionId })),
+            reserve: async (submissionId) => {
+              await credits.reservations.reserveWrite({ ...spender, cents, submissionId });
+              await this.#note(lease);
+            },
           }),
     };
   }

@@ -7,7 +7,7 @@ import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import type { AccountId } from "../../protocol/ids";
 import { BudgetLeases, type BudgetLeaseParts } from "../../relayer/budgetLeases";
 import { AccountQueue } from "../../relayer/chain/submissions/accountQueue";
-import type { SubmitRequest } from "../../relayer/chain/types";
+import type { SubmissionId, SubmitRequest } from "../../relayer/chain/types";
 import { BudgetStore } from "../../relayer/store/budgets";
 import { BUDGET } from "../support/budgetWorld";
 import { openTestStore } from "../support/testStore";
@@ -69,22 +69,32 @@ describe("the relayer's leases of budgets", () => {
     expect(executor.outcomes).to.deep.equal([{ id: LEASE.id }]);
   });
 
-  it("are in their account's list before the run that waits for them goes on", async () => {
-    const executor = new Leases([[LEASE]]);
-    const told: number[] = [];
-    const leases = new BudgetLeases({
-      chain: { submit: async () => undefined as never },
-      credits: undefined as never,
-      executor,
-      budgets: { note: async () => (await sleep(50), void told.push(executor.outcomes.length)) },
-      prices: { managementWriteCents: 0, runSecondCents: 0 },
-      log: pino({ level: "silent" }),
+  for (const [managementWriteCents, expected] of [
+    [0, ["noted", "sent"]],
+    [1, ["paid", "noted", "sent"]],
+  ] as const)
+    it(`are in their account's list before they are sent, once paid for, at ${managementWriteCents} cents`, async () => {
+      const executor = new Leases([[LEASE]]);
+      const order: string[] = [];
+      const reserveWrite = async (): Promise<void> => void order.push("paid");
+      const leases = new BudgetLeases({
+        chain: {
+          submit: async ({ reserve }) => {
+            await reserve?.("" as SubmissionId);
+            return void order.push("sent") as never;
+          },
+        },
+        credits: { reservations: { reserveWrite } } as never,
+        executor,
+        budgets: { note: async () => (await sleep(50), void order.push("noted")) },
+        prices: { managementWriteCents, runSecondCents: 0 },
+        log: pino({ level: "silent" }),
+      });
+      leases.start();
+      for (let tries = 0; executor.outcomes.length === 0 && tries < 400; tries++) await sleep(10);
+      await leases.stop();
+      expect(order).to.deep.equal(expected);
     });
-    leases.start();
-    for (let tries = 0; (executor.outcomes.length === 0 || told.length === 0) && tries < 400; tries++) await sleep(10);
-    await leases.stop();
-    expect(told).to.deep.equal([0]);
-  });
 
   describe("of one account", () => {
     const MANY = Array.from({ length: 70 }, (_, n) => ({ ...LEASE, id: `0x${String(n).padStart(64, "0")}` }));

@@ -42,7 +42,7 @@ export function Runner(): ReactNode {
     setRanCode(draft.code);
     let keepRan: ReturnType<typeof beginRun> | undefined;
     try {
-      // What is no run leaves the last one's result.
+      // What is no run keeps the last one's result.
       requireRunnable(draft.code, draft.params);
       keepRan = beginRun();
       keepRan(await runOnce(key, draft.code, draft.params));
@@ -105,7 +105,10 @@ export function Runner(): ReactNode {
         </section>
       </div>
       {failure !== undefined && <RunRefused failure={failure} code={ranCode} apiKey={key} />}
-      {ran !== null && <RunResult ran={ran} isNew={ran !== ranBefore} />}
+      {ran !== null && failure !== undefined && (
+        <Button onPress={() => setFailure(undefined)}>Show the last result again</Button>
+      )}
+      {ran !== null && failure === undefined && <RunResult ran={ran} isNew={ran !== ranBefore} />}
     </>
   );
 }

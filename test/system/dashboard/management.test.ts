@@ -133,6 +133,8 @@ describe("managing an account in the dashboard", function () {
     await dashboard.field("Parameters").fill("{");
     await dashboard.press("Run");
     await dashboard.says(/The parameters are no JSON/);
+    await dashboard.press("Show the last result again");
+    await result.getByText("succeeded").waitFor();
     await dashboard.go("Activity");
     await dashboard.row(/Sign a payout.*Bot.*Treasury.*succeeded/).waitFor();
     await dashboard.page.getByRole("tab", { name: "Events" }).click();
