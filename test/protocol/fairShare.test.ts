@@ -108,7 +108,7 @@ function itSimulated(title: string, test: () => Promise<unknown>): Mocha.Test {
 }
 
 describe("a fair share", () => {
-  itSimulated("leaks nothing and grants no more than there is, over any history of asking, leaving and giving up", async () => {
+  itSimulated("leaks nothing and grants no more than there is, whoever asks, leaves or gives up", async () => {
     const step = fc.record({
       kind: fc.constantFrom(
         ...[

@@ -73,7 +73,7 @@ describe("the relayer's leases of budgets", () => {
     [0, ["noted", "sent"]],
     [1, ["paid", "noted", "sent"]],
   ] as const)
-    it(`are in their account's list before they are sent, once paid for, at ${managementWriteCents} cents`, async () => {
+    it(`are in their account's list, once paid for, before they are sent: ${managementWriteCents} cents`, async () => {
       const executor = new Leases([[LEASE]]);
       const order: string[] = [];
       const reserveWrite = async (): Promise<void> => void order.push("paid");
