@@ -3,6 +3,7 @@
  * `--quote` nothing is asked of the service.
  */
 import type { Command } from "commander";
+import { WrongUse } from "../errors";
 import type * as Verify from "../verify";
 import type { Report } from "../verify/types";
 import { serviceOf } from "./config";
@@ -23,7 +24,7 @@ interface Options extends VerifierOptions {
 export function addReceipt(program: Command, context: Context): void {
   withVerifierOptions(program.command("receipt"))
     .description("check a receipt of a run down to the TEE's quote; exit codes as of verify, 1 for a wrong receipt")
-    .argument("<file>", "the receipt, or the answer of run_action that contains it")
+    .argument("<file>", "the receipt, or the answer of run_action or the firing that contains it")
     .option("--quote <file>", "evidence kept by `keywright verify --save`, instead of asking the service")
     .option("--params <file>", "the run's js_params, to compare with the receipt")
     .action((file: string, options: Options) => check(context, file, options));
@@ -79,6 +80,7 @@ interface Firing {
 /** The receipt itself, or an answer with a member `receipt`. */
 function heldIn(text: string): { readonly receipt: string; readonly answer?: Answered & Firing } {
   const value = parseJson(text) as (Answered & Firing & { receipt?: unknown }) | null | undefined;
+  if (Array.isArray(value)) throw new WrongUse("The file holds a list: give one of its items.");
   return typeof value?.receipt === "string" ? { receipt: value.receipt, answer: value } : { receipt: text.trim() };
 }
 

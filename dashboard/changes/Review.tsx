@@ -174,7 +174,10 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
       onOutcome({ state: "done", result: sent });
     } catch (error) {
       const hash = pendingHash(error);
-      if (hash !== undefined) return setPhase({ at: "sent", hash });
+      if (hash !== undefined) {
+        onSent?.();
+        return setPhase({ at: "sent", hash });
+      }
       setFailure(wordsOf(error));
       setPhase({ at: "review", write, offer: await offerOf(session, write, error).catch(() => offer) });
     }

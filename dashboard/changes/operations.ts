@@ -75,7 +75,10 @@ export function createPkp(fields: Strings): Change {
         "until you send the transaction that registers it.",
     },
     ...byApi("createWallet", { ...fields }),
-    viaChain: async (owner) => owner.prepare.registerPkp(await owner.mintPkp(), fields),
+    viaChain: async (owner) => {
+      requireShort(fields);
+      return owner.prepare.registerPkp(await owner.mintPkp(), fields);
+    },
   };
 }
 
@@ -175,7 +178,7 @@ export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNa
   };
 }
 
-/** Forms count characters, the contract bytes. Asked before the mint: what it refuses makes a stored key useless. */
+/** Forms count characters, the contract bytes. Asked before the mint: what it refuses makes a minted key useless. */
 function requireShort({ name, description }: Strings): void {
   for (const [what, text, most] of [
     ["name", name, WIRE_LIMITS.nameBytes],

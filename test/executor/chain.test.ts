@@ -50,7 +50,7 @@ describe("reading the chain", () => {
       quorum: 1,
       chainId: 31_337n,
       contractAddress: CONTRACT,
-      timeoutMs: 300,
+      timeoutMs: 5_000,
       maxHeadAgeSeconds: 60,
       ...options,
     });
@@ -160,9 +160,9 @@ describe("reading the chain", () => {
       const [broken, whole] = [await double(), await double()];
       broken.fault = fault;
       const startedAt = Date.now();
-      expect(await codeOf(over([broken]))).to.equal("chain_unavailable");
+      expect(await codeOf(over([broken], { timeoutMs: 300 }))).to.equal("chain_unavailable");
       expectInTime(Date.now() - startedAt, 1_500);
-      expect(await codeOf(over([broken, whole]))).to.equal("allowed");
+      expect(await codeOf(over([broken, whole], { timeoutMs: 1_000 }))).to.equal("allowed");
     });
   }
 
@@ -186,7 +186,7 @@ describe("reading the chain", () => {
 
   it("with a quorum of two needs two that answer", async () => {
     const [first, second] = [await double(), await double()];
-    const chain = over([first, second], { quorum: 2 });
+    const chain = over([first, second], { quorum: 2, timeoutMs: 1_000 });
     expect(await codeOf(chain)).to.equal("allowed");
     second.fault = "hang";
     expect(await codeOf(chain)).to.equal("chain_unavailable");
@@ -333,7 +333,7 @@ describe("reading the chain", () => {
 
   it("starts only on the configured chain, at a contract whose key namespace is the one computed here", async () => {
     const starts = (endpoint: RpcDouble): Promise<unknown> =>
-      over([endpoint])
+      over([endpoint], { timeoutMs: 1_000 })
         .requireNamespace(NAMESPACE)
         .then(
           () => "starts",
@@ -358,7 +358,7 @@ describe("reading the chain", () => {
       quorum: 1,
       chainId: 31_337n,
       contractAddress: CONTRACT,
-      timeoutMs: 300,
+      timeoutMs: 5_000,
       maxHeadAgeSeconds: 60,
     });
     chains.push(chain);

@@ -37,6 +37,9 @@ describe("code by CID", () => {
     const store = await CodeStore.open(folder, storeBytes);
     return { store, code: new Code(cids, store, fetcher, MAX_BYTES, new CodeMemory()) };
   };
+  /** What is given to a store is written one after the other. */
+  const written = async (store: CodeStore): Promise<void> =>
+    store.keep(await cidOfCode(text("written last")), text("written last"), ACCOUNT);
   const bytesOnDisk = (): number =>
     readdirSync(folder).reduce(
       (sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0),
@@ -61,9 +64,9 @@ describe("code by CID", () => {
     const bytes = text("published");
     const cid = await cidOfCode(bytes);
     gateway = () => Promise.resolve(bytes);
-    const { code } = await open();
+    const { code, store } = await open();
     expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
-    await sleep(50);
+    await written(store);
     expect(await load(code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(await load((await open()).code, { cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(fetches).to.equal(1);
@@ -262,9 +265,9 @@ describe("code by CID", () => {
   it("is fetched again when the file on disk does not match its name", async () => {
     const bytes = text("original");
     const cid = await cidOfCode(bytes);
-    const { code } = await open();
+    const { code, store } = await open();
     await load(code, { cid, code: new RunCode(bytes) }, ACCOUNT);
-    await sleep(50);
+    await written(store);
     writeFileSync(join(folder, cid), text("tampered"));
     expect(await codeOf(load(code, { cid }, ACCOUNT))).to.equal("code_not_found");
     gateway = () => Promise.resolve(bytes);
@@ -330,7 +333,8 @@ describe("code by CID", () => {
     expect([store.has(a), store.has(b), store.has(c)]).to.deep.equal([true, false, true]);
     await sleep(20);
     await store.read(a, ACCOUNT);
-    await sleep(50);
+    const usedAt = (cid: Cid): number => statSync(join(folder, cid)).mtimeMs;
+    await eventually("it is known when it was read", () => usedAt(a) > usedAt(c));
     const smaller = (await open(150)).store;
     expect([smaller.has(a), smaller.has(c)]).to.deep.equal([true, false]);
     expect(readdirSync(folder)).to.deep.equal([a]);

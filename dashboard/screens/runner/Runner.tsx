@@ -14,7 +14,7 @@ import { draftOf, keepDraft, type Draft } from "./draft";
 import { Editor } from "./Editor";
 import { EXAMPLES } from "./examples";
 import { AddToGroup, RunResult, useListable } from "./RunResult";
-import { paramsOf, requireRunnable, runOnce, useRan, useRunKeys } from "./run";
+import { paramsOf, runOnce, useRan, useRunKeys } from "./run";
 
 const ANOTHER = "another";
 
@@ -27,6 +27,7 @@ export function Runner(): ReactNode {
   const [typed, setTyped] = useState("");
   const [ran, beginRun] = useRan();
   const [ranBefore] = useState(ran);
+  const [isRunning, setRunning] = useState(false);
   const [failure, setFailure] = useState<unknown>();
   const [ranCode, setRanCode] = useState("");
   const change = (part: Partial<Draft>): void =>
@@ -40,15 +41,14 @@ export function Runner(): ReactNode {
   const run = async (): Promise<void> => {
     setFailure(undefined);
     setRanCode(draft.code);
-    let keepRan: ReturnType<typeof beginRun> | undefined;
+    setRunning(true);
+    const keepRan = beginRun();
     try {
-      // What is no run keeps the last one's result.
-      requireRunnable(draft.code, draft.params);
-      keepRan = beginRun();
       keepRan(await runOnce(key, draft.code, draft.params));
     } catch (error) {
-      keepRan?.();
       setFailure(error);
+    } finally {
+      setRunning(false);
     }
     const isFree = session.kind === "key";
     if (isFree)
@@ -108,7 +108,7 @@ export function Runner(): ReactNode {
       {ran !== null && failure !== undefined && (
         <Button onPress={() => setFailure(undefined)}>Show the last result again</Button>
       )}
-      {ran !== null && failure === undefined && <RunResult ran={ran} isNew={ran !== ranBefore} />}
+      {ran !== null && failure === undefined && !isRunning && <RunResult ran={ran} isNew={ran !== ranBefore} />}
     </>
   );
 }

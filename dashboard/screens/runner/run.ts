@@ -28,23 +28,27 @@ export function useRunKeys(): readonly KnownKey[] {
   return [own, ...keys.filter(({ key }) => key !== session.key)];
 }
 
+/** How many runs this tab has begun. */
+let begun = 0;
+
 /**
  * The last run, null for none. Kept until sign-out: it is paid for, and nobody else has its answer and receipt. `begin`
- * a run: what it gives keeps the answer, or the one before where there is none, unless another has begun or the session
- * has ended since.
+ * a run: what it gives keeps the answer, unless there is one of a later run or the session has ended since.
  */
-export function useRan(): readonly [ran: Ran | null, begin: () => (ran?: Ran) => void] {
+export function useRan(): readonly [ran: Ran | null, begin: () => (ran: Ran) => void] {
   const queryKey = ["ran", useSession().account.id];
   const queries = useQueryClient();
-  const { data = null } = useQuery<Ran | null>({ queryKey, enabled: false, gcTime: Infinity });
-  const count = (): number | undefined => queries.getQueryState(queryKey)?.dataUpdateCount;
-  const begin = (): ((ran?: Ran) => void) => {
-    const before = queries.getQueryData<Ran | null>(queryKey) ?? null;
-    queries.setQueryData(queryKey, null);
-    const begun = count();
-    return (ran) => void (count() === begun && queries.setQueryData(queryKey, ran ?? before));
+  const { data } = useQuery<{ ran: Ran; number: number }>({ queryKey, enabled: false, gcTime: Infinity });
+  const kept = () => queries.getQueryCache().find<{ ran: Ran; number: number }>({ queryKey });
+  const begin = (): ((ran: Ran) => void) => {
+    const number = ++begun;
+    const ofSession = kept();
+    return (ran) => {
+      if (kept() !== ofSession || number < (ofSession?.state.data?.number ?? 0)) return;
+      queries.setQueryData(queryKey, { ran, number });
+    };
   };
-  return [data, begin];
+  return [data?.ran ?? null, begin];
 }
 
 /** @throws Error with a readable message when the text is not a JSON object. */
@@ -61,7 +65,7 @@ export function paramsOf(text: string): Record<string, unknown> {
 }
 
 /** @returns the parameters. @throws Error with a readable message where there is nothing to run. */
-export function requireRunnable(code: string, paramsText: string): Record<string, unknown> {
+function requireRunnable(code: string, paramsText: string): Record<string, unknown> {
   const params = paramsOf(paramsText);
   if (code.trim() === "") throw new Error("There is no code to run yet. Open an example to begin with.");
   return params;

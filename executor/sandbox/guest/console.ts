@@ -32,7 +32,9 @@ export function createConsole(log: (text: string) => void): object {
     clear: () => undefined,
     count,
     countReset: (label: unknown = "default"): void => void counts.delete(String(label)),
-    time: (label: unknown = "default"): void => void starts.set(String(label), now()),
+    time: (label: unknown = "default"): void => {
+      if (!starts.has(String(label))) starts.set(String(label), now());
+    },
     timeLog,
     timeEnd: (label: unknown = "default"): void => {
       timeLog(label);

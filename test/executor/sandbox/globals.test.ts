@@ -191,7 +191,7 @@ describe("globals of an action", () => {
     ],
     "Headers refuse what cannot be sent": [
       `[{ "a b": 1 }, { "": 1 }, { a: "x\\r\\ny: 1" }, { a: "\\0" }, { a: "ż" }].concat([
-        [["a"]], [["a", 1, 2]], "text",
+        [["a"]], [["a", 1, 2]], "text", { "a!": 1 }, { a: "x\\u00a0" },
       ]).map((init) => {
         try {
           return [...new Headers(init)];
@@ -199,7 +199,7 @@ describe("globals of an action", () => {
           return error.name;
         }
       })`,
-      Array(8).fill("TypeError"),
+      Array(10).fill("TypeError"),
     ],
     Request: [
       `(() => {

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { sql, type RawBuilder } from "kysely";
+import { expectInTime } from "../../support/inTime";
 import { silent } from "../../support/sandbox";
 import { openTestStore } from "../../support/testStore";
 import { unavailable } from "../../../relayer/executor/errors";
@@ -221,7 +222,7 @@ describe("a minute with ten thousand due triggers", function () {
       const since = performance.now();
       while (gate.asked.filter((account) => account === VICTIM).length < 3 && performance.now() - since < 5_000)
         await sleep(5);
-      expect(performance.now() - since).to.be.below(1_000);
+      expectInTime(performance.now() - since, 1_000);
       const each = hostile.map(([name]) => gate.asked.filter((account) => account === name).length);
       expect(Math.max(...each), "of one account at once").to.equal(4);
     } finally {

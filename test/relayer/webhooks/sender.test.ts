@@ -26,6 +26,8 @@ describe("the sender of webhooks", function () {
 
   before(async () => {
     db = (await sharedStore()).db;
+    // A sender serves all there are: those of earlier tests would go out, too.
+    await db.deleteFrom("webhooks").execute();
     bed = await startWebhookBed();
   });
   after(() => bed?.stop());

@@ -1,6 +1,7 @@
 /** From a refusal to its remedy, from rules to a policy, from a name to its page; and what it all cost. */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
+import { actionHashOf } from "../../../protocol/ids";
 import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
@@ -67,6 +68,24 @@ describe("journeys in the dashboard", function () {
     await dashboard.go("Credit");
     await dashboard.row(/The account key.*\$0\.0[4-9]/).waitFor();
     await dashboard.row(/Bot.*\$0\.01/).waitFor();
+    dashboard.expectCalm();
+  });
+
+  it("keep the answer of a run that another was begun beside", async () => {
+    const code = "async function main() { await new Promise((done) => setTimeout(done, 3000)); return 'slow'; }";
+    const cid = (await account.api.post("/get_lit_action_ipfs_id", code)).body;
+    const group = { group_name: "Slow", group_description: "", cid_hashes_permitted: [actionHashOf(cid as never)] };
+    await account.api.must("/add_group", group);
+    await dashboard.signIn(account.key);
+    await dashboard.go("Runner");
+    await dashboard.page.getByRole("textbox", { name: "Code" }).fill(code);
+    await dashboard.press("Run");
+    await dashboard.go("Activity");
+    await dashboard.go("Runner");
+    await dashboard.press("Run");
+    await dashboard.page.getByRole("alert").waitFor();
+    await dashboard.press("Show the last result again");
+    await result().getByText('"slow"').waitFor();
     dashboard.expectCalm();
   });
 

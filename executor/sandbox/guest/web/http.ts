@@ -15,13 +15,14 @@ type BodyInit =
   string | ArrayBuffer | ArrayBufferView | Blob | ReadableStream | { toString(): string } | null | undefined;
 type HeadersInit = ConstructorParameters<typeof BaseHeaders>[0];
 
-const HEADER_NAME = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/i;
+const HEADER_NAME = /^[a-z0-9#$%&'*+\-.^_`|~]+$/i;
 
-/** As on the web a value becomes text without white space around it; what cannot be sent is refused, not left out. */
+/** As on the web a value becomes text without blanks around it; what the library would leave out is refused. */
 function sendable(name: unknown, value: unknown): [name: string, value: string] {
-  const [key, text] = [String(name), String(value).trim()];
+  const [key, text] = [String(name), String(value).replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "")];
   if (!HEADER_NAME.test(key)) throw new TypeError(`${JSON.stringify(key)} cannot be the name of a header`);
-  if (/[\0\r\n\u0100-\uffff]/.test(text)) throw new TypeError(`the header ${key} has a value that cannot be sent`);
+  if (/[\0\r\n\u0100-\uffff]/.test(text) || text !== text.trim())
+    throw new TypeError(`the header ${key} has a value that cannot be sent`);
   return [key, text];
 }
 
@@ -246,7 +247,7 @@ class Response extends Body {
 /** An odd header of an answer is left out: it fails no fetch. */
 function receive(headers: Headers, name: string, value: string): void {
   try {
-    headers.append(name, value);
+    headers.append(name, value.trim());
   } catch {
     // As if it had not come.
   }
