@@ -144,7 +144,9 @@ export class Audit {
     // are too many for one statement, it is told as it is: others' turn comes all the same.
     const whole = (): Promise<Page> =>
       this.#compare([accountId]).catch((error: unknown) => {
-        if ((error as { code?: string }).code !== QUERY_CANCELED) throw error;
+        // The store says of every transient condition that the database is unavailable.
+        const { cause } = error as { cause?: { code?: string } };
+        if (cause?.code !== QUERY_CANCELED) throw error;
         return compared;
       });
     this.#add(compared.wrong.length === 0 ? compared : await whole(), [accountId]);
