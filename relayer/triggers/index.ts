@@ -129,13 +129,16 @@ export class Triggers {
       select (select count(*)::int4 from trigger_firings where trigger_id = ${id}
           and due_at > now() - interval '1 minute' and kind = 'hook') as recent,
         (${own} and state = 'waiting') + (${own} and state = 'running') as waiting,
-        (${own} and state = 'waiting' and trigger_id = ${id}) as "ofHook"
+        (${own} and state = 'waiting' and trigger_id = ${id}) + (${own} and state = 'running' and trigger_id = ${id})
+          as "ofHook"
       `.execute(this.#parts.db);
     const { recent = 0, waiting = 0, ofHook = 0 } = rows[0] ?? {};
     if (recent >= TRIGGER_LIMITS.hooksPerMinute)
       throw new KeywrightError("rate_limited", "Too many requests to this hook.", {}, { retryAfterSeconds: 10 });
-    if (waiting >= TRIGGER_LIMITS.waitingPerAccount || ofHook >= TRIGGER_LIMITS.waitingPerHook)
-      throw new KeywrightError("queue_full", "Too many firings of the account wait.", {}, { retryAfterSeconds: 10 });
+    const isHooks = ofHook >= TRIGGER_LIMITS.waitingPerHook;
+    if (!isHooks && waiting < TRIGGER_LIMITS.waitingPerAccount) return;
+    const detail = `Too many firings of the ${isHooks ? "hook" : "account"} wait.`;
+    throw new KeywrightError("queue_full", detail, {}, { retryAfterSeconds: 10 });
   }
 }
 

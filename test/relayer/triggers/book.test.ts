@@ -237,6 +237,9 @@ describe("triggers in the store", function () {
       select 'waits ' || n, ${mine}, ${accountId}, 'hook', 'waiting', n::text, now() - interval '1 hour', now()
       from generate_series(1, ${TRIGGER_LIMITS.waitingPerHook}::int4) n`.execute(store.db);
     await expectRefusal(call(undefined, mine), "queue_full");
+    // Those whose callers wait are running at once.
+    await sql`update trigger_firings set state = 'running' where trigger_id = ${mine}`.execute(store.db);
+    await expectRefusal(call(undefined, mine), "queue_full");
     expect((await call(undefined, other)).isRepeated, "the account's other hooks go on").to.equal(false);
   });
 });
