@@ -121,7 +121,9 @@ async function applyDispute(
   const isTaken = type === "charge.dispute.funds_withdrawn" || hasTakenMoney(dispute);
   const isOver = status === "won" || status === "warning_closed" || (status === "prevented" && !isTaken);
   const isGivenBack = type === "charge.dispute.funds_reinstated" || isOver;
-  if (!isTaken && !isGivenBack) return false;
+  // Where nothing was taken nothing is given back: of the same second, it could hide that the money goes.
+  const isPrevented = type === "charge.dispute.created" && status === "prevented";
+  if (!isTaken && (isPrevented || !isGivenBack)) return false;
   await recordClaim(db, {
     claimId: dispute.id,
     kind: "dispute",

@@ -224,9 +224,10 @@ describe("webhooks", () => {
         return balance();
       };
       expect(await told("created", 0, 100)).to.equal(1000);
-      expect(await told("closed", 0, 200)).to.equal(1000);
-      expect(await told("funds_withdrawn", 1, 300)).to.equal(0);
+      expect(await told("funds_withdrawn", 1, 100), "in the same second").to.equal(0);
+      expect(await told("created", 0, 100), "told again").to.equal(0);
       expect(await told("funds_reinstated", 2, 400)).to.equal(1000);
+      expect(await told("closed", 2, 500)).to.equal(1000);
     });
 
     it("keep the deduction of a lost dispute", async () => {
