@@ -199,7 +199,7 @@ const firing = z.strictObject({
   detail: z.string().optional(),
   duration_ms: z.number().nonnegative().optional(),
   cost_cents: cents.optional(),
-  receipt: z.string().optional().meta({ description: "Of the run; see docs/verify.md." }),
+  receipt: z.string().optional().meta({ description: "Of the run or its refusal; see docs/verify.md." }),
 });
 
 const exampleFiring = {

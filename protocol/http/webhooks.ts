@@ -202,11 +202,13 @@ const webhookDeliveries = defineRoute({
 const replayWebhook = defineRoute({
   ...write,
   path: "/webhooks/:id/replay",
-  summary: "Sends messages again under their ids: the given ones, or all that failed.",
+  summary: "Sends messages again under their ids: the given ones, or the oldest 10,000 that failed.",
   request: {
     params,
     body: z.strictObject({
-      message_ids: members(messageId, 200).optional().meta({ description: "Without it, all that failed." }),
+      message_ids: members(messageId, 200)
+        .optional()
+        .meta({ description: "Without it, the oldest 10,000 that failed." }),
     }),
   },
   response: z.strictObject({ replayed: count }),
