@@ -106,7 +106,9 @@ export function Runner(): ReactNode {
       </div>
       {failure !== undefined && <RunRefused failure={failure} code={ranCode} apiKey={key} />}
       {ran !== null && failure !== undefined && (
-        <Button onPress={() => setFailure(undefined)}>Show the last result again</Button>
+        <div className="row">
+          <Button onPress={() => setFailure(undefined)}>Show the last result again</Button>
+        </div>
       )}
       {ran !== null && failure === undefined && !isRunning && <RunResult ran={ran} isNew={ran !== ranBefore} />}
     </>

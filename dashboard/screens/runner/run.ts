@@ -31,6 +31,12 @@ export function useRunKeys(): readonly KnownKey[] {
 /** How many runs this tab has begun. */
 let begun = 0;
 
+interface Kept {
+  readonly ran: Ran;
+  /** The run's place among those begun. */
+  readonly number: number;
+}
+
 /**
  * The last run, null for none. Kept until sign-out: it is paid for, and nobody else has its answer and receipt. `begin`
  * a run: what it gives keeps the answer, unless there is one of a later run or the session has ended since.
@@ -38,8 +44,8 @@ let begun = 0;
 export function useRan(): readonly [ran: Ran | null, begin: () => (ran: Ran) => void] {
   const queryKey = ["ran", useSession().account.id];
   const queries = useQueryClient();
-  const { data } = useQuery<{ ran: Ran; number: number }>({ queryKey, enabled: false, gcTime: Infinity });
-  const kept = () => queries.getQueryCache().find<{ ran: Ran; number: number }>({ queryKey });
+  const { data } = useQuery<Kept>({ queryKey, enabled: false, gcTime: Infinity });
+  const kept = () => queries.getQueryCache().find<Kept>({ queryKey });
   const begin = (): ((ran: Ran) => void) => {
     const number = ++begun;
     const ofSession = kept();

@@ -72,18 +72,29 @@ describe("journeys in the dashboard", function () {
   });
 
   it("keep the answer of a run that another was begun beside", async () => {
-    const code = "async function main() { await new Promise((done) => setTimeout(done, 3000)); return 'slow'; }";
+    const code = "async function main() { return 'slow'; }";
     const cid = (await account.api.post("/get_lit_action_ipfs_id", code)).body;
     const group = { group_name: "Slow", group_description: "", cid_hashes_permitted: [actionHashOf(cid as never)] };
     await account.api.must("/add_group", group);
     await dashboard.signIn(account.key);
     await dashboard.go("Runner");
     await dashboard.page.getByRole("textbox", { name: "Code" }).fill(code);
+    const [ran, arrives] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
+    let runs = 0;
+    await dashboard.page.route("**/run_action", async (route) => {
+      if ((runs += 1) > 1) return route.continue();
+      const response = await route.fetch();
+      ran.resolve(undefined);
+      await arrives.promise;
+      return route.fulfill({ response });
+    });
     await dashboard.press("Run");
+    await ran.promise;
     await dashboard.go("Activity");
     await dashboard.go("Runner");
     await dashboard.press("Run");
     await dashboard.page.getByRole("alert").waitFor();
+    arrives.resolve(undefined);
     await dashboard.press("Show the last result again");
     await result().getByText('"slow"').waitFor();
     dashboard.expectCalm();
