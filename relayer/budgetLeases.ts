@@ -119,7 +119,8 @@ export class BudgetLeases {
   }
 
   async #send(lease: Lease): Promise<void> {
-    const submit = async (): Promise<unknown> => this.#parts.chain.submit(await this.#requestOf(lease));
+    if (this.#parts.prices.managementWriteCents === 0) await this.#note(lease);
+    const submit = async (): Promise<unknown> => this.#parts.chain.submit(this.#requestOf(lease));
     await this.#tell(lease, await submit().then(() => undefined, refusalOf));
   }
 
@@ -148,7 +149,7 @@ export class BudgetLeases {
   }
 
   /** Sent once, however often it is asked for: its name is its idempotency key. */
-  async #requestOf(lease: Lease): Promise<SubmitRequest> {
+  #requestOf(lease: Lease): SubmitRequest {
     const { id, accountId, actionHash, name, window, amount, limit, ...payer } = lease;
     const { credits, prices } = this.#parts;
     const args = [accountId, actionHash, encodeBytes32String(name), String(WINDOWS.indexOf(window)), amount, limit, id];
@@ -158,7 +159,6 @@ export class BudgetLeases {
       ...(payer.capCents === "0" ? {} : { capCents: Number(payer.capCents) }),
     };
     const cents = prices.managementWriteCents;
-    if (cents === 0) await this.#note(lease);
     return {
       accountId: accountId as AccountId,
       kind: "lease_budget",

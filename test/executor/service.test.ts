@@ -260,7 +260,7 @@ describe("the keyholder process", function () {
     expect((await open).answer?.response).to.equal(`"done"`);
     expect(await exit).to.equal(0);
     expect(Date.now() - startedAt).to.be.lessThan(4_000);
-    expect(await untilGone([pid, ...family], 3_000)).to.deep.equal([]);
+    expect(await untilGone([pid, ...family], 500)).to.deep.equal([]);
     expect(existsSync(executor.socketPath)).to.equal(false);
   });
 });
