@@ -39,16 +39,20 @@ export class Intents {
   /** `forgotten` is the intent of an earlier attempt that the processor no longer knows. */
   async #createForAttempt(
     { accountId, amountCents, attemptKey }: IntentRequest & { readonly attemptKey: string },
-    forgotten = "",
+    forgotten?: string,
   ): Promise<Intent> {
-    const intent = await this.#createAtProcessor(accountId, amountCents, `${attemptKey}:${forgotten}`);
-    await this.#db
+    const intent = await this.#createAtProcessor(accountId, amountCents, `${attemptKey}:${forgotten ?? ""}`);
+    const { numUpdatedRows } = await this.#db
       .updateTable("payment_attempts")
       .set({ intent_id: intent.paymentIntentId })
       .where("account_id", "=", accountId)
       .where("attempt_key", "=", attemptKey)
-      .execute();
-    return intent;
+      .where("intent_id", "is not distinct from", forgotten ?? null)
+      .executeTakeFirst();
+    if (numUpdatedRows > 0n) return intent;
+    // A concurrent repeat was first; after a failure at the processor its intent may be another.
+    const first = await this.#beginAttempt(accountId, amountCents, attemptKey);
+    return first === undefined || first === intent.paymentIntentId ? intent : ((await this.#retrieve(first)) ?? intent);
   }
 
   /** Undefined when the processor no longer knows it (e.g. a test account that was cleared). */

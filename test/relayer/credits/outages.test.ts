@@ -86,6 +86,20 @@ describe("while the payment processor fails", () => {
     expect(ours.map(({ id }) => id)).to.deep.equal([paymentIntentId]);
   });
 
+  it("concurrent repeats of an attempt are given one intent, however many of their requests fail", async () => {
+    for (let failures = 5; failures <= 8; failures++) {
+      const request = { accountId: freshAccount(), amountCents: 500, attemptKey: randomUUID() };
+      double.faults.plan({ kind: "error_before", where: "POST /v1/payment_intents", times: failures });
+      const answers = await Promise.allSettled(
+        Array.from({ length: 3 }, () => bench.credits.payments.intents.create(request)),
+      );
+      double.faults.clear();
+      const last = await bench.credits.payments.intents.create(request);
+      const given = answers.filter((answer) => answer.status === "fulfilled").map(({ value }) => value.paymentIntentId);
+      expect(new Set([...given, last.paymentIntentId]).size, `${failures} failures`).to.equal(1);
+    }
+  });
+
   it("runs and writes continue: metering uses only the ledger", async () => {
     const accountId = freshAccount();
     const { paymentIntentId } = await bench.credits.payments.intents.create({ accountId, amountCents: 500 });
