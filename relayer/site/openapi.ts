@@ -9,6 +9,7 @@ import {
   type ResponseConfig,
   type RouteConfig,
 } from "@asteasolutions/zod-to-openapi";
+import { DENIALS } from "../../protocol/denials";
 import { ERRORS, type ErrorCode } from "../../protocol/errors";
 import {
   PROBLEM_TYPE,
@@ -181,12 +182,14 @@ function requestOf(route: Route, method: Endpoint["method"]): NonNullable<RouteC
 
 const RETRY_AFTER = { "Retry-After": { schema: { type: "integer" as const }, description: "Seconds." } };
 const RECEIPT = { [RECEIPT_HEADER]: { schema: { type: "string" as const }, description: "Of the run." } };
+/** Of a run that is not repeated, or that the contract denies a key that it knows. */
+const RECEIPTED: ReadonlySet<string> = new Set(["already_ran", ...DENIALS.filter((code) => code !== "unknown_key")]);
 
 function responsesOf(route: Route): Record<string, ResponseConfig> {
   const headers = {
     "X-Request-Id": { schema: { type: "string" as const, format: "uuid" } },
     ...(route.paged ? { "X-Total-Count": { schema: { type: "integer" as const } } } : {}),
-    ...(route.errors.includes("already_ran") ? RECEIPT : {}),
+    ...(isRun(route) ? RECEIPT : {}),
   };
   const content = {
     [route.answers ?? "application/json"]: { schema: route.response, example: route.example.response },
@@ -199,16 +202,18 @@ function problemsOf(route: Route): Record<string, ResponseConfig> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(route))
     byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
-  return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemResponse(codes)]));
+  return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemResponse(codes, route)]));
 }
 
 const isRepeated = (code: ErrorCode): boolean => "retryable" in ERRORS[code] || code === "idempotency_in_progress";
 
-function problemResponse(codes: readonly ErrorCode[]): ResponseConfig {
+const isRun = (route: Route): boolean => route.errors.includes("already_ran");
+
+function problemResponse(codes: readonly ErrorCode[], route: Route): ResponseConfig {
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
   const headers = {
     ...(codes.some(isRepeated) ? RETRY_AFTER : {}),
-    ...(codes.includes("already_ran") ? RECEIPT : {}),
+    ...(isRun(route) && codes.some((code) => RECEIPTED.has(code)) ? RECEIPT : {}),
   };
   return {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join("\n"),
