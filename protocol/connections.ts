@@ -4,7 +4,7 @@
  */
 import { once } from "node:events";
 import type { Server, Socket } from "node:net";
-import { clientNetworks } from "./clientGroup";
+import { crowdedName, crowdOf } from "./clientGroup";
 import { FairShare, inScope, type Scope } from "./fairShare";
 
 /** For so long the connections of a newcomer wait for room; they are served meanwhile. */
@@ -27,7 +27,7 @@ export function shareConnections(
   const share = new FairShare({
     total,
     mostWaiting: Math.ceil(total * WAITING_PART),
-    crowdOf: networkIn,
+    crowdOf,
     patienceMs: PATIENCE_MS,
   });
   const hold = async (scope: Scope): Promise<void> => {
@@ -38,18 +38,8 @@ export function shareConnections(
     server.on("connection", (socket: Socket) => {
       const closed = new AbortController();
       socket.once("close", () => closed.abort());
-      inScope(nameOf(addressOf(socket) ?? ""), closed.signal, hold)
+      inScope(crowdedName(addressOf(socket) ?? ""), closed.signal, hold)
         .catch(() => undefined)
         .finally(() => socket.destroy());
     });
 }
-
-/**
- * The network of a site, then the client's group in it: of a site's /48, which costs nothing, there are 65,536 groups.
- */
-function nameOf(address: string): string {
-  const networks = clientNetworks(address);
-  return `${networks.at(-2) ?? ""} ${networks[0]}`;
-}
-
-const networkIn = (name: string): string => name.slice(0, name.indexOf(" "));

@@ -2,6 +2,7 @@
  * A relayer's memory for large request bodies, and for code that it reads from the store for a run: taken by account,
  * before they are read.
  */
+import { crowdOf } from "../protocol/clientGroup";
 import { Crowded, FairShare, type Grant, type Scope } from "../protocol/fairShare";
 import { KeywrightError } from "../protocol/errors";
 import { MIB, SHARED_LIMITS, WIRE_LIMITS } from "../protocol/limits";
@@ -17,11 +18,29 @@ const MAX_WAIT_MS = 30_000;
 /** Whose memory is taken, until the scope is left. */
 export interface BodyMemory {
   readonly scope: Scope;
+  /** Its id; of a caller without one the name of its address (`crowdedName`). */
   readonly account: string;
+  /** The caller has no account. */
+  readonly isAnonymous?: boolean;
 }
 
-export const sharedBy = (total: number, unit: number): FairShare =>
-  new FairShare({ total, unit, mostWaiting: 512, patienceMs: SHARED_LIMITS.patienceMs });
+/** Addresses cost nothing: bodies of callers without an account keep out only each other. */
+export interface BodyShare {
+  readonly ofAccounts: FairShare;
+  readonly ofAnonymous: FairShare;
+}
+
+/** Callers without an account have so much beside what accounts share, and few wait: none behind many of one network. */
+const ANONYMOUS = { part: 1 / 4, mostWaiting: 16 };
+
+export function sharedBy(total: number, unit: number): BodyShare {
+  const { patienceMs } = SHARED_LIMITS;
+  const { part, mostWaiting } = ANONYMOUS;
+  return {
+    ofAccounts: new FairShare({ total, unit, mostWaiting: 512, patienceMs }),
+    ofAnonymous: new FairShare({ total: total * part, unit, mostWaiting, crowdOf, patienceMs }),
+  };
+}
 /** By size, so that who sends code of many megabytes keeps out only those who do the same. */
 const medium = sharedBy(SHARED_LIMITS.mediumBodyMemoryBytes, MEMORY_PER_BYTE * MEDIUM_BYTES);
 const large = sharedBy(SHARED_LIMITS.bodyMemoryBytes, MEMORY_PER_BYTE * WIRE_LIMITS.codeBodyBytes);
@@ -31,8 +50,10 @@ export function takeMemory(bytes: number, perByte: number, room: BodyMemory): Pr
   return takeRoom(bytes > MEDIUM_BYTES ? large : medium, bytes * perByte, room);
 }
 
-export async function takeRoom(share: FairShare, amount: number, { scope, account }: BodyMemory): Promise<Grant> {
-  return scope.take(share, amount, { account, withinMs: MAX_WAIT_MS }).catch((error: unknown) => {
+export async function takeRoom(share: BodyShare, amount: number, room: BodyMemory): Promise<Grant> {
+  const { scope, account, isAnonymous } = room;
+  const own = isAnonymous ? share.ofAnonymous : share.ofAccounts;
+  return scope.take(own, amount, { account, withinMs: MAX_WAIT_MS }).catch((error: unknown) => {
     throw error instanceof Crowded ? crowded(error.retryAfterSeconds) : error;
   });
 }

@@ -18,6 +18,7 @@ import {
   takeMemory,
   takeRoom,
   type BodyMemory,
+  type BodyShare,
 } from "../bodyMemory";
 import type { RelayerContext } from "./context";
 import { MAX_VALUES, parseJsonText, type ParsedJson } from "./jsonText";
@@ -65,7 +66,8 @@ const arriving = sharedBy(SHARED_LIMITS.arrivingBodyBytes, QUICK_BYTES);
  * What is made of large ones, until the executor has it, is done one after the other: each takes both event loops
  * of the services for tenths of a second, in which others' small requests wait.
  */
-const turns = new FairShare({ total: 1, unit: 0 });
+const oneByOne = new FairShare({ total: 1, unit: 0 });
+const turns: BodyShare = { ofAccounts: oneByOne, ofAnonymous: oneByOne };
 /** The pause after it included. */
 const MAX_TURN_MS = 1_000;
 /** What passes between two while others wait, as a multiple of what the first took. */
@@ -103,34 +105,33 @@ async function readWhole(ctx: RelayerContext, kind: BodyKind, room: BodyMemory |
   const length = hasUnknownLength(ctx) ? undefined : ctx.request.length;
   const most = length ?? limit;
   if (room === undefined || most <= SMALL_BYTES) return unshared(await received(ctx.req, limit, length));
-  const { account } = room;
   if (most > QUICK_BYTES) {
     const body = await readInto(await takeMemory(most, MEMORY_PER_BYTE, room), ctx, limit, room.scope);
     return most > MEDIUM_BYTES ? inTurn(body, room) : body;
   }
-  return inScope(account, undefined, async (scope) => {
-    const memory = await takeRoom(arriving, most, { scope, account });
+  return inScope(room.account, undefined, async (scope) => {
+    const memory = await takeRoom(arriving, most, { ...room, scope });
     return unshared((await readInto(memory, ctx, limit, scope)).bytes);
   });
 }
 
 /** While others wait for theirs, some time passes after it: small requests are served meanwhile. */
-async function inTurn(body: Body, { scope, account }: BodyMemory): Promise<Body> {
+async function inTurn(body: Body, room: BodyMemory): Promise<Body> {
   // Its length was not known before.
   if (body.bytes.length <= MEDIUM_BYTES) return body;
   const done = Promise.withResolvers<undefined>();
-  scope.over.addEventListener("abort", () => done.resolve(undefined), { once: true });
+  room.scope.over.addEventListener("abort", () => done.resolve(undefined), { once: true });
   await new Promise<void>((begin, refuse) => {
     // In a scope of its own, which is not left when the request is answered.
-    const turn = inScope(account, scope.over, async (own) => {
-      await takeRoom(turns, 1, { scope: own, account });
+    const turn = inScope(room.account, room.scope.over, async (scope) => {
+      await takeRoom(turns, 1, { ...room, scope });
       begin();
       const since = performance.now();
       // Its run may wait for memory in the keyholder: nobody else has to wait for that.
       await Promise.race([done.promise, pause(MAX_TURN_MS)]);
       const tookMs = performance.now() - since;
       const pauseMs = Math.min(PAUSE * tookMs, MAX_TURN_MS - tookMs);
-      if (turns.waiting > 0 && pauseMs > 0) await pause(pauseMs);
+      if (oneByOne.waiting > 0 && pauseMs > 0) await pause(pauseMs);
     });
     turn.catch(refuse);
   });

@@ -57,8 +57,8 @@ export interface Call<N extends RouteName> {
   /** The credentials as sent: the well-formed key of `account_exists`, the token of `new_account`. */
   readonly presented: Presented;
   readonly requestId: string;
-  /** As limits count addresses: an IPv4 address or a /64. */
-  readonly client: string;
+  /** Of the client. */
+  readonly address: string;
   /** Aborted when the client disconnects or the deadline passes. */
   readonly signal: AbortSignal;
   /** The operation named by the client's `Idempotency-Key`: the same for every retry. */

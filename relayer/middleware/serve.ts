@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { decodeJwt } from "jose";
-import { clientGroup } from "../../protocol/clientGroup";
+import { clientGroup, crowdedName } from "../../protocol/clientGroup";
 import { isReadOfCaller, routeOf, type Alias, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { inScope, type Scope } from "../../protocol/fairShare";
@@ -196,7 +196,8 @@ async function readRest(
   note(ctx, caller);
   const { bytes, keepOnly, lend } = await readBody(ctx, route.body, {
     scope,
-    account: caller?.accountId ?? ctx.state.client,
+    account: caller?.accountId ?? crowdedName(ctx.ip),
+    isAnonymous: caller === undefined,
   });
   const isRaw = route.body === "raw";
   try {
@@ -407,7 +408,7 @@ function callOf<N extends RouteName>(
     lendBody,
     confirmed,
     requestId: ctx.state.requestId,
-    client: ctx.state.client,
+    address: ctx.ip,
     header: (name: string) => ctx.get(name) || undefined,
     acceptsEncoding: (name: string) => ctx.acceptsEncodings(name) === name,
     setHeader: (name: string, value: string) => void (headers[name] = value),

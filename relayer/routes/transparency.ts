@@ -2,6 +2,7 @@
  * Publicly verifiable facts: TEE info, quotes, and evidence of the TLS certificate. Info and quotes come from the
  * executor; the relayer only forwards them.
  */
+import { crowdedName, crowdOf } from "../../protocol/clientGroup";
 import { KeywrightError } from "../../protocol/errors";
 import { Crowded, FairShare, inScope } from "../../protocol/fairShare";
 import type { TeeKind } from "../../protocol/attestation";
@@ -17,7 +18,7 @@ export interface TransparencyDeps {
 }
 
 /** One at a time: the guest agent has room for as many others, the ingress's certificate and the facts of /info. */
-const quotes = new FairShare({ total: 1, mostWaiting: 16 });
+const quotes = new FairShare({ total: 1, mostWaiting: 16, crowdOf });
 
 export type TransparencyRoute = "info" | "attestation" | "evidences" | "evidence";
 
@@ -28,11 +29,11 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
       const { tee, dstack, config, sandbox, rootCommitment } = await executor.call("info", {}, { requestId, signal });
       return { ...dstack, tee, root_commitment: rootCommitment, config, sandbox };
     },
-    attestation: async ({ query, client, requestId, signal }) => {
+    attestation: async ({ query, address, requestId, signal }) => {
       const nonce = query.nonce?.toLowerCase();
       const quote = () => executor.call("attestation", defined({ nonce }), { requestId, signal });
       // Without a nonce it is kept for all.
-      return nonce === undefined ? quote() : inItsTurn(client, signal, quote);
+      return nonce === undefined ? quote() : inItsTurn(crowdedName(address), signal, quote);
     },
     evidences: async (call) => {
       const names = await (await folderFor(call)).list();
@@ -42,8 +43,8 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
   };
 }
 
-function inItsTurn<T>(client: string, signal: AbortSignal, quote: () => Promise<T>): Promise<T> {
-  return inScope(client, signal, async (scope) => {
+function inItsTurn<T>(name: string, signal: AbortSignal, quote: () => Promise<T>): Promise<T> {
+  return inScope(name, signal, async (scope) => {
     await scope.take(quotes);
     return quote();
   }).catch((error: unknown) => {

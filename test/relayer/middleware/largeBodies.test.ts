@@ -1,6 +1,7 @@
 /** Bodies that arrive slowly, from few addresses: their memory is bounded in sum, and others are served. */
 import { randomBytes } from "node:crypto";
 import { EventEmitter } from "node:events";
+import { request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -192,24 +193,63 @@ describe("large bodies under way", function () {
   });
 });
 
-describe("a body of which only a little is needed", function () {
+/** Each key is of an account of its own, and nothing is limited. */
+const deps = {
+  authentication: {
+    isFamiliar: () => true,
+    identify: (_auth: unknown, { key }: Presented) => ({
+      remembered: undefined,
+      caller: () => Promise.resolve(key && { accountId: key.id, actorId: key.id, isOwner: true, managed: true }),
+    }),
+  },
+  limits: { request: () => undefined, requestBy: () => undefined, heavy: () => undefined },
+  idempotency: undefined,
+  addressHashKey: "",
+  wasSubmitted: () => Promise.resolve(false),
+  isHook: () => Promise.resolve(true),
+} as unknown as ServeDeps;
+const refuses = (): Promise<never> => Promise.reject(new KeywrightError("key_id_taken", "no"));
+const GROUP = `{"group_name":"","group_description":""}`;
+const jsonWithKey = () => ({ "content-type": "application/json", "x-api-key": randomBytes(32).toString("base64") });
+
+describe("bodies of callers without an account", function () {
   this.timeout(40_000);
 
-  /** Each key is of an account of its own, and nothing is limited. */
-  const deps = {
-    authentication: {
-      isFamiliar: () => true,
-      identify: (_auth: unknown, { key }: Presented) => ({
-        remembered: undefined,
-        caller: () => Promise.resolve({ accountId: key?.id, actorId: key?.id, isOwner: true, managed: true }),
-      }),
-    },
-    limits: { request: () => undefined, requestBy: () => undefined },
-    idempotency: undefined,
-    addressHashKey: "",
-    wasSubmitted: () => Promise.resolve(false),
-    isHook: () => Promise.resolve(true),
-  } as unknown as ServeDeps;
+  for (const bytes of [60 * 1_024, MIB])
+    it(`of ${bytes} bytes that never arrive, from many addresses of one network, keep no account's waiting`, async () => {
+      const app = new Koa<RelayerState>({ proxy: true }).use(problems(silent));
+      app.silent = true;
+      app.use((ctx, next) => serve(ctx.path === "/cid" ? "getActionIpfsId" : "addGroup", refuses, deps)(ctx, next));
+      const server = app.listen(0);
+      const { port } = server.address() as AddressInfo;
+      // As many as there is memory for, of all.
+      const { arrivingBodyBytes, mediumBodyMemoryBytes, patienceMs } = SHARED_LIMITS;
+      const count = bytes < MIB ? arrivingBodyBytes / bytes : mediumBodyMemoryBytes / bytes / 4;
+      const stalled = Array.from({ length: Math.ceil(count) }, (_, i) => {
+        const headers = { "content-type": "application/json", "x-forwarded-for": `2001:db8:0:${i.toString(16)}::1` };
+        const asked = httpRequest({
+          port,
+          path: "/cid",
+          method: "POST",
+          headers: { ...headers, "content-length": bytes },
+        });
+        asked.on("error", () => undefined).write("{");
+        return asked;
+      });
+      await sleep(500);
+
+      const body = GROUP.padEnd(bytes);
+      const startedAt = performance.now();
+      const answer = await fetch(`http://127.0.0.1:${port}/group`, { method: "POST", body, headers: jsonWithKey() });
+      expectInTime(performance.now() - startedAt, patienceMs / 3, "an account's body");
+      expect(answer.status).to.equal(409);
+      for (const asked of stalled) asked.destroy();
+      server.close();
+    });
+});
+
+describe("a body of which only a little is needed", function () {
+  this.timeout(40_000);
 
   it("does not keep others from theirs until its request is answered", async () => {
     const end = Promise.withResolvers<undefined>();
@@ -222,11 +262,9 @@ describe("a body of which only a little is needed", function () {
     const app = new Koa<RelayerState>().use(problems(silent)).use(serve("addGroup", handler, deps));
     const server = app.listen(0);
     const { port } = server.address() as AddressInfo;
-    const body = `{"group_name":"","group_description":""}`.padEnd(MIB);
-    const post = async (): Promise<number> => {
-      const headers = { "content-type": "application/json", "x-api-key": randomBytes(32).toString("base64") };
-      return (await fetch(`http://127.0.0.1:${port}`, { method: "POST", body, headers })).status;
-    };
+    const body = GROUP.padEnd(MIB);
+    const post = async (): Promise<number> =>
+      (await fetch(`http://127.0.0.1:${port}`, { method: "POST", body, headers: jsonWithKey() })).status;
     // Twice as many as there is memory for while they are read.
     const count = SHARED_LIMITS.mediumBodyMemoryBytes / (2 * MIB);
     const answers = Array.from({ length: count }, post);

@@ -26,9 +26,9 @@ interface Answer {
 }
 
 /** Sends the path exactly as written: `fetch` would normalise it. */
-function get(port: number, path: string, method = "GET"): Promise<Answer> {
+function get(port: number, path: string, method = "GET", headers = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const sent = request({ host: "127.0.0.1", port, path, method }, (response) => {
+    const sent = request({ host: "127.0.0.1", port, path, method, headers }, (response) => {
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("end", () =>
@@ -44,6 +44,7 @@ function get(port: number, path: string, method = "GET"): Promise<Answer> {
 }
 
 type Calls = Partial<Record<"info" | "attestation", (request: { nonce?: string }) => Promise<unknown>>>;
+const QUOTE = { quote: "04", event_log: "[]", vm_config: "{}", report_data: "00" };
 const ROOT_COMMITMENT = `0x${"c0".repeat(32)}`;
 const INFO = {
   tee: "dstack",
@@ -56,6 +57,7 @@ const INFO = {
 async function serveRoutes(
   calls: Calls,
   folder: EvidenceFolder | undefined,
+  trustedProxyHops = 0,
 ): Promise<{ port: number; server: Server }> {
   const executor = {
     call: (name: "info" | "attestation", input: object) =>
@@ -71,7 +73,7 @@ async function serveRoutes(
     log: createLogger("silent", "relayer"),
     serviceName: "Keywright",
     addressHashKey: "test",
-    trustedProxyHops: 0,
+    trustedProxyHops,
     onAnswered: () => undefined,
   } as unknown as AppOptions;
   const server = createApp(options).listen(0, "127.0.0.1");
@@ -104,7 +106,7 @@ describe("transparency routes", () => {
     linkSync(join(evidenceDir, "quote.json"), join(evidenceDir, "same.json"));
     const attestation = async ({ nonce }: { nonce?: string }): Promise<unknown> => {
       asked.push(nonce);
-      return { quote: "04", event_log: "[]", vm_config: "{}", report_data: "00" };
+      return QUOTE;
     };
     ({ port, server } = await serveRoutes({ info: async () => INFO, attestation }, new EvidenceFolder(evidenceDir)));
   });
@@ -170,7 +172,7 @@ describe("transparency routes", () => {
           if (nonce !== undefined) most = Math.max(most, ++under);
           await sleep(5);
           if (nonce !== undefined) under--;
-          return { quote: "04", event_log: "[]", vm_config: "{}", report_data: "00" };
+          return QUOTE;
         },
       },
       undefined,
@@ -183,6 +185,23 @@ describe("transparency routes", () => {
     expect(new Set(statuses)).to.deep.equal(new Set([200, 503]));
     expect(statuses.filter((status) => status === 200).length).to.be.at.least(17);
     slow.server.close();
+  });
+
+  it("/attestation keeps nobody of another network behind many addresses of one", async () => {
+    const goOn = Promise.withResolvers<undefined>();
+    const held = await serveRoutes({ attestation: () => goOn.promise.then(() => QUOTE) }, undefined, 1);
+    const askFrom = (address: string): Promise<number> =>
+      get(held.port, `/attestation?nonce=${"ab".repeat(16)}`, "GET", { "x-forwarded-for": address }).then(
+        ({ status }) => status,
+      );
+    const crowd = Array.from({ length: 300 }, (_, i) => askFrom(`2001:db8:0:${i.toString(16)}::1`));
+    await Promise.race(crowd);
+    const other = askFrom("203.0.113.7");
+    goOn.resolve(undefined);
+    expect(await other).to.equal(200);
+    const served = (await Promise.all(crowd)).filter((status) => status === 200);
+    expect(served.length).to.be.within(1, 2 * 16 + 1);
+    held.server.close();
   });
 
   it("/evidences/ lists the regular files of the folder only", async () => {
