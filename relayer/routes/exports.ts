@@ -59,7 +59,9 @@ export function exportRoutes(
   return {
     exportHistory: (call) =>
       new Promise((resolve, reject) => {
-        inScope(call.caller.accountId, undefined, async (scope) => {
+        // Nobody reads the answer to a caller that has left or is not confirmed: it would hold its place to the end.
+        inScope(call.caller.accountId, call.signal, async (scope) => {
+          await call.confirmed;
           await scope.take(places, 1, { withinMs: PLACE_WAIT_MS });
           const answer = await begin(call, scope.over);
           resolve(answer);

@@ -46,7 +46,8 @@ describe("the export's route", function () {
   const asked = (
     { kind = "runs", cursor, limit = 10_000, format = "jsonl", accountId = account }: Asked,
     handler = routes(),
-  ) => handler.exportHistory({ caller: { accountId }, query: { kind, format, cursor, limit } } as never);
+    more = {},
+  ) => handler.exportHistory({ caller: { accountId }, query: { kind, format, cursor, limit }, ...more } as never);
 
   async function textOf(wanted: Asked, handler = routes()): Promise<string> {
     let text = "";
@@ -98,6 +99,19 @@ describe("the export's route", function () {
     expect(lines.map((line) => line.split(","))).to.deep.equal(
       rows.map((row) => columns.map((name) => (Array.isArray(row[name]) ? row[name].join(" ") : String(row[name])))),
     );
+  });
+
+  it("holds no place for a caller that is not confirmed, or leaves before its answer begins", async () => {
+    const handler = routes();
+    const left = new AbortController();
+    for (let at = 0; at < 3; at++) {
+      const confirmed = Promise.reject(new KeywrightError("chain_unavailable", "the chain is away"));
+      await asked({}, handler, { confirmed }).catch(() => undefined);
+      const begun = asked({}, handler, { signal: left.signal });
+      left.abort();
+      await begun.catch(() => undefined);
+    }
+    expect(await textOf({}, handler)).to.not.equal("");
   });
 
   it("shows nothing of another account, and names a cursor that is none", async () => {
