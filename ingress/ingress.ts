@@ -1,6 +1,6 @@
 /** Assembles the TLS endpoint inside the TEE: certificate, evidence, both servers, renewal. */
 import { once } from "node:events";
-import type { Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import { shareConnections } from "../protocol/connections";
@@ -63,7 +63,8 @@ export async function startIngress(
     );
     const connections = connectionsOf(https);
     const addressOf = (socket: Socket): string | undefined => addresses.of(socket);
-    for (const server of [http, https]) endUnreadAnswers(server, { withinMs: unreadMs, addressOf });
+    const clientOf = ({ socket }: IncomingMessage): string | undefined => addressOf(socket);
+    for (const server of [http, https]) endUnreadAnswers(server, { withinMs: unreadMs, clientOf });
     shareConnections([http, https], { total: MAX_CONNECTIONS, addressOf });
     const front = config.PROXY_PROTOCOL ? createProxyEndpoint(https, addresses) : https;
     const httpsPort = await listen(front, config.HTTPS_PORT, log);

@@ -1,5 +1,5 @@
 /** Ends connections whose clients do not read: what they leave unread fills the memory of this machine. */
-import type { Server, ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { clientGroup } from "./clientGroup";
 import { MIB } from "./limits";
@@ -9,8 +9,8 @@ export interface UnreadLimits {
   readonly withinMs: number;
   /** Most that all clients together leave unread; default 64 MiB. */
   readonly bytes?: number;
-  /** The client's address; default the connection's. */
-  readonly addressOf?: (socket: Socket) => string | undefined;
+  /** The address of who has sent a request; default the connection's. */
+  readonly clientOf?: (request: IncomingMessage) => string | undefined;
 }
 
 /** Between two looks at what all of them leave unread. */
@@ -18,7 +18,8 @@ const LOOK_MS = 250;
 
 interface Reader {
   readonly socket: Socket;
-  readonly group: string;
+  /** Of the client of the last request: a proxy's connections serve one after the other. */
+  group: string;
   /** The connection's answers that are not sent completely: only the first of them has the socket. */
   readonly answers: Set<ServerResponse>;
   /** When it was last seen to have read everything. */
@@ -26,21 +27,21 @@ interface Reader {
 }
 
 export function endUnreadAnswers(server: Server, limits: UnreadLimits): void {
+  const { clientOf = ({ socket }: IncomingMessage) => socket.remoteAddress } = limits;
   const readers = new Map<Socket, Reader>();
   const readerOf = (socket: Socket): Reader => {
     const known = readers.get(socket);
     if (known !== undefined) return known;
-    const { addressOf = ({ remoteAddress }: Socket) => remoteAddress } = limits;
-    const group = clientGroup(addressOf(socket) ?? "");
-    const reader = { socket, group, answers: new Set<ServerResponse>(), since: performance.now() };
+    const reader = { socket, group: "", answers: new Set<ServerResponse>(), since: performance.now() };
     readers.set(socket, reader);
     socket.once("close", () => readers.delete(socket));
     return reader;
   };
-  server.on("request", ({ socket }, response) => {
-    const { answers } = readerOf(socket);
-    answers.add(response);
-    response.once("close", () => answers.delete(response));
+  server.on("request", (request, response) => {
+    const reader = readerOf(request.socket);
+    reader.group = clientGroup(clientOf(request) ?? "");
+    reader.answers.add(response);
+    response.once("close", () => reader.answers.delete(response));
   });
   // Node's time-out knows what the system has taken of a long answer.
   server.setTimeout(limits.withinMs, (socket: Socket) => {

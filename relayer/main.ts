@@ -26,6 +26,7 @@ import { useFastKeccak } from "../protocol/keccak";
 import { endUnreadAnswers } from "../protocol/unreadAnswers";
 import { Metrics } from "./metrics";
 import { cardDouble } from "./middleware/cardDouble";
+import { clientAddress } from "./middleware/context";
 import { Authentication } from "./middleware/credentials";
 import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
@@ -141,7 +142,10 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     onAnswered: (facts) => metrics.countRequest(facts),
   });
   running.add("metrics server", await listen(metrics.server(), config.host, config.metricsPort, log));
-  running.add("API server", await listen(apiServer(app.callback()), config.host, config.port, log));
+  running.add(
+    "API server",
+    await listen(apiServer(app.callback(), config.trustedProxyHops), config.host, config.port, log),
+  );
   log.info(
     {
       host: config.host,
@@ -362,7 +366,7 @@ function startHousekeeping(
   running.repeat("shared code", () => sharedCode.trim(), TRIMMING_MS, onUntrimmed);
 }
 
-function apiServer(callback: Parameters<typeof createServer>[1]): Server {
+function apiServer(callback: Parameters<typeof createServer>[1], trustedProxyHops: number): Server {
   // Time limit for receiving a request, so that slow senders cannot hold connections indefinitely.
   const server = createServer(
     {
@@ -374,7 +378,7 @@ function apiServer(callback: Parameters<typeof createServer>[1]): Server {
     },
     callback,
   );
-  endUnreadAnswers(server, { withinMs: UNREAD_MS });
+  endUnreadAnswers(server, { withinMs: UNREAD_MS, clientOf: (request) => clientAddress(request, trustedProxyHops) });
   shareConnections([server], { total: MAX_CONNECTIONS });
   return server;
 }

@@ -1,5 +1,6 @@
 /** Request ids, timing, one access-log line per request, and the counters behind /metrics. */
 import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import type { Middleware, ParameterizedContext } from "koa";
 import type { RouteName } from "../../protocol/http";
 import type { Logger } from "../../protocol/log";
@@ -18,6 +19,12 @@ export interface RelayerState {
 }
 export type RelayerContext = ParameterizedContext<RelayerState>;
 export type RelayerMiddleware = Middleware<RelayerState>;
+
+/** The client's address, as `ctx.ip` has it. */
+export function clientAddress(request: IncomingMessage, trustedProxyHops: number): string | undefined {
+  const forwardedFor = trustedProxyHops > 0 ? String(request.headers["x-forwarded-for"] ?? "") : "";
+  return forwardedFor.split(/\s*,\s*/).slice(-trustedProxyHops)[0] || request.socket.remoteAddress;
+}
 
 /** What the metrics count of a response. */
 export interface RequestFacts {

@@ -1,10 +1,15 @@
 /** The client address: X-Forwarded-For is trusted for the configured number of hops, and no further. */
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import fc from "fast-check";
+import Koa from "koa";
 import { pino } from "pino";
+import { defined } from "../../../protocol/defined";
 import { createApp, type AppOptions } from "../../../relayer/app";
+import { clientAddress } from "../../../relayer/middleware/context";
 import { KeywrightError } from "../../../protocol/errors";
+import { SEED } from "../../support/counts";
 import { send } from "../../support/http";
 
 describe("addresses behind proxies", () => {
@@ -48,4 +53,22 @@ describe("addresses behind proxies", () => {
     expect(await seenBy(2, "6.6.6.6, 203.0.113.7, 10.0.0.1")).to.deep.equal(["203.0.113.7"]));
   it("a proxy that adds nothing: the connection's own address", async () =>
     expect(await seenBy(1, undefined)).to.deep.equal(["127.0.0.1"]));
+
+  it("who reads answers slowly is counted by the same address", () =>
+    fc.assert(
+      fc.property(
+        fc.option(fc.array(fc.constantFrom("203.0.113.7", "6.6.6.6", " ", "", ",", ", "), { maxLength: 5 })),
+        fc.integer({ min: 0, max: 3 }),
+        (parts, hops) => {
+          const forwardedFor = parts?.join(",");
+          const request = {
+            headers: defined({ "x-forwarded-for": forwardedFor }),
+            socket: { remoteAddress: "127.0.0.1" },
+          } as unknown as IncomingMessage;
+          const app = new Koa({ proxy: hops > 0, maxIpsCount: hops });
+          expect(clientAddress(request, hops)).to.equal(app.createContext(request, {} as ServerResponse).ip);
+        },
+      ),
+      { seed: SEED },
+    ));
 });
