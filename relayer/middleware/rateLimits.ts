@@ -93,8 +93,15 @@ export class RequestLimits {
    * the point if the credential was valid, or could not be looked up.
    */
   async unknownCredential(clientGroup: string): Promise<() => void> {
-    await consume(this.#unknownCredentials, clientGroup, "Too many invalid credentials from this address.");
-    return () => void this.#unknownCredentials.reward(clientGroup);
+    const refund = (): void => void this.#unknownCredentials.reward(clientGroup);
+    try {
+      await consume(this.#unknownCredentials, clientGroup, "Too many invalid credentials from this address.");
+    } catch (refused) {
+      // It was not looked up, and those before it may be valid.
+      refund();
+      throw refused;
+    }
+    return refund;
   }
 
   payment(accountId: string): Promise<void> {

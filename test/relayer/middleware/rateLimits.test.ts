@@ -29,7 +29,7 @@ const sharedBy = (db: Db, relayers: number): Shared => ({
   instances: () => relayers,
 });
 
-async function refusal(act: () => Promise<void>): Promise<KeywrightError | undefined> {
+async function refusal(act: () => Promise<unknown>): Promise<KeywrightError | undefined> {
   try {
     await act();
   } catch (error) {
@@ -132,6 +132,20 @@ describe("rate limits", () => {
     expect(ours).to.have.length(1);
     expect(JSON.stringify(rows)).to.not.include(address);
     expect(hashedAddress("another key", address)).to.not.equal(hashedAddress("key", address));
+  });
+
+  it("of invalid credentials count none that was refused before it was looked up", async () => {
+    const limits = new RequestLimits(FEW);
+    const most = FEW.unknownCredentialsPerMinutePerAddress;
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 3 * most }, () => limits.unknownCredential("group")),
+    );
+    const refunds = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    expect(refunds).to.have.length(most);
+    expect((await refusal(() => limits.unknownCredential("group")))?.code).to.equal("rate_limited");
+    for (const refund of refunds) refund();
+    for (let at = 0; at < most; at++) await limits.unknownCredential("group");
+    expect((await refusal(() => limits.unknownCredential("group")))?.code).to.equal("rate_limited");
   });
 
   it("per key are shared by several relayers, wherever the requests go", async () => {
