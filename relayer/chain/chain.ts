@@ -121,7 +121,8 @@ class ChainModule extends Reads implements Chain {
     this.network = networkFacts(given.chainId, contractAddress);
     this.#rpc = rpc;
     this.logs = new ChainLogs(rpc, contractAddress);
-    this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
+    const { fastestPollMs, slowestPollMs, stillForMs } = tuning;
+    this.#head = new Head({ rpc, log, fastestPollMs, slowestPollMs, stillForMs });
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
     this.#queue = new AccountQueue(db, tuning);
     this.#transactions = new Transactions(db, instanceId, hooks);

@@ -15,6 +15,8 @@ export interface ChainTuning {
   /** Shortest and longest interval between polls of the head. */
   readonly fastestPollMs: number;
   readonly slowestPollMs: number;
+  /** An endpoint whose head has not moved for so long, while another's has, is asked after the others. */
+  readonly stillForMs: number;
   /** Interval at which a sent transaction's receipt is looked up. */
   readonly lookEveryMs: number;
   /** A known transaction that is next in its lane and not mined after this time is resent with higher fees. */
@@ -59,6 +61,7 @@ export const CHAIN_TUNING: ChainTuning = {
   answerWithinMs: 30_000,
   fastestPollMs: 25,
   slowestPollMs: 1_000,
+  stillForMs: 30_000,
   lookEveryMs: 2_000,
   stuckAfterMs: 30_000,
   unsignedForAtMostMs: 600_000,

@@ -2,6 +2,7 @@
  * Simulates a lagging node behind a load-balanced address: a random share of the proxy's calls is answered as if the
  * newest blocks did not exist.
  */
+import { Transaction } from "ethers";
 import { request } from "undici";
 import type { Fault, RpcAnswer, RpcMessage } from "./rpcProxy";
 
@@ -26,8 +27,9 @@ interface LagOptions {
   readonly random?: () => number;
 }
 
-export function lagging({ url, blocks, share, random = Math.random }: LagOptions): Fault {
-  const ask = async (method: string, params: readonly unknown[]): Promise<RpcAnswer> => {
+const asking =
+  (url: string): Ask =>
+  async (method, params) => {
     const { body } = await request(url, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -35,6 +37,24 @@ export function lagging({ url, blocks, share, random = Math.random }: LagOptions
     });
     return (await body.json()) as RpcAnswer;
   };
+
+/** Answers as if no block after `stands` existed, and keeps the transactions that it takes to itself. */
+export function frozen({ url, stands }: { url: string; stands: number }): Fault {
+  const [ask, taken] = [asking(url), new Set<unknown>()];
+  return async (call) => {
+    const [first] = call.params;
+    if (call.method === "eth_sendRawTransaction") {
+      const { hash } = Transaction.from(first as string);
+      taken.add(hash);
+      return { result: hash };
+    }
+    if (call.method === "eth_getTransactionByHash" && taken.has(first)) return { result: { hash: first } };
+    return answer(call, stands, ask);
+  };
+}
+
+export function lagging({ url, blocks, share, random = Math.random }: LagOptions): Fault {
+  const ask = asking(url);
   return async (call) => {
     if (random() >= share) return undefined;
     const height = await ask("eth_blockNumber", []);

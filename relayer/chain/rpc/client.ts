@@ -61,6 +61,11 @@ interface Member {
   blockedUntil: number;
   head: number;
   isOfOtherChain: boolean;
+  /** Its head when all were compared, and when that was another than before. */
+  compared: number;
+  movedAt: number;
+  /** Another is ahead of it and has moved on meanwhile. */
+  standsStill: boolean;
 }
 
 const FIRST_PAUSE_MS = 200;
@@ -92,6 +97,9 @@ export class RpcClient {
       blockedUntil: 0,
       head: 0,
       isOfOtherChain: false,
+      compared: 0,
+      movedAt: 0,
+      standsStill: false,
     }));
   }
 
@@ -160,25 +168,34 @@ export class RpcClient {
   /**
    * Sends signed bytes to the endpoints in turn until one accepts or already knows them: undefined. Otherwise the most
    * significant failure: `transport` if an endpoint did not answer, since it may have them; then what a node said about
-   * the transaction.
+   * the transaction. With `everywhere`, all endpoints get them: one that accepts may keep them to itself.
    */
-  async broadcast(raw: string): Promise<RpcFailure | undefined> {
+  async broadcast(raw: string, { everywhere = false } = {}): Promise<RpcFailure | undefined> {
     const failures: RpcFailure[] = [];
+    let isAccepted = false;
     for (const member of this.#inOrder()) {
-      try {
-        await this.#ask(member, (asked) => this.#one(asked, "eth_sendRawTransaction", [raw]));
-        return undefined;
-      } catch (error) {
-        const { failure } = asRpcError(error);
-        if (failure === "already_known") return undefined;
-        failures.push(failure);
-      }
+      const failure = await this.#send(member, raw);
+      if (failure !== undefined) failures.push(failure);
+      else if (everywhere) isAccepted = true;
+      else return undefined;
     }
+    if (isAccepted) return undefined;
     return (
       failures.find((failure) => failure === "transport") ??
       failures.find((failure) => !mayAnswerElsewhere(failure)) ??
       failures[0]
     );
+  }
+
+  /** Undefined if the endpoint accepts or already knows them. */
+  async #send(member: Member, raw: string): Promise<RpcFailure | undefined> {
+    try {
+      await this.#ask(member, (asked) => this.#one(asked, "eth_sendRawTransaction", [raw]));
+      return undefined;
+    } catch (error) {
+      const { failure } = asRpcError(error);
+      return failure === "already_known" ? undefined : failure;
+    }
   }
 
   /** Several calls in one exchange, each answered by any node, without a minimum block. */
@@ -239,6 +256,23 @@ export class RpcClient {
     );
   }
 
+  /**
+   * Compares the endpoints' heads. One that answers, but stands still for so long while another moves on, is asked after
+   * the others until it moves.
+   */
+  async compareHeads(withinMs: number, stillForMs: number): Promise<void> {
+    const heads = await this.heads(withinMs);
+    const now = performance.now();
+    for (const [index, member] of this.#members.entries()) {
+      const { head = member.compared } = heads[index] ?? {};
+      if (head !== member.compared) Object.assign(member, { compared: head, movedAt: now });
+    }
+    for (const member of this.#members)
+      member.standsStill = this.#members.some(
+        ({ compared, movedAt }) => compared > member.compared && movedAt - member.movedAt > stillForMs,
+      );
+  }
+
   async close(): Promise<void> {
     this.#stopped.abort();
     await Promise.all(this.#members.map((member) => member.endpoint.close()));
@@ -295,11 +329,11 @@ export class RpcClient {
     member.blockedUntil = performance.now() + Math.min(FIRST_PAUSE_MS * 2 ** (member.failures - 1), MAX_PAUSE_MS);
   }
 
-  /** Healthy endpoints in configured order, then blocked ones, which are asked only if no healthy one answered. */
+  /** Healthy endpoints in configured order, then those that stand still, then blocked ones. */
   #inOrder(): readonly Member[] {
     const now = performance.now();
-    const blocked = (member: Member): boolean => member.blockedUntil > now;
-    return [...this.#members.filter((member) => !blocked(member)), ...this.#members.filter(blocked)];
+    const rank = ({ blockedUntil, standsStill }: Member): number => (blockedUntil > now ? 2 : standsStill ? 1 : 0);
+    return [...this.#members].sort((one, other) => rank(one) - rank(other));
   }
 
   async #pause(deadline: number): Promise<boolean> {

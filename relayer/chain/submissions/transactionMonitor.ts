@@ -23,6 +23,8 @@ class Monitored implements Carrier {
   /** Looks since a node accepted or knew the transaction. */
   misses = 0;
   refusals = 0;
+  /** Whether all endpoints get what is sent: the one that took it may have lost it or kept it to itself. */
+  everywhere = false;
 
   constructor(
     public transaction: TransactionRow,
@@ -158,7 +160,7 @@ export class TransactionMonitor {
     item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
     // What is abandoned is not sent again, also while nothing can take its place.
     if (item.isToBeNoop && !item.newest.is_noop) return;
-    const failure = await this.#parts.rpc.broadcast(item.newest.raw);
+    const failure = await this.#parts.rpc.broadcast(item.newest.raw, { everywhere: item.everywhere });
     if (failure !== undefined) return this.#refused(item, failure);
     item.lookedAt = item.sentAt;
     item.accepted();
@@ -234,18 +236,28 @@ export class TransactionMonitor {
       return this.#ifStuck(item);
     }
     item.misses += 1;
-    if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sentAt = undefined;
+    if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) Object.assign(item, { sentAt: undefined, everywhere: true });
     await this.#endIfProven(item);
   }
 
-  /** Known, next in its lane and old: raise the fees. Fees do not help a transaction queued behind another. */
+  /**
+   * Known, next in its lane and old: raise the fees. Fees do not help a transaction queued behind another. The endpoint
+   * that took it may stand still or have kept it to itself: the others are asked first, and given it.
+   */
   async #ifStuck(item: Monitored): Promise<void> {
     const { rpc, transactions, tuning } = this.#parts;
     const { payer, nonce } = item.transaction;
     if (item.sentAt === undefined || performance.now() - item.sentAt < tuning.stuckAfterMs) return;
+    if (await this.#endByReceipt(item, true)) return;
+    if (!item.everywhere) await this.#sendEverywhere(item);
     const sender = await transactions.payerAddress(payer);
     const next = await rpc.call<string>("eth_getTransactionCount", [sender, "latest"]);
     if (Number(next) === nonce) await this.#replace(item, item.newest.is_noop);
+  }
+
+  async #sendEverywhere(item: Monitored): Promise<void> {
+    item.everywhere = true;
+    if (!item.isToBeNoop || item.newest.is_noop) await this.#parts.rpc.broadcast(item.newest.raw, { everywhere: true });
   }
 
   /**

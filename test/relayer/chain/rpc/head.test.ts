@@ -24,10 +24,11 @@ describe("the chain's head", () => {
     };
     create = (fastestPollMs) =>
       new Head({
-        rpc: { call } as unknown as RpcClient,
+        rpc: { call, compareHeads: () => Promise.resolve() } as unknown as RpcClient,
         log: pino({ level: "silent" }),
         fastestPollMs,
         slowestPollMs: 10_000,
+        stillForMs: 30_000,
       });
     head = create(5);
   });
