@@ -16,7 +16,7 @@ const ms = fc.oneof(
 
 const FAULTS: readonly EndpointFault[] = [
   ...(["down", "other chain", "no receipts", "lags", "forgets", "answers lost"] as const),
-  ...(["sent twice", "already known", "nonce too low", "no transactions", "slow"] as const),
+  ...(["sent twice", "already known", "nonce too low", "no transactions", "slow", "stands still"] as const),
   ...([
     "counts lag",
     "counts none",

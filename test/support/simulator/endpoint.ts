@@ -16,6 +16,8 @@ export type EndpointFault =
   | "no receipts"
   /** It is some blocks behind. */
   | "lags"
+  /** Its head stays where it was, and it keeps the transactions that it takes to itself. */
+  | "stands still"
   /** It takes transactions and forgets them. */
   | "forgets"
   /** It takes transactions, and its answers are lost. */
@@ -50,6 +52,7 @@ type Params = readonly [never, never, never];
 
 export class Node {
   fault: EndpointFault = "none";
+  #stoodAt: number | undefined;
   /** Of how many blocks it keeps the transaction counts. */
   countsKept = Infinity;
   readonly #chain: SimulatedChain;
@@ -87,6 +90,8 @@ export class Node {
 
   get #head(): number {
     const { head, blocks } = this.#serves;
+    this.#stoodAt = this.fault === "stands still" ? (this.#stoodAt ?? head.number) : undefined;
+    if (this.#stoodAt !== undefined) return Math.min(this.#stoodAt, head.number);
     return this.fault === "lags" ? Math.max(blocks[0]?.number ?? 0, head.number - LAG) : head.number;
   }
 
@@ -225,7 +230,7 @@ export class Node {
 
   #send(raw: string): string {
     if (this.fault === "other chain") refuse({ code: -32_000, message: "invalid chain id for signer" });
-    if (this.fault === "forgets") return "0x";
+    if (this.fault === "forgets" || this.fault === "stands still") return "0x";
     if (this.fault === "already known" || this.fault === "nonce too low")
       refuse({ code: -32_000, message: this.fault });
     if (this.fault === "sent twice") this.#chain.send(raw);
