@@ -96,6 +96,14 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
     { do: "reorg", depth: 3, keep: false },
     wait(20_000),
   ],
+  "a write that is cancelled after a reorg has dropped its block is not made again": [
+    WRITE,
+    wait(4_000),
+    { do: "reorg", depth: 2, keep: false },
+    wait(500),
+    { do: "cancel" },
+    { do: "drop pool" },
+  ],
   "a payer that is no longer wanted is given the gas for what it has begun": [
     WRITE,
     wait(200),

@@ -237,7 +237,12 @@ class Run {
   async #cancel(): Promise<void> {
     const { rows } = await sql<{ id: string }>`select id from transactions where ${TRANSACTION_IS_OPEN}
       order by created_at desc, id limit 1`.execute(this.store.db);
-    for (const { id } of rows) await cancelSubmission(this.store.db, id);
+    for (const { id } of rows) {
+      const carried = await this.store.db.selectFrom("writes").select("id").where("transaction_id", "=", id).execute();
+      if (!(await cancelSubmission(this.store.db, id))) continue;
+      for (const wish of this.wishes)
+        wish.isWithdrawn ||= wish.answer === "done" && carried.some((write) => write.id === wish.submission);
+    }
   }
 
   #dropOld(): void {
@@ -345,7 +350,8 @@ class Run {
   async #askAgain(): Promise<readonly string[]> {
     const found: string[] = [];
     // What a reorg has made of an account's first write is seen in the books.
-    const isSure = ({ nature }: Wish): boolean => nature !== "first" || hasOneChain(this.history);
+    const isSure = ({ nature, isWithdrawn }: Wish): boolean =>
+      isWithdrawn !== true && (nature !== "first" || hasOneChain(this.history));
     const done = this.wishes.filter((wish) => wish.answer === "done" && isSure(wish));
     let answers = 0;
     for (const { account, name, submission } of done)

@@ -76,10 +76,10 @@ export async function violations(run: Run, isSettled: boolean): Promise<readonly
 
 function ofWishes(run: Run): readonly string[] {
   const executed = executions(run);
-  return run.wishes.flatMap(({ name, answer, nature, error }) => {
+  return run.wishes.flatMap(({ name, answer, nature, error, isWithdrawn }) => {
     const times = executed.get(name) ?? 0;
     // A reorg may have had another one be its account's first.
-    const isUndone = nature === "first" && !hasOneChain(run.history);
+    const isUndone = isWithdrawn === true || (nature === "first" && !hasOneChain(run.history));
     const of = {
       done: isUndone ? [0, 1] : [1],
       refused: [0],

@@ -64,6 +64,8 @@ export interface Wish {
   readonly repeats: boolean;
   /** `open`: the client has no final answer. */
   answer: "open" | "done" | "refused" | "declined" | "told it did not happen";
+  /** The operator cancelled it after it was answered, while a reorg had it to be made again. */
+  isWithdrawn?: boolean;
   group?: string;
   submission?: string;
   error?: KeywrightError;

@@ -118,10 +118,11 @@ export class SimulatedTime {
     this.#now += ms;
   }
 
+  /** In whole milliseconds, as those of Node. */
   #set(fire: () => void, ms: number): Handle {
     const order = ++this.#order;
     this.note();
-    this.#add({ at: this.#now + Math.max(0, ms), order, fire });
+    this.#add({ at: this.#now + Math.max(0, Math.trunc(ms)), order, fire });
     return new Handle(order);
   }
 
@@ -143,7 +144,7 @@ export class SimulatedTime {
   #every(fire: () => void, ms: number): Handle {
     const handle = this.#set(() => again(), ms);
     const again = (): void => {
-      this.#add({ at: this.#now + ms, order: handle.id, fire: again });
+      this.#add({ at: this.#now + Math.trunc(ms), order: handle.id, fire: again });
       fire();
     };
     return handle;
