@@ -252,9 +252,10 @@ export class Chain {
   ): Promise<T> {
     const call = async (at: BlockTag): Promise<T> => readAnswer(read, await endpoint.call(to, data, at));
     const answer = await call(block);
-    if (block !== "latest") return answer;
     const wanted = BigInt(await notBefore);
     if (answer.decision.blockNumber >= wanted) return answer;
+    // One that claims an older head would have the others agree with it there.
+    if (block !== "latest") throw new RpcFailure("the block precedes that of the last write");
     const later = await call(wanted).catch((error: unknown) => {
       throw error instanceof RpcFailure
         ? new NotYetThere("the endpoint has not seen the block of the last write")

@@ -115,6 +115,19 @@ describe("reading the chain", () => {
     expect(await admitted(104), "another node behind the same endpoint is further").to.equal("104 true");
   });
 
+  it("agrees at no block before the named one, where one endpoint fails and another claims an older head", async () => {
+    const headTime = Math.floor(Date.now() / 1000);
+    const [honest, failing] = [await double({ headTime }), await double()];
+    failing.fault = "refuse";
+    // Contracts would see another number at the named block: as on chains where they count otherwise.
+    const shownAs = (block: bigint): bigint => (block === 99n ? 97n : block);
+    const liar = await double({ head: 98n, headTime: headTime - 24, shownAs });
+    const chain = over([honest, failing, liar], { quorum: 2 });
+    expect((await ask(chain)).blockNumber, "where none is named").to.equal(98n);
+    const failure = await chain.admit(KEY, ACTION, { notBefore: 99 }).catch((error: unknown) => error);
+    expect(failure).to.include({ code: "chain_unavailable" });
+  });
+
   it("asks before the named block is known, and again only if that is later", async () => {
     const endpoint = await double();
     const chain = over([endpoint]);
