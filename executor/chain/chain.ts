@@ -55,6 +55,11 @@ export interface Question<T extends Decided> {
 
 type NotBefore = number | Promise<number>;
 
+/** A reading that names its block and the block's time, in Unix seconds. */
+interface Dated extends AtBlock {
+  readonly blockTimestamp: bigint;
+}
+
 /** The endpoint has not reached the required block yet; a retry may succeed. */
 class NotYetThere extends RpcFailure {}
 
@@ -109,12 +114,12 @@ export class Chain {
   async ask<T extends Decided>(question: Question<T>): Promise<T> {
     for (const delayMs of CATCH_UP_DELAYS_MS) {
       const answer = await this.#read(question);
-      if (answer !== "behind") return this.#requireFresh(answer);
+      if (answer !== "behind") return this.#accept(answer);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
     }
     const last = await this.#read(question);
     if (last === "behind") throw unavailable("The chain's head is behind a block that was seen before.");
-    return this.#requireFresh(last);
+    return this.#accept(last);
   }
 
   /**
@@ -222,21 +227,41 @@ export class Chain {
   async #read<T extends Decided>(question: Question<T>): Promise<T | "behind"> {
     const floor = this.#floor();
     let isBehind = false;
-    const ask = async (endpoint: RpcEndpoint, block: BlockTag): Promise<AtBlock & { answer: T }> => {
+    const ask = async (endpoint: RpcEndpoint, block: BlockTag): Promise<Dated & { answer: T }> => {
       const answer = await this.#answerOf(endpoint, question, block).catch((error: unknown) => {
         isBehind ||= error instanceof NotYetThere;
         throw error;
       });
-      const { blockNumber } = answer.decision;
-      if (blockNumber >= floor) return { blockNumber, answer };
+      const { blockNumber, blockTimestamp } = answer.decision;
+      if (blockNumber >= floor) return { blockNumber, blockTimestamp, answer };
       isBehind = true;
       throw new RpcFailure("the endpoint is behind a block that was seen before");
     };
     try {
-      return (await agreed(this.#endpoints, this.#options.quorum, ask)).answer;
+      return (await this.#agreedOfNow(ask)).answer;
     } catch (error) {
       if (isBehind) return "behind";
       throw error;
+    }
+  }
+
+  /**
+   * A reading on which the endpoints agree. An endpoint whose block is too old, or from the future, counts as failed:
+   * the first one would keep the others from being asked.
+   */
+  async #agreedOfNow<T extends Dated>(ask: Ask<T>): Promise<T> {
+    let fault: string | undefined;
+    const askOfNow: Ask<T> = async (endpoint, block) => {
+      const value = await ask(endpoint, block);
+      const found = this.#faultOfTime(value);
+      if (found === undefined) return value;
+      fault = found;
+      throw new RpcFailure(found);
+    };
+    try {
+      return await agreed(this.#endpoints, this.#options.quorum, askOfNow);
+    } catch (error) {
+      throw fault === undefined ? error : unavailable(fault, [error]);
     }
   }
 
@@ -264,20 +289,27 @@ export class Chain {
     return later.decision.blockNumber === wanted ? later : answer;
   }
 
-  #requireFresh<T extends Decided>(answer: T): T {
+  /** Raises the marks. The age is checked again: since the endpoint answered, others may have been waited for. */
+  #accept<T extends Decided>(answer: T): T {
     const { blockNumber, blockTimestamp } = answer.decision;
-    const age = this.#nowSeconds() - Number(blockTimestamp);
-    const { maxHeadAgeSeconds } = this.#options;
-    if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds)
-      throw unavailable(
-        `The chain's head is ${Math.floor(age)} seconds old; at most ${maxHeadAgeSeconds} are accepted.`,
-      );
-    if (maxHeadAgeSeconds > 0 && age < -MAX_CLOCK_SKEW_SECONDS)
-      throw unavailable(`The chain's head is ${Math.floor(-age)} seconds ahead of this machine's clock.`);
+    const fault = this.#faultOfTime(answer.decision);
+    if (fault !== undefined) throw unavailable(fault);
     const seconds = blockTimestamp > this.#time.seconds ? blockTimestamp : this.#time.seconds;
     this.#time = { seconds, readAt: performance.now() };
     if (blockNumber >= this.#floor()) this.#highest = { block: blockNumber, at: this.#nowSeconds() };
     return answer;
+  }
+
+  /** Why a block of this time is too old, or from the future. */
+  #faultOfTime({ blockTimestamp }: Pick<Dated, "blockTimestamp">): string | undefined {
+    const { maxHeadAgeSeconds } = this.#options;
+    if (maxHeadAgeSeconds === 0) return undefined;
+    const age = this.#nowSeconds() - Number(blockTimestamp);
+    if (age > maxHeadAgeSeconds)
+      return `The chain's head is ${Math.floor(age)} seconds old; at most ${maxHeadAgeSeconds} are accepted.`;
+    if (age < -MAX_CLOCK_SKEW_SECONDS)
+      return `The chain's head is ${Math.floor(-age)} seconds ahead of this machine's clock.`;
+    return undefined;
   }
 
   /**

@@ -160,6 +160,35 @@ describe("reading the chain", () => {
     expect([first.calls - before, second.calls]).to.deep.equal([1, 1]);
   });
 
+  it("asks the next endpoint when the head of the first one is too old, or from the future", async () => {
+    const now = 1_000_000;
+    const [first, second] = [await double({ headTime: now }), await double({ headTime: now })];
+    const clock = { seconds: now };
+    const chain = over([first, second], { nowSeconds: () => clock.seconds });
+    expect([await codeOf(chain), second.calls]).to.deep.equal(["allowed", 0]);
+    clock.seconds = now + 61;
+    Object.assign(second.world, { head: 105n, headTime: clock.seconds });
+    expect((await ask(chain)).blockNumber, "the first one has stopped").to.equal(105n);
+    Object.assign(first.world, { head: 106n, headTime: clock.seconds + 61 });
+    expect((await ask(chain)).blockNumber, "the first one's clock is wrong").to.equal(105n);
+    Object.assign(first.world, { head: 105n, headTime: clock.seconds });
+    const before = second.calls;
+    expect((await ask(chain)).blockNumber, "the first one goes on").to.equal(105n);
+    expect(second.calls).to.equal(before);
+  });
+
+  it("says how old the head is when no endpoint has a newer one", async () => {
+    const [first, second] = [await double({ headTime: 1_000_000 }), await double({ headTime: 1_000_000 })];
+    for (const quorum of [1, 2]) {
+      const chain = over([first, second], { quorum, nowSeconds: () => 1_000_100 });
+      const failure = await ask(chain).catch((error: unknown) => error);
+      expect(failure).to.include({
+        code: "chain_unavailable",
+        detail: "The chain's head is 100 seconds old; at most 60 are accepted.",
+      });
+    }
+  });
+
   it("does not raise its minimum block from an old head that it refused", async () => {
     const endpoint = await double({ head: 1_000_000n, headTime: 5 });
     const chain = over([endpoint]);
