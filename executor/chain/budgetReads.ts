@@ -47,12 +47,13 @@ export class BudgetReads implements BudgetChain {
   async #leases(counter: Hash32, ids: readonly Hash32[], since?: bigint): Promise<Found> {
     const { confirmations, final } = this.#depth;
     const { blockNumber: head, leases } = await this.#chain.agreed(async (endpoint, block) => {
-      const newest = await endpoint.blockNumber(block);
+      const dated = await endpoint.dated(block);
+      const newest = dated.blockNumber;
       const ranges = this.#searchedAt(newest, newest - BigInt(confirmations - 1), since);
       const topics = [LEASED_TOPIC, ids, counter];
       const logs = await Promise.all(ranges.map(([from, to]) => endpoint.logs(this.#address, topics, from, to)));
       const isFinal = (log: Log): boolean => BigInt(log.blockNumber) + BigInt(final) <= newest;
-      return { blockNumber: newest, leases: logs.flat().flatMap((log) => this.#landed(log, counter, isFinal(log))) };
+      return { ...dated, leases: logs.flat().flatMap((log) => this.#landed(log, counter, isFinal(log))) };
     });
     return { head, leases };
   }

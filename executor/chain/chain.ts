@@ -13,8 +13,8 @@ import {
 } from "../../protocol/decision";
 import { ZERO_HASH, parseAddress } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, Hash32, KeyId, PkpId } from "../../protocol/ids";
-import { agreed, unavailable, type Ask, type AtBlock } from "./quorum";
-import { RpcEndpoint, RpcFailure, type BlockTag } from "./rpc";
+import { agreed, unavailable, type Ask } from "./quorum";
+import { RpcEndpoint, RpcFailure, type BlockTag, type Dated } from "./rpc";
 
 export interface ChainOptions {
   readonly rpcUrls: readonly string[];
@@ -54,11 +54,6 @@ export interface Question<T extends Decided> {
 }
 
 type NotBefore = number | Promise<number>;
-
-/** A reading that names its block and the block's time, in Unix seconds. */
-interface Dated extends AtBlock {
-  readonly blockTimestamp: bigint;
-}
 
 /** The endpoint has not reached the required block yet; a retry may succeed. */
 class NotYetThere extends RpcFailure {}
@@ -140,14 +135,35 @@ export class Chain {
     return this.#time.seconds;
   }
 
-  /** A reading on which the endpoints agree. @throws KeywrightError `chain_unavailable`. */
-  agreed<T extends AtBlock>(ask: Ask<T>): Promise<T> {
-    return agreed(this.#endpoints, this.#options.quorum, ask);
+  /**
+   * A reading on which the endpoints agree. An endpoint whose block is too old, or from the future, counts as failed:
+   * the first one would keep the others from being asked.
+   * @throws KeywrightError `chain_unavailable`.
+   */
+  async agreed<T extends Dated>(ask: Ask<T>): Promise<T> {
+    let fault: string | undefined;
+    const askOfNow: Ask<T> = async (endpoint, block) => {
+      const value = await ask(endpoint, block);
+      const found = this.#faultOfTime(value);
+      if (found === undefined) return value;
+      fault = found;
+      throw new RpcFailure(found);
+    };
+    try {
+      return await agreed(this.#endpoints, this.#options.quorum, askOfNow);
+    } catch (error) {
+      throw fault === undefined ? error : unavailable(fault, [error]);
+    }
   }
 
-  /** Base fee of the newest block, in wei. @throws KeywrightError `chain_unavailable`. */
+  /**
+   * Base fee of the newest block, in wei, however old that is if no endpoint has a newer one: it bounds the fees of
+   * what may have to be sent for the chain to go on.
+   * @throws KeywrightError `chain_unavailable`.
+   */
   async baseFee(): Promise<bigint> {
-    const { wei } = await agreed(this.#endpoints, this.#options.quorum, (endpoint, block) => endpoint.baseFee(block));
+    const ask = (endpoint: RpcEndpoint, block: BlockTag): ReturnType<RpcEndpoint["baseFee"]> => endpoint.baseFee(block);
+    const { wei } = await this.agreed(ask).catch(() => agreed(this.#endpoints, this.#options.quorum, ask));
     return wei;
   }
 
@@ -238,30 +254,10 @@ export class Chain {
       throw new RpcFailure("the endpoint is behind a block that was seen before");
     };
     try {
-      return (await this.#agreedOfNow(ask)).answer;
+      return (await this.agreed(ask)).answer;
     } catch (error) {
       if (isBehind) return "behind";
       throw error;
-    }
-  }
-
-  /**
-   * A reading on which the endpoints agree. An endpoint whose block is too old, or from the future, counts as failed:
-   * the first one would keep the others from being asked.
-   */
-  async #agreedOfNow<T extends Dated>(ask: Ask<T>): Promise<T> {
-    let fault: string | undefined;
-    const askOfNow: Ask<T> = async (endpoint, block) => {
-      const value = await ask(endpoint, block);
-      const found = this.#faultOfTime(value);
-      if (found === undefined) return value;
-      fault = found;
-      throw new RpcFailure(found);
-    };
-    try {
-      return await agreed(this.#endpoints, this.#options.quorum, askOfNow);
-    } catch (error) {
-      throw fault === undefined ? error : unavailable(fault, [error]);
     }
   }
 

@@ -61,6 +61,12 @@ export interface LogBlock {
   readonly transactionHash: string;
 }
 
+/** What names a block and its time, in Unix seconds. */
+export interface Dated {
+  readonly blockNumber: bigint;
+  readonly blockTimestamp: bigint;
+}
+
 /** `latest`, or a block number. */
 export type BlockTag = "latest" | bigint;
 
@@ -83,10 +89,10 @@ export class RpcEndpoint {
     return BigInt(await this.#ask("eth_chainId", []));
   }
 
-  /** Number and base fee of a block; the fee is 0 on chains without one. Throws RpcFailure. */
-  async baseFee(block: BlockTag): Promise<{ blockNumber: bigint; wei: bigint }> {
-    const { number, baseFeePerGas } = await this.#block(block);
-    return { blockNumber: BigInt(number), wei: BigInt(baseFeePerGas ?? 0) };
+  /** A block with its base fee; the fee is 0 on chains without one. Throws RpcFailure. */
+  async baseFee(block: BlockTag): Promise<Dated & { readonly wei: bigint }> {
+    const read = await this.#block(block);
+    return { ...datedOf(read), wei: BigInt(read.baseFeePerGas ?? 0) };
   }
 
   /** Hash of the block with this number and time (Unix seconds). Throws RpcFailure, also without such a block. */
@@ -97,9 +103,9 @@ export class RpcEndpoint {
     return { blockNumber: block, hash: hash as Hash32 };
   }
 
-  /** The block's number, as the node counts, which on some chains is not what contracts see. Throws RpcFailure. */
-  async blockNumber(block: BlockTag): Promise<bigint> {
-    return BigInt((await this.#block(block)).number);
+  /** The block, by the node's number, which on some chains is not what contracts see. Throws RpcFailure. */
+  async dated(block: BlockTag): Promise<Dated> {
+    return datedOf(await this.#block(block));
   }
 
   /** Throws RpcFailure. */
@@ -184,5 +190,10 @@ export class RpcEndpoint {
     });
   }
 }
+
+const datedOf = ({ number, timestamp }: z.infer<typeof blockSchema>): Dated => ({
+  blockNumber: BigInt(number),
+  blockTimestamp: BigInt(timestamp),
+});
 
 const tagOf = (block: BlockTag): string => (block === "latest" ? block : `0x${block.toString(16)}`);

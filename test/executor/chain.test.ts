@@ -15,12 +15,15 @@ import {
   type PkpId,
 } from "../../protocol/ids";
 import { AccountManager__factory } from "../../typechain-types";
+import { BudgetReads } from "../../executor/chain/budgetReads";
+import { leaseDepthOf } from "../../executor/budgets/depth";
 import { Chain, WrongChain, type ChainOptions } from "../../executor/chain/chain";
 import { decodeAdmission, encodeAdmission } from "../../protocol/admission";
 import { MalformedAnswer } from "../../protocol/abi";
 import { DENIAL_REASONS, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
 import { keyAnswer } from "../../protocol/keyState";
 import { KeywrightError } from "../../protocol/errors";
+import { BUDGET } from "../support/budgetWorld";
 import { SEED, count } from "../support/counts";
 import { RpcDouble } from "../support/rpcDouble";
 import { expectInTime, itInTime } from "../support/inTime";
@@ -187,6 +190,23 @@ describe("reading the chain", () => {
         detail: "The chain's head is 100 seconds old; at most 60 are accepted.",
       });
     }
+  });
+
+  it("reads base fee and leases of another endpoint when the head of the first one is too old", async () => {
+    const now = Math.floor(Date.now() / 1000);
+    const [old, whole] = [
+      await double({ headTime: now - 100, baseFee: 1n }),
+      await double({ head: 108n, headTime: now, baseFee: 7n }),
+    ];
+    const chain = over([old, whole]);
+    expect(await chain.baseFee()).to.equal(7n);
+    const reads = new BudgetReads(chain, CONTRACT, leaseDepthOf(31_337n, undefined));
+    expect(await reads.leases(BUDGET, 0n, [ACTION])).to.deep.equal({ head: 108n, leases: [] });
+    whole.fault = "refuse";
+    expect(await chain.baseFee(), "there is no newer one").to.equal(1n);
+    expect(await reads.leases(BUDGET, 0n, [ACTION]).catch((error: unknown) => error)).to.include({
+      code: "chain_unavailable",
+    });
   });
 
   it("does not raise its minimum block from an old head that it refused", async () => {

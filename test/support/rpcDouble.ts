@@ -14,6 +14,7 @@ export interface World {
   /** Unix seconds. */
   headTime: number;
   allowed: boolean;
+  baseFee: bigint;
   /** The newest existing block; `head` is the one this endpoint reports as latest. Without it every block exists. */
   newest?: bigint;
   /** The block number that contracts see for a block. */
@@ -23,7 +24,7 @@ export interface World {
 interface Message {
   readonly id: number;
   readonly method: string;
-  readonly params: [{ data: string }, string];
+  readonly params: readonly unknown[];
 }
 
 type Fault = "none" | "hang" | "refuse" | "not json" | "rpc error" | "huge" | "garbage";
@@ -48,6 +49,7 @@ export class RpcDouble {
       head: 100n,
       headTime: Math.floor(Date.now() / 1000),
       allowed: true,
+      baseFee: 1n,
       ...world,
     });
     server.on("request", (request, response) => {
@@ -85,7 +87,7 @@ export class RpcDouble {
   }
 
   #answerOne({ id, method, params }: Message): string | undefined {
-    const reply = (result: string): string => JSON.stringify({ jsonrpc: "2.0", id, result });
+    const reply = (result: unknown): string => JSON.stringify({ jsonrpc: "2.0", id, result });
     switch (this.fault) {
       case "hang":
         return undefined;
@@ -100,27 +102,53 @@ export class RpcDouble {
       case "garbage":
         return reply("0x1234");
       case "none":
-        if (method === "eth_call" && BigInt(params[1] === "latest" ? 0 : params[1]) > (this.world.newest ?? 2n ** 64n))
+        if (
+          method === "eth_call" &&
+          BigInt(params[1] === "latest" ? 0 : (params[1] as string)) > (this.world.newest ?? 2n ** 64n)
+        )
           return JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32_000, message: "header not found" } });
-        if (method === "eth_chainId") return reply(`0x${this.world.chainId.toString(16)}`);
-        return reply(
-          method === "eth_blockNumber" ? `0x${this.world.head.toString(16)}` : this.#call(params[0].data, params[1]),
-        );
+        return reply(this.#result(method, params));
     }
   }
 
+  #result(method: string, params: readonly unknown[]): unknown {
+    switch (method) {
+      case "eth_chainId":
+        return hex(this.world.chainId);
+      case "eth_blockNumber":
+        return hex(this.world.head);
+      case "eth_getBlockByNumber":
+        return this.#block(params[0] as string);
+      case "eth_getLogs":
+        return [];
+      default:
+        return this.#call((params[0] as { data: string }).data, params[1] as string);
+    }
+  }
+
+  #at(block: string): { number: bigint; time: number } {
+    const { head, headTime } = this.world;
+    const number = block === "latest" ? head : BigInt(block);
+    return { number, time: headTime - Number(head - number) * 12 };
+  }
+
+  #block(block: string): object {
+    const { number, time } = this.#at(block);
+    const hash = `0x${number.toString(16).padStart(64, "0")}`;
+    return { number: hex(number), hash, timestamp: hex(time), baseFeePerGas: hex(this.world.baseFee) };
+  }
+
   #call(data: string, block: string): string {
-    const { keyNamespace, head, headTime, allowed, shownAs = (number: bigint) => number } = this.world;
+    const { keyNamespace, allowed, shownAs = (number: bigint) => number } = this.world;
     if (data.startsWith(ABI.getFunction("keyNamespace")?.selector ?? "")) return keyNamespace;
-    const at = block === "latest" ? head : BigInt(block);
-    const time = headTime - Number(head - at) * 12;
+    const { number, time } = this.#at(block);
     const decision = ABI.encodeFunctionResult("explainExecution", [
       allowed,
       allowed ? 0 : 1,
       allowed,
       allowed ? 5n : 0n,
       0n,
-      shownAs(at),
+      shownAs(number),
       time,
       0n,
     ]);
@@ -132,3 +160,5 @@ export class RpcDouble {
     return ABI.encodeFunctionResult("multicall", [[decision, key, decision].slice(0, calls.length)]);
   }
 }
+
+const hex = (value: bigint | number): string => `0x${value.toString(16)}`;
