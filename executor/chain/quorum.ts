@@ -1,6 +1,6 @@
 /** Reads on which n endpoints agree at the same block. With n = 1 the other endpoints are only fallbacks. */
 import { KeywrightError } from "../../protocol/errors";
-import type { BlockTag, RpcEndpoint } from "./rpc";
+import { RpcFailure, type BlockTag, type RpcEndpoint } from "./rpc";
 
 /** Reads a value from one endpoint at one block; `blockNumber` is the block of the answer. */
 export type Ask<T extends AtBlock> = (endpoint: RpcEndpoint, block: BlockTag) => Promise<T>;
@@ -29,23 +29,19 @@ async function firstAnswer<T extends AtBlock>(endpoints: readonly RpcEndpoint[],
   throw unavailable("No RPC endpoint answered.", failures);
 }
 
-/** Asks all endpoints at once and returns as soon as enough of them agree, without waiting for silent ones. */
+/** Asks all endpoints at once, first for their newest block. */
 async function agreedByMany<T extends AtBlock>(
   endpoints: readonly RpcEndpoint[],
   quorum: number,
   ask: Ask<T>,
 ): Promise<T> {
-  const answers: Answer<T>[] = [];
-  return new Promise((resolve, reject) => {
-    const asked = endpoints.map(async (endpoint) => {
-      answers.push({ endpoint, value: await ask(endpoint, "latest") });
-      const { value, votes } = largestAgreement(answers);
-      if (votes >= quorum && value !== undefined) resolve(value);
-    });
-    Promise.allSettled(asked)
-      .then(() => agreedAtCommonBlock(endpoints.length, answers, quorum, ask))
-      .then(resolve, reject);
+  const heads: Answer<T>[] = [];
+  const asked = endpoints.map(async (endpoint) => {
+    const value = await ask(endpoint, "latest");
+    heads.push({ endpoint, value });
+    return value;
   });
+  return (await agreementOf(asked, quorum)) ?? agreedAtCommonBlock(endpoints.length, heads, quorum, ask);
 }
 
 interface Answer<T> {
@@ -54,42 +50,55 @@ interface Answer<T> {
 }
 
 /**
- * Heads may differ by a block: endpoints that are ahead are asked again at the newest block that `quorum` of them have.
+ * Heads may differ by a block: endpoints that are ahead are asked again at the newest block that `quorum` of them claim
+ * to have. One that lies about its head chooses that block, but not the older ones, where the others may agree. All
+ * blocks are asked for at once, so that its silence delays once, and the newest agreement counts.
  */
 async function agreedAtCommonBlock<T extends AtBlock>(
   endpoints: number,
-  answers: readonly Answer<T>[],
+  heads: readonly Answer<T>[],
   quorum: number,
   ask: Ask<T>,
 ): Promise<T> {
-  const heads = answers.map(({ value }) => value.blockNumber).sort((a, b) => (a > b ? -1 : 1));
-  const common = heads[quorum - 1];
-  if (common === undefined)
-    throw unavailable(`${answers.length} of ${endpoints} RPC endpoints answered; ${quorum} must agree.`);
-  const there = answers.filter(({ value }) => value.blockNumber === common);
-  const ahead = answers.filter(({ value }) => value.blockNumber > common);
-  const settled = await Promise.allSettled(
-    ahead.map(async ({ endpoint }) => ({ endpoint, value: await ask(endpoint, common) })),
-  );
-  const again = settled.flatMap((outcome) =>
-    outcome.status === "fulfilled" && outcome.value.value.blockNumber === common ? [outcome.value] : [],
-  );
-  const { value, votes } = largestAgreement([...there, ...again]);
-  if (votes < quorum || value === undefined)
-    throw unavailable(`The RPC endpoints do not agree at block ${common}; ${quorum} must.`);
-  return value;
+  const blocks = commonBlocks(heads, quorum);
+  if (blocks.length === 0)
+    throw unavailable(`${heads.length} of ${endpoints} RPC endpoints answered; ${quorum} must agree.`);
+  const agreements = blocks.map((block) => agreementOf(answersAt(block, heads, ask), quorum));
+  for (const agreement of agreements) {
+    const value = await agreement;
+    if (value !== undefined) return value;
+  }
+  throw unavailable(`The RPC endpoints do not agree at block ${blocks.join(" or ")}; ${quorum} must.`);
 }
 
-function largestAgreement<T extends AtBlock>(answers: readonly Answer<T>[]): { value?: T; votes: number } {
-  const votes = new Map<string, { value: T; votes: number }>();
-  for (const { value } of answers) {
-    const text = canonical(value);
-    votes.set(text, { value, votes: (votes.get(text)?.votes ?? 0) + 1 });
-  }
-  return [...votes.values()].reduce<{ value?: T; votes: number }>(
-    (best, next) => (next.votes > best.votes ? next : best),
-    { votes: 0 },
-  );
+/** The heads that at least `quorum` endpoints claim to have reached, newest first. */
+function commonBlocks(heads: readonly Answer<AtBlock>[], quorum: number): bigint[] {
+  const blocks = heads.map(({ value }) => value.blockNumber).sort((a, b) => (a > b ? -1 : 1));
+  return [...new Set(blocks.slice(quorum - 1))];
+}
+
+function answersAt<T extends AtBlock>(block: bigint, heads: readonly Answer<T>[], ask: Ask<T>): Promise<T>[] {
+  const reached = heads.filter(({ value }) => value.blockNumber >= block);
+  return reached.map(async ({ endpoint, value: head }) => {
+    const value = head.blockNumber === block ? head : await ask(endpoint, block);
+    if (value.blockNumber === block) return value;
+    throw new RpcFailure("the endpoint answered for another block");
+  });
+}
+
+/** As soon as enough answers are the same, without waiting for silent endpoints; undefined when that never happens. */
+function agreementOf<T extends AtBlock>(asked: readonly Promise<T>[], quorum: number): Promise<T | undefined> {
+  const votes = new Map<string, number>();
+  return new Promise((resolve) => {
+    const counted = asked.map(async (each) => {
+      const value = await each;
+      const text = canonical(value);
+      const count = (votes.get(text) ?? 0) + 1;
+      votes.set(text, count);
+      if (count >= quorum) resolve(value);
+    });
+    void Promise.allSettled(counted).then(() => resolve(undefined));
+  });
 }
 
 function canonical(value: object): string {

@@ -5,7 +5,6 @@
 import { expect } from "chai";
 import { getAddress, hexlify, type Interface } from "ethers";
 import fc from "fast-check";
-import { keyNamespaceOf } from "../../protocol/namespace";
 import {
   ZERO_ADDRESS,
   hash32FromUint,
@@ -17,19 +16,18 @@ import {
 import { AccountManager__factory } from "../../typechain-types";
 import { BudgetReads } from "../../executor/chain/budgetReads";
 import { leaseDepthOf } from "../../executor/budgets/depth";
-import { Chain, WrongChain, type ChainOptions } from "../../executor/chain/chain";
+import { WrongChain, type Chain, type ChainOptions } from "../../executor/chain/chain";
 import { decodeAdmission, encodeAdmission } from "../../protocol/admission";
 import { MalformedAnswer } from "../../protocol/abi";
 import { DENIAL_REASONS, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
 import { keyAnswer } from "../../protocol/keyState";
 import { KeywrightError } from "../../protocol/errors";
 import { BUDGET } from "../support/budgetWorld";
+import { CONTRACT, ChainDoubles, NAMESPACE } from "../support/chainDoubles";
 import { SEED, count } from "../support/counts";
-import { RpcDouble } from "../support/rpcDouble";
+import type { RpcDouble, World } from "../support/rpcDouble";
 import { expectInTime, itInTime } from "../support/inTime";
 
-const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
-const NAMESPACE = keyNamespaceOf(31_337n, CONTRACT);
 const KEY = `0x${"01".repeat(32)}` as KeyId;
 const ACTION = `0x${"02".repeat(32)}` as ActionHash;
 
@@ -40,26 +38,10 @@ const pkp = fc.option(
 );
 
 describe("reading the chain", () => {
-  const doubles: RpcDouble[] = [];
-  const chains: Chain[] = [];
-  const double = async (world: Parameters<typeof RpcDouble.start>[0] = {}): Promise<RpcDouble> => {
-    const started = await RpcDouble.start({ keyNamespace: NAMESPACE, ...world });
-    doubles.push(started);
-    return started;
-  };
-  const over = (endpoints: RpcDouble[], options: Partial<ChainOptions> = {}): Chain => {
-    const chain = new Chain({
-      rpcUrls: endpoints.map(({ url }) => url),
-      quorum: 1,
-      chainId: 31_337n,
-      contractAddress: CONTRACT,
-      timeoutMs: 5_000,
-      maxHeadAgeSeconds: 60,
-      ...options,
-    });
-    chains.push(chain);
-    return chain;
-  };
+  const doubles = new ChainDoubles();
+  const double = (world?: Partial<World>): Promise<RpcDouble> => doubles.start(world);
+  const over = (endpoints: RpcDouble[], options?: Partial<ChainOptions>): Chain =>
+    doubles.chainOver(endpoints, options);
   const ask = (chain: Chain): Promise<Decision> => chain.explain(KEY, ACTION, undefined);
   const codeOf = (chain: Chain): Promise<string> =>
     ask(chain).then(
@@ -67,10 +49,7 @@ describe("reading the chain", () => {
       (error: unknown) => (error instanceof KeywrightError ? error.code : String(error)),
     );
 
-  afterEach(async () => {
-    await Promise.all(chains.splice(0).map((chain) => chain.close()));
-    await Promise.all(doubles.splice(0).map((each) => each.stop()));
-  });
+  afterEach(() => doubles.stop());
 
   it("asks once per decision and caches none", async () => {
     const endpoint = await double();
@@ -415,15 +394,7 @@ describe("reading the chain", () => {
   it("never puts an endpoint's URL, which may hold a key, into an error", async () => {
     const endpoint = await double();
     endpoint.fault = "refuse";
-    const chain = new Chain({
-      rpcUrls: [`${endpoint.url}/v2/canary-provider-key`],
-      quorum: 1,
-      chainId: 31_337n,
-      contractAddress: CONTRACT,
-      timeoutMs: 5_000,
-      maxHeadAgeSeconds: 60,
-    });
-    chains.push(chain);
+    const chain = doubles.chainOver([{ url: `${endpoint.url}/v2/canary-provider-key` }]);
     const error = await ask(chain).catch((caught: unknown) => caught);
     const startError = await chain.requireNamespace(NAMESPACE).catch((caught: unknown) => caught);
     for (const each of [error, startError] as Error[])
