@@ -21,16 +21,8 @@ export function clientNetworks(address: string): readonly [string, ...string[]] 
   return [groupOf(parsed), ...WIDER_BITS[parsed.kind()].map((bits) => prefixOf(parsed, bits))];
 }
 
-/**
- * The network of a site, then the client's group in it: a name for what is shared by `crowdOf`. Of a site's /48, which
- * costs nothing, there are 65,536 groups.
- */
-export function crowdedName(address: string): string {
-  const networks = clientNetworks(address);
-  return `${networks.at(-2) ?? ""} ${networks[0]}`;
-}
-
-export const crowdOf = (name: string): string => name.slice(0, name.indexOf(" "));
+/** The network of a site, a /48 or an IPv4 /24: it costs nothing, and has 65,536 groups. */
+export const clientNetwork = (address: string): string => clientNetworks(address).at(-2) ?? UNKNOWN;
 
 const groupOf = (address: Address): string =>
   address.kind() === "ipv4" ? address.toString() : prefixOf(address, GROUP_BITS);

@@ -4,7 +4,7 @@
  */
 import { once } from "node:events";
 import type { Server, Socket } from "node:net";
-import { crowdedName, crowdOf } from "./clientGroup";
+import { clientGroup, clientNetwork } from "./clientGroup";
 import { FairShare, inScope, type Scope } from "./fairShare";
 
 /** For so long the connections of a newcomer wait for room; they are served meanwhile. */
@@ -27,7 +27,7 @@ export function shareConnections(
   const share = new FairShare({
     total,
     mostWaiting: Math.ceil(total * WAITING_PART),
-    crowdOf,
+    crowdOf: networkIn,
     patienceMs: PATIENCE_MS,
   });
   const hold = async (scope: Scope): Promise<void> => {
@@ -38,8 +38,12 @@ export function shareConnections(
     server.on("connection", (socket: Socket) => {
       const closed = new AbortController();
       socket.once("close", () => closed.abort());
-      inScope(crowdedName(addressOf(socket) ?? ""), closed.signal, hold)
+      inScope(nameOf(addressOf(socket) ?? ""), closed.signal, hold)
         .catch(() => undefined)
         .finally(() => socket.destroy());
     });
 }
+
+const nameOf = (address: string): string => `${clientNetwork(address)} ${clientGroup(address)}`;
+
+const networkIn = (name: string): string => name.slice(0, name.indexOf(" "));

@@ -1,7 +1,7 @@
 /** Ends connections whose clients do not read: what they leave unread fills the memory of this machine. */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { clientGroup } from "./clientGroup";
+import { clientGroup, clientNetwork } from "./clientGroup";
 import { MIB } from "./limits";
 
 export interface UnreadLimits {
@@ -20,6 +20,7 @@ interface Reader {
   readonly socket: Socket;
   /** Of the client of the last request: a proxy's connections serve one after the other. */
   group: string;
+  network: string;
   /** The connection's answers that are not sent completely: only the first of them has the socket. */
   readonly answers: Set<ServerResponse>;
   /** When it was last seen to have read everything. */
@@ -32,14 +33,15 @@ export function endUnreadAnswers(server: Server, limits: UnreadLimits): void {
   const readerOf = (socket: Socket): Reader => {
     const known = readers.get(socket);
     if (known !== undefined) return known;
-    const reader = { socket, group: "", answers: new Set<ServerResponse>(), since: performance.now() };
+    const reader = { socket, group: "", network: "", answers: new Set<ServerResponse>(), since: performance.now() };
     readers.set(socket, reader);
     socket.once("close", () => readers.delete(socket));
     return reader;
   };
   server.on("request", (request, response) => {
     const reader = readerOf(request.socket);
-    reader.group = clientGroup(clientOf(request) ?? "");
+    const client = clientOf(request) ?? "";
+    Object.assign(reader, { group: clientGroup(client), network: clientNetwork(client) });
     reader.answers.add(response);
     response.once("close", () => reader.answers.delete(response));
   });
@@ -64,21 +66,25 @@ function unreadOf({ socket, answers }: Reader): number {
 
 /**
  * A few bytes now and then keep each reader below its own limit. Where they leave too much unread in sum, those of the
- * address that leaves most are ended, first who has left most for longest.
+ * network that leaves most are ended, of its addresses and then of their connections first which has left most for
+ * longest.
  */
 function endHeaviest(readers: readonly Reader[], mostBytes: number): void {
   const now = performance.now();
   const unread: Unread[] = readers.map((reader) => ({ reader, bytes: unreadOf(reader) }));
-  const ofGroup = new Map<string, number>();
+  const sums = new Map<string, number>();
   for (const { reader, bytes } of unread) {
     if (bytes === 0) reader.since = now;
-    ofGroup.set(reader.group, (ofGroup.get(reader.group) ?? 0) + bytes);
+    for (const name of [reader.group, reader.network]) sums.set(name, (sums.get(name) ?? 0) + bytes);
   }
   let excess = unread.reduce((sum, { bytes }) => sum + bytes, 0) - mostBytes;
   if (excess <= 0) return;
-  const groupOf = ({ reader }: Unread): number => ofGroup.get(reader.group) ?? 0;
-  const weightOf = ({ reader, bytes }: Unread): number => bytes * (now - reader.since);
-  for (const { reader, bytes } of unread.sort((a, b) => groupOf(b) - groupOf(a) || weightOf(b) - weightOf(a))) {
+  const sumOf = (name: string): number => sums.get(name) ?? 0;
+  const heaviestFirst = (a: Unread, b: Unread): number =>
+    sumOf(b.reader.network) - sumOf(a.reader.network) ||
+    sumOf(b.reader.group) - sumOf(a.reader.group) ||
+    b.bytes * (now - b.reader.since) - a.bytes * (now - a.reader.since);
+  for (const { reader, bytes } of unread.sort(heaviestFirst)) {
     if (excess <= 0) return;
     excess -= bytes;
     reader.socket.destroy();

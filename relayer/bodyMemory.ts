@@ -2,7 +2,6 @@
  * A relayer's memory for large request bodies, and for code that it reads from the store for a run: taken by account,
  * before they are read.
  */
-import { crowdOf } from "../protocol/clientGroup";
 import { Crowded, FairShare, type Grant, type Scope } from "../protocol/fairShare";
 import { KeywrightError } from "../protocol/errors";
 import { MIB, SHARED_LIMITS, WIRE_LIMITS } from "../protocol/limits";
@@ -18,27 +17,33 @@ const MAX_WAIT_MS = 30_000;
 /** Whose memory is taken, until the scope is left. */
 export interface BodyMemory {
   readonly scope: Scope;
-  /** Its id; of a caller without one the name of its address (`crowdedName`). */
+  /** Its id; of a caller without an account the network of its address. */
   readonly account: string;
   /** The caller has no account. */
   readonly isAnonymous?: boolean;
 }
 
-/** Addresses cost nothing: bodies of callers without an account keep out only each other. */
+/** Addresses cost nothing: bodies of callers without an account keep out only each other, of one network as one. */
 export interface BodyShare {
   readonly ofAccounts: FairShare;
   readonly ofAnonymous: FairShare;
 }
 
-/** Callers without an account have so much beside what accounts share, and few wait: none behind many of one network. */
-const ANONYMOUS = { part: 1 / 4, mostWaiting: 16 };
+/** Callers without an account have so much beside what accounts share, or at least one body and few that wait. */
+const ANONYMOUS = { part: 1 / 3, mostWaiting: 16 };
 
 export function sharedBy(total: number, unit: number): BodyShare {
   const { patienceMs } = SHARED_LIMITS;
   const { part, mostWaiting } = ANONYMOUS;
   return {
     ofAccounts: new FairShare({ total, unit, mostWaiting: 512, patienceMs }),
-    ofAnonymous: new FairShare({ total: total * part, unit, mostWaiting, crowdOf, patienceMs }),
+    ofAnonymous: new FairShare({
+      total: Math.floor(total * part),
+      unit,
+      mostWaiting,
+      crowdOf: (network) => network,
+      patienceMs,
+    }),
   };
 }
 /** By size, so that who sends code of many megabytes keeps out only those who do the same. */

@@ -58,6 +58,7 @@ const BY_BODY: Record<BodyKind, readonly ErrorCode[]> = {
   code: JSON_BODY,
   signature: [...JSON_BODY, ...TYPED_DATA, "executor_unavailable"],
   raw: ["payload_too_large"],
+  hook: ["payload_too_large"],
 };
 
 const PAID = [

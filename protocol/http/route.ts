@@ -32,8 +32,8 @@ export type AuthKind =
   | "optionalKey"
   | "stripe";
 
-/** How a body is parsed and its size limit. `raw` is passed on unchanged. */
-export type BodyKind = "none" | "json" | "code" | "signature" | "raw";
+/** How a body is parsed and its size limit. `raw` and `hook` are passed on unchanged. */
+export type BodyKind = "none" | "json" | "code" | "signature" | "raw" | "hook";
 
 /**
  * Price of a call: free, one management write, or a run per second. `writeIfFunded` is also executed at zero balance.

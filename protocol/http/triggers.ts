@@ -299,7 +299,7 @@ const callHook = defineRoute({
     "Fire a hook. The members of the body, a JSON object, become params of the action. Answers once the firing is " +
     "stored, or with `respond` once the run has ended.",
   auth: "none",
-  body: "raw",
+  body: "hook",
   request: ofOne,
   response: z.strictObject({
     success,

@@ -5,7 +5,7 @@ import rawBody from "raw-body";
 import { KeywrightError } from "../../protocol/errors";
 import { FairShare, inScope, Preempted, type Grant, type Scope } from "../../protocol/fairShare";
 import type { BodyKind } from "../../protocol/http";
-import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
+import { SHARED_LIMITS, TRIGGER_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import { builtFile } from "../../protocol/built";
 import { ThreadOf } from "../../protocol/threadOf";
 import {
@@ -18,7 +18,6 @@ import {
   takeMemory,
   takeRoom,
   type BodyMemory,
-  type BodyShare,
 } from "../bodyMemory";
 import type { RelayerContext } from "./context";
 import { MAX_VALUES, parseJsonText, type ParsedJson } from "./jsonText";
@@ -28,7 +27,10 @@ const LIMITS: Record<Exclude<BodyKind, "none">, number> = {
   raw: WIRE_LIMITS.bodyBytes,
   code: WIRE_LIMITS.codeBodyBytes,
   signature: WIRE_LIMITS.signatureBodyBytes,
+  hook: TRIGGER_LIMITS.hookBodyBytes,
 };
+
+export const isRaw = (kind: BodyKind): boolean => kind === "raw" || kind === "hook";
 
 const hasBody = (ctx: RelayerContext): boolean =>
   ctx.get("Transfer-Encoding") !== "" || Number(ctx.get("Content-Length") || "0") > 0;
@@ -37,7 +39,7 @@ const hasBody = (ctx: RelayerContext): boolean =>
 export function requireAcceptableBody(ctx: RelayerContext, kind: BodyKind): void {
   if (kind === "none" || !hasBody(ctx)) return;
   const declared = Number(ctx.get("Content-Length") || "0");
-  if (kind !== "raw" && !mayBeNone(ctx)) requireJsonType(ctx);
+  if (!isRaw(kind) && !mayBeNone(ctx)) requireJsonType(ctx);
   if (declared > LIMITS[kind]) throw tooLarge(LIMITS[kind]);
 }
 
@@ -66,8 +68,7 @@ const arriving = sharedBy(SHARED_LIMITS.arrivingBodyBytes, QUICK_BYTES);
  * What is made of large ones, until the executor has it, is done one after the other: each takes both event loops
  * of the services for tenths of a second, in which others' small requests wait.
  */
-const oneByOne = new FairShare({ total: 1, unit: 0 });
-const turns: BodyShare = { ofAccounts: oneByOne, ofAnonymous: oneByOne };
+const turns = new FairShare({ total: 1, unit: 0 });
 /** The pause after it included. */
 const MAX_TURN_MS = 1_000;
 /** What passes between two while others wait, as a multiple of what the first took. */
@@ -90,7 +91,7 @@ const unshared = (bytes: Buffer): Body => ({ bytes, keepOnly: () => undefined, l
 export async function readBody(ctx: RelayerContext, kind: BodyKind, room?: BodyMemory): Promise<Body> {
   try {
     const body = await readWhole(ctx, kind, room);
-    if (body.bytes.length > 0 && kind !== "raw" && mayBeNone(ctx)) requireJsonType(ctx);
+    if (body.bytes.length > 0 && !isRaw(kind) && mayBeNone(ctx)) requireJsonType(ctx);
     return body;
   } catch (error) {
     // The rest is discarded: else no further request on its connection would be read.
@@ -124,14 +125,16 @@ async function inTurn(body: Body, room: BodyMemory): Promise<Body> {
   await new Promise<void>((begin, refuse) => {
     // In a scope of its own, which is not left when the request is answered.
     const turn = inScope(room.account, room.scope.over, async (scope) => {
-      await takeRoom(turns, 1, { ...room, scope });
+      // All callers without an account take turns as one: of addresses that come for the first time there is no end.
+      const account = room.isAnonymous ? "" : room.account;
+      await takeRoom({ ofAccounts: turns, ofAnonymous: turns }, 1, { scope, account });
       begin();
       const since = performance.now();
       // Its run may wait for memory in the keyholder: nobody else has to wait for that.
       await Promise.race([done.promise, pause(MAX_TURN_MS)]);
       const tookMs = performance.now() - since;
       const pauseMs = Math.min(PAUSE * tookMs, MAX_TURN_MS - tookMs);
-      if (oneByOne.waiting > 0 && pauseMs > 0) await pause(pauseMs);
+      if (turns.waiting > 0 && pauseMs > 0) await pause(pauseMs);
     });
     turn.catch(refuse);
   });

@@ -4,14 +4,14 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { decodeJwt } from "jose";
-import { clientGroup, crowdedName } from "../../protocol/clientGroup";
+import { clientGroup, clientNetwork } from "../../protocol/clientGroup";
 import { isReadOfCaller, routeOf, type Alias, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { inScope, type Scope } from "../../protocol/fairShare";
 import { free } from "../../protocol/free";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { IdempotentOperation } from "../idempotentOperation";
-import { parseBody, readBody, requireAcceptableBody } from "./body";
+import { isRaw, parseBody, readBody, requireAcceptableBody } from "./body";
 import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer, StreamedAnswer } from "./call";
 import type { RelayerContext, RelayerMiddleware } from "./context";
 import { presentedCredentials, type Authentication, type Identity } from "./credentials";
@@ -196,12 +196,12 @@ async function readRest(
   note(ctx, caller);
   const { bytes, keepOnly, lend } = await readBody(ctx, route.body, {
     scope,
-    account: caller?.accountId ?? crowdedName(ctx.ip),
+    account: caller?.accountId ?? clientNetwork(ctx.ip),
     isAnonymous: caller === undefined,
   });
-  const isRaw = route.body === "raw";
+  const isAsSent = isRaw(route.body);
   try {
-    const body = isRaw ? undefined : read(await parseBody(bytes));
+    const body = isAsSent ? undefined : read(await parseBody(bytes));
     const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body });
     if (caller !== undefined) await limits.requestBy(caller.actorId);
     // Usage keys, which may be in anybody's hands, do not keep the owner from paying.
@@ -209,10 +209,10 @@ async function readRest(
       await limits.payment(caller.isOwner ? caller.accountId : `keys of ${caller.accountId}`);
     const bodyHash = bodyHashOf(ctx, bytes);
     // A run's body is lent once the executor has it; of others no more is needed than what was made of it.
-    if (!isDecidedByExecutor(name)) keepOnly(isRaw ? bytes : input.body);
-    return { rawBody: isRaw ? bytes : Buffer.alloc(0), bodyHash, lendBody: lend, input };
+    if (!isDecidedByExecutor(name)) keepOnly(isAsSent ? bytes : input.body);
+    return { rawBody: isAsSent ? bytes : Buffer.alloc(0), bodyHash, lendBody: lend, input };
   } finally {
-    if (!isRaw) free(bytes);
+    if (!isAsSent) free(bytes);
   }
 }
 

@@ -2,7 +2,7 @@
  * Publicly verifiable facts: TEE info, quotes, and evidence of the TLS certificate. Info and quotes come from the
  * executor; the relayer only forwards them.
  */
-import { crowdedName, crowdOf } from "../../protocol/clientGroup";
+import { clientNetwork } from "../../protocol/clientGroup";
 import { KeywrightError } from "../../protocol/errors";
 import { Crowded, FairShare, inScope } from "../../protocol/fairShare";
 import type { TeeKind } from "../../protocol/attestation";
@@ -18,7 +18,7 @@ export interface TransparencyDeps {
 }
 
 /** One at a time: the guest agent has room for as many others, the ingress's certificate and the facts of /info. */
-const quotes = new FairShare({ total: 1, mostWaiting: 16, crowdOf });
+const quotes = new FairShare({ total: 1, mostWaiting: 16, crowdOf: (network) => network });
 
 export type TransparencyRoute = "info" | "attestation" | "evidences" | "evidence";
 
@@ -33,7 +33,7 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
       const nonce = query.nonce?.toLowerCase();
       const quote = () => executor.call("attestation", defined({ nonce }), { requestId, signal });
       // Without a nonce it is kept for all.
-      return nonce === undefined ? quote() : inItsTurn(crowdedName(address), signal, quote);
+      return nonce === undefined ? quote() : inItsTurn(clientNetwork(address), signal, quote);
     },
     evidences: async (call) => {
       const names = await (await folderFor(call)).list();
@@ -43,8 +43,8 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
   };
 }
 
-function inItsTurn<T>(name: string, signal: AbortSignal, quote: () => Promise<T>): Promise<T> {
-  return inScope(name, signal, async (scope) => {
+function inItsTurn<T>(network: string, signal: AbortSignal, quote: () => Promise<T>): Promise<T> {
+  return inScope(network, signal, async (scope) => {
     await scope.take(quotes);
     return quote();
   }).catch((error: unknown) => {

@@ -133,7 +133,7 @@ function pathOf({ name, method, path, deprecated, alias }: Endpoint, index: numb
 }
 
 /** Its body is read raw, since a signature is of its bytes. */
-const isHook = ({ auth, body }: Route): boolean => auth === "none" && body === "raw";
+const isHook = ({ body }: Route): boolean => body === "hook";
 
 const optionalIn = (place: "header" | "query", name: string, description: string, schema: object = {}) => ({
   ...({ name, in: place, required: false, description } as const),
@@ -182,8 +182,10 @@ function requestOf(route: Route, method: Endpoint["method"]): NonNullable<RouteC
 
 const RETRY_AFTER = { "Retry-After": { schema: { type: "integer" as const }, description: "Seconds." } };
 const RECEIPT = { [RECEIPT_HEADER]: { schema: { type: "string" as const }, description: "Of the run." } };
-/** Of a run that is not repeated, or that the contract denies a key that it knows. */
-const RECEIPTED: ReadonlySet<string> = new Set(["already_ran", ...DENIALS.filter((code) => code !== "unknown_key")]);
+const denials: ReadonlySet<string> = new Set(DENIALS);
+/** Of a run that is not repeated, or that the contract denies to a key that it knows. */
+const hasReceipt = (code: ErrorCode): boolean =>
+  code === "already_ran" || (denials.has(code) && ERRORS[code].status === 403);
 
 function responsesOf(route: Route): Record<string, ResponseConfig> {
   const headers = {
@@ -213,7 +215,7 @@ function problemResponse(codes: readonly ErrorCode[], route: Route): ResponseCon
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
   const headers = {
     ...(codes.some(isRepeated) ? RETRY_AFTER : {}),
-    ...(isRun(route) && codes.some((code) => RECEIPTED.has(code)) ? RECEIPT : {}),
+    ...(isRun(route) && codes.some(hasReceipt) ? RECEIPT : {}),
   };
   return {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join("\n"),

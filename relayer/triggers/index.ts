@@ -59,7 +59,7 @@ export class Triggers {
 
   /**
    * Accepts a request to a hook: verified by the keyholder, stored, and then made, by whichever relayer is next.
-   * @throws KeywrightError `trigger_not_found`, `trigger_paused`, `payload_too_large`, `rate_limited`, `queue_full`,
+   * @throws KeywrightError `trigger_not_found`, `trigger_paused`, `rate_limited`, `queue_full`,
    * `invalid_webhook_signature`, `malformed_json`, `invalid_body`, `executor_unavailable`.
    */
   async acceptHook(id: string, { body, headers, requestId, operation }: HookRequest): Promise<HookAnswer> {
@@ -67,11 +67,6 @@ export class Triggers {
     const { settings, accountId, sealed } = trigger;
     if (!("hook" in settings)) throw new KeywrightError("trigger_not_found", "There is no such hook.");
     requireActive(trigger);
-    const most = TRIGGER_LIMITS.hookBodyBytes;
-    if (body.length > most)
-      throw new KeywrightError("payload_too_large", `The body may have at most ${most} bytes here.`, {
-        limit_bytes: most,
-      });
     const actId = operation?.id;
     const earlier = operation?.isRepeated === true ? await this.book.firing(firingIdOf(actId)) : undefined;
     if (earlier !== undefined) return { firingId: earlier.id, isRepeated: true };

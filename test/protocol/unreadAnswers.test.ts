@@ -4,11 +4,14 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { must } from "../support/must";
 import { endUnreadAnswers } from "../../protocol/unreadAnswers";
 
 const WITHIN_MS = 300;
 /** More than the system keeps of one connection. */
 const ANSWER = Buffer.alloc(32 * 1_024 * 1_024, "a");
+
+const SMALLER = ANSWER.subarray(0, (ANSWER.length * 3) / 4);
 
 const SUM_BYTES = 4 * ANSWER.length;
 
@@ -21,6 +24,7 @@ describe("an answer that is not read", () => {
   before(async () => {
     server = createServer((request, response) => {
       if (request.url === "/large") response.end(ANSWER);
+      else if (request.url === "/smaller") response.end(SMALLER);
       else setTimeout(() => response.end("late"), 4 * WITHIN_MS);
     });
     const clientOf = ({ headers }: IncomingMessage): string => String(headers["x-forwarded-for"] ?? CROWD);
@@ -35,11 +39,11 @@ describe("an answer that is not read", () => {
     server.close();
   });
 
-  async function asking(path: string, more = ""): Promise<Socket> {
+  async function asking(path: string, more = "", client = CROWD): Promise<Socket> {
     const socket = connect(port, "127.0.0.1");
     sockets.push(socket);
     socket.on("error", () => undefined);
-    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n${more}`);
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: ${client}\r\n\r\n${more}`);
     const [served] = (await once(server, "connection")) as [Socket];
     return Object.assign(socket, { served });
   }
@@ -69,9 +73,9 @@ describe("an answer that is not read", () => {
   });
 
   /** Clients that take a little now and then, and so are never ended for taking nothing. */
-  async function nibbling(count: number, asked: string): Promise<readonly Socket[]> {
+  async function nibbling(count: number, ask: (i: number) => Promise<Socket>): Promise<readonly Socket[]> {
     const crowd: Socket[] = [];
-    for (let i = 0; i < count; i++) crowd.push(await asking("/large", asked));
+    for (let i = 0; i < count; i++) crowd.push(await ask(i));
     for (const socket of crowd) socket.pause();
     const timer = setInterval(() => {
       for (const socket of crowd) socket.read(1_000_000);
@@ -82,7 +86,7 @@ describe("an answer that is not read", () => {
   const open = (crowd: readonly Socket[]): Socket[] => crowd.map(servedOf).filter((socket) => !socket.destroyed);
 
   it("ends where all of them are too much in sum, first that of whoever left most for longest", async () => {
-    const crowd = await nibbling(8, "");
+    const crowd = await nibbling(8, () => asking("/large"));
     await sleep(2 * WITHIN_MS);
     const reader = await asking("/large");
     let read = 0;
@@ -96,7 +100,7 @@ describe("an answer that is not read", () => {
   });
 
   it("ends also where most of it is of requests that were sent behind the first", async () => {
-    const crowd = await nibbling(2, "GET /large HTTP/1.1\r\nhost: x\r\n\r\n".repeat(5));
+    const crowd = await nibbling(2, () => asking("/large", "GET /large HTTP/1.1\r\nhost: x\r\n\r\n".repeat(5)));
     await sleep(2 * WITHIN_MS);
     expect(open(crowd).length).to.be.lessThan(2);
     for (const socket of crowd) socket.destroy();
@@ -110,11 +114,20 @@ describe("an answer that is not read", () => {
       setTimeout(() => other.resume(), 1);
     });
     await sleep(WITHIN_MS);
-    const crowd = await nibbling(8, "");
+    const crowd = await nibbling(8, () => asking("/large"));
     await sleep(3 * WITHIN_MS);
     expect(servedOf(other).destroyed).to.equal(false);
     expect(open(crowd).length).to.be.lessThan(8);
     for (const socket of [other, ...crowd]) socket.destroy();
+  });
+
+  it("ends first where its network leaves most, also where each of its addresses leaves less than others", async () => {
+    const [other] = await nibbling(1, () => asking("/large", "", "203.0.113.7"));
+    const crowd = await nibbling(6, (i) => asking("/smaller", "", `2001:db8:0:${i}::1`));
+    await sleep(2 * WITHIN_MS);
+    expect(open([must(other)])).to.have.length(1);
+    expect(open(crowd).length).to.be.lessThan(6);
+    for (const socket of [must(other), ...crowd]) socket.destroy();
   });
 
   it("is not one that is not there yet, also behind another on the same connection", async () => {

@@ -248,6 +248,33 @@ describe("bodies of callers without an account", function () {
     });
 });
 
+describe("bodies of more than a megabyte of callers without an account", function () {
+  this.timeout(40_000);
+
+  it("are worked on in turn with an account's, from however many addresses they come", async () => {
+    const large = MIB + 1;
+    let [done, isOver] = [0, false];
+    const work = (account: string, isAnonymous: boolean): Promise<void> =>
+      inScope(account, undefined, async (scope) => {
+        const { ctx, body } = request(large);
+        body.end(Buffer.alloc(large));
+        const { keepOnly } = await readBody(ctx, "code", { scope, account, isAnonymous });
+        await sleep(5);
+        keepOnly({});
+      });
+    const flood = Array.from({ length: 8 }, async (_, of) => {
+      for (let at = 0; !isOver; at++) await work(`network ${of}.${at}`, true).finally(() => done++);
+    });
+    for (let at = 0; at < 4; at++) {
+      const before = done;
+      await work("account", false);
+      expect(done - before, `turns before the account's ${at}.`).to.be.at.most(3);
+    }
+    isOver = true;
+    await Promise.all(flood);
+  });
+});
+
 describe("a body of which only a little is needed", function () {
   this.timeout(40_000);
 

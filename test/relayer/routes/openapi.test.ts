@@ -111,7 +111,7 @@ describe("the OpenAPI document", () => {
           const codes = Object.keys(content["application/problem+json"]?.examples ?? {}) as ErrorCode[];
           const isRepeated = codes.some((code) => "retryable" in ERRORS[code] || code === "idempotency_in_progress");
           expect("Retry-After" in headers, `${path} ${status}`).to.equal(isRepeated);
-          const isOfRun = /\/(run|lit)_action$/.test(path) && ["200", "401", "403", "409"].includes(status);
+          const isOfRun = /\/(run|lit)_action$/.test(path) && ["200", "403", "409"].includes(status);
           expect("Keywright-Receipt" in headers, `${path} ${status}`).to.equal(isOfRun);
         }
   });

@@ -189,7 +189,7 @@ describe("transparency routes", () => {
 
   it("/attestation keeps nobody of another network behind many addresses of one", async () => {
     const goOn = Promise.withResolvers<undefined>();
-    const held = await serveRoutes({ attestation: () => goOn.promise.then(() => QUOTE) }, undefined, 1);
+    const held = await serveRoutes({ attestation: () => goOn.promise.then(() => sleep(5, QUOTE)) }, undefined, 1);
     const askFrom = (address: string): Promise<number> =>
       get(held.port, `/attestation?nonce=${"ab".repeat(16)}`, "GET", { "x-forwarded-for": address }).then(
         ({ status }) => status,
@@ -207,6 +207,18 @@ describe("transparency routes", () => {
     goOn.resolve(undefined);
     expect(await other).to.equal(200);
     await Promise.all(crowd);
+    // A network that had a quote is not behind every further address of one that has many.
+    let [at, isOver] = [many, false];
+    const flood = Array.from({ length: 16 }, async () => {
+      while (!isOver) await askFrom(`2001:db8:0:${(at++).toString(16)}::1`);
+    });
+    for (let time = 0; time < 3; time++) {
+      const before = at;
+      expect(await askFrom("203.0.113.7")).to.equal(200);
+      expect(at - before).to.be.below(64);
+    }
+    isOver = true;
+    await Promise.all(flood);
     held.server.close();
   });
 
