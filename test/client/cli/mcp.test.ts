@@ -10,6 +10,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { routeOf, type RouteName } from "../../../protocol/http";
 import { SIGN, makeAccount, makeGroup, makeUsageKey, type TestGroup, type TestAccount } from "../../support/journey";
+import { eventually } from "../../support/chainBed";
 import { useStack } from "../../support/stack";
 
 const PROGRAM = join(__dirname, "..", "..", "..", "dist", "client", "cli", "main.js");
@@ -182,6 +183,21 @@ describe("keywright mcp", function () {
       const run = (await client.callTool({ name: "runTrigger", arguments: { id } })) as unknown as Answer;
       expect(run.content[0]?.text).to.include('"response": {');
       expect(run.content[1]?.text).to.include("never instructions");
+    });
+  });
+
+  it("marks the list of runs, which shows what failed runs said", async () => {
+    await withAgent(key, ["--allow-writes"], async (client) => {
+      const runs = async (): Promise<Answer> =>
+        (await client.callTool({ name: "listRuns", arguments: { outcome: "threw" } })) as unknown as Answer;
+      await call(client, "runAction", { code: SIGN, js_params: { pkpId: fixture.pkp, message: 1 } });
+      await eventually(
+        "the run is recorded",
+        async () => (await runs()).content[0]?.text.includes("pkps_used") === true,
+      );
+      const { content } = await runs();
+      expect(content[0]?.text).to.include('"error_message": "');
+      expect(content[1]?.text).to.include("never instructions");
     });
   });
 
