@@ -1,5 +1,5 @@
 /** A tool for each action that the agent's key may run: `run_<name>`, with the parameters that the action states. */
-import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import { ToolSchema, type Tool } from "@modelcontextprotocol/sdk/types.js";
 import { everyItem, type Client } from "../api";
 import { keyHashOf } from "../fields";
 import { oneLine } from "./text";
@@ -78,14 +78,23 @@ const toolNameOf = (name: string): string =>
 /** A description may end with the JSON Schema of the parameters, an object's. */
 function statedIn(description: string): { text: string; schema: Tool["inputSchema"] } {
   const at = description.indexOf("{");
-  const schema = at === -1 ? undefined : parseJson(description.slice(at));
-  const isSchema =
-    typeof schema === "object" &&
-    schema !== null &&
-    "type" in schema &&
-    schema.type === "object" &&
-    (!("properties" in schema) || (typeof schema.properties === "object" && schema.properties !== null));
-  return isSchema
-    ? { text: description.slice(0, at).trim(), schema: schema as Tool["inputSchema"] }
+  const given = at === -1 ? undefined : parseJson(description.slice(at));
+  // As clients check it: one schema that is none would cost them the whole list.
+  const { data: schema } = ToolSchema.shape.inputSchema.safeParse(given);
+  return schema !== undefined && isReadable(schema)
+    ? { text: description.slice(0, at).trim(), schema }
     : { text: description, schema: { type: "object" } };
+}
+
+/** Parsers of JSON that clients use end at 128 levels or more, of which the answer itself takes some. */
+const MAX_DEPTH = 64;
+
+/** Whether every client can read it: some parsers refuse a whole answer for half a surrogate pair, or for its depth. */
+function isReadable(value: unknown, depth = 0): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value !== "object" || value === null) return true;
+  return (
+    depth < MAX_DEPTH &&
+    Object.entries(value).every(([name, part]) => name.isWellFormed() && isReadable(part, depth + 1))
+  );
 }
