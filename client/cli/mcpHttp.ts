@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import { ClientError, WrongUse } from "../errors";
 import { isKeyText } from "../keyText";
 import { failureOf } from "./failure";
 import { parseJson } from "../../protocol/json";
@@ -42,8 +43,8 @@ async function answer(
   if (request.method !== "POST") return refuse(response, 405, "Only POST is served.");
   const apiKey = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "";
   if (!isKeyText(apiKey)) return refuse(response, 401, "Send a usage key made for the agent: Authorization: Bearer …");
-  const server = await serverFor(apiKey).catch((error: unknown) => failureOf(error));
-  if ("exitCode" in server) return refuse(response, 403, server.message);
+  const server = await serverFor(apiKey).catch(refusalOf);
+  if ("status" in server) return refuse(response, server.status, server.message, server.retryAfterSeconds);
   const body = await bodyOf(request);
   if (body === undefined) return refuse(response, 413, `A body has at most ${MAX_BYTES} bytes.`);
   const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
@@ -52,9 +53,34 @@ async function answer(
   await transport.handleRequest(request, response, parseJson(body));
 }
 
-function refuse(response: ServerResponse, status: number, message: string): void {
+interface Refusal {
+  readonly status: number;
+  readonly message: string;
+  readonly retryAfterSeconds: number | undefined;
+}
+
+/** Why a key gets no server. Only what is wrong with the key itself makes a client ask its user for another one. */
+function refusalOf(error: unknown): Refusal {
+  const { message } = failureOf(error);
+  if (error instanceof WrongUse) return { status: 403, message, retryAfterSeconds: undefined };
+  if (!(error instanceof ClientError)) return { status: 500, message, retryAfterSeconds: undefined };
+  return { status: statusOf(error), message, retryAfterSeconds: error.retryAfterSeconds };
+}
+
+function statusOf({ code, status, retryable }: ClientError): number {
+  // With another code it is the service's own, and not of something in front of it.
+  if (status === 401 && code !== "unexpected_answer") return 401;
+  if (status === 429) return 429;
+  return retryable ? 503 : 502;
+}
+
+function refuse(response: ServerResponse, status: number, message: string, retryAfterSeconds?: number): void {
   if (response.headersSent) return void response.destroy();
-  const headers = { "content-type": "application/json", ...(status === 401 ? { "www-authenticate": "Bearer" } : {}) };
+  const headers = {
+    "content-type": "application/json",
+    ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
+    ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterSeconds)) }),
+  };
   const error = { jsonrpc: "2.0", id: null, error: { code: -32_600, message } };
   response.writeHead(status, { ...headers, connection: "close" }).end(JSON.stringify(error));
 }
