@@ -10,7 +10,9 @@ const encode = (value) =>
     .replace(/=+$/, "");
 
 async function main({ pkpId, subject, audience, seconds = 300 }) {
-  if (!(seconds > 0 && seconds <= LONGEST_SECONDS)) throw new Error(`a token lives at most ${LONGEST_SECONDS} seconds`);
+  // A text would pass comparisons, too, and then be put behind the time instead of added to it.
+  if (!(Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_SECONDS))
+    throw new Error(`a token lives a whole number of seconds, at most ${LONGEST_SECONDS} seconds`);
   const now = Math.floor(Date.now() / 1000);
   const claims = { iss: pkpId, sub: subject, aud: audience, iat: now, exp: now + seconds };
   const message = `${encode({ alg: "ES256", typ: "JWT" })}.${encode(claims)}`;

@@ -1,7 +1,8 @@
 // Pays an invoice when a contract's event says so, up to a limit that the code sets. As a trigger:
 //   { "event": { "address": "0x…", "topics": [keccak256("InvoiceApproved(address,uint256)")], "confirmations": 12 },
 //     "params": { "pkpId": "0x…", "nonce": 0, "chainId": 1 }, "balance": "500" }
-// The keyholder has read the log itself; its data is the payee and the amount.
+// The keyholder has read the log itself; its data is the payee and the amount. A key that runs this action directly
+// writes `trigger` itself: let no other key than the trigger's run it.
 const MOST = ethers.parseEther("0.1");
 
 async function main({ pkpId, trigger, nonce, chainId, maxFeePerGas = "20000000000" }) {

@@ -1,14 +1,16 @@
-// Reads a contract through an RPC endpoint of your choice, and signs what it saw.
+// Reads a contract, and signs what it saw. RPC_URL and TOKEN are defined in the text put before this file: they are
+// part of its CID, so that no caller has another token's balance signed, or what another endpoint says.
 const ERC20 = ["function balanceOf(address) view returns (uint256)", "function symbol() view returns (string)"];
 
-async function main({ pkpId, rpcUrl, token, holder }) {
-  const provider = new ethers.JsonRpcProvider(rpcUrl, undefined, { staticNetwork: true });
-  const contract = new ethers.Contract(token, ERC20, provider);
+async function main({ pkpId, holder }) {
+  const provider = new ethers.JsonRpcProvider(RPC_URL, undefined, { staticNetwork: true });
+  const contract = new ethers.Contract(TOKEN, ERC20, provider);
+  const account = ethers.getAddress(holder);
   const [balance, symbol, block] = await Promise.all([
-    contract.balanceOf(holder),
+    contract.balanceOf(account),
     contract.symbol(),
     provider.getBlockNumber(),
   ]);
-  const statement = `${holder} holds ${balance} ${symbol} at block ${block}`;
+  const statement = `${account} holds ${balance} ${symbol} at block ${block}`;
   return { statement, signature: await Actions.signMessage({ pkpId, message: statement }) };
 }

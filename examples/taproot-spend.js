@@ -5,7 +5,12 @@ const MOST_FEE = 100_000n;
 const sha256 = (...parts) => ethers.sha256(ethers.concat(parts));
 const TAG = sha256(ethers.toUtf8Bytes("TapSighash"));
 const little = (value, bytes) => new Uint8Array(bytes).map((_, at) => Number((BigInt(value) >> BigInt(8 * at)) & 255n));
-const script = (hex) => ethers.concat([Uint8Array.of(ethers.dataLength(hex)), hex]);
+// Its length in one byte, from 253 on it would be the sign of a longer number: the outputs that are signed would then
+// not be those that were counted.
+const script = (hex) => {
+  if (ethers.dataLength(hex) > 252) throw new Error("a script has at most 252 bytes");
+  return ethers.concat([Uint8Array.of(ethers.dataLength(hex)), hex]);
+};
 
 async function main({ pkpId, inputs, outputs, locktime = 0 }) {
   const total = (coins) => coins.reduce((sum, { value }) => sum + BigInt(value), 0n);

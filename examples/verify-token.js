@@ -14,8 +14,10 @@ async function main({ pkpId, token }) {
     bytesOf(signature),
     new TextEncoder().encode(`${header}.${payload}`),
   );
-  const claims = JSON.parse(new TextDecoder().decode(bytesOf(payload)));
-  if (!isGenuine || claims.aud !== AUDIENCE || claims.exp * 1000 < Date.now())
+  const { sub, aud, exp } = JSON.parse(new TextDecoder().decode(bytesOf(payload)));
+  // A time that is missing is never past.
+  const isLive = typeof exp === "number" && exp * 1000 > Date.now();
+  if (!isGenuine || aud !== AUDIENCE || typeof sub !== "string" || !isLive)
     throw new Error("the token is not acceptable");
-  return { subject: claims.sub, signature: await Actions.signMessage({ pkpId, message: `login of ${claims.sub}` }) };
+  return { subject: sub, signature: await Actions.signMessage({ pkpId, message: `login of ${sub}` }) };
 }

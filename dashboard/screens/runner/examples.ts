@@ -1,4 +1,4 @@
-/** The repository's own examples, the oracle's terms before its text, each with initial parameters. */
+/** The repository's own examples, some with their terms before the text, each with initial parameters. */
 import encryptSecret from "../../../examples/encrypt-secret.js?raw";
 import gateOnFetch from "../../../examples/gate-on-fetch.js?raw";
 import hello from "../../../examples/hello.js?raw";
@@ -27,6 +27,8 @@ export const SIGN_EXAMPLE: Example = {
 /** Part of the code, so that whoever runs it chooses none of them. */
 const ORACLE_TERMS =
   'const PAIR = "ETH/USD", SOURCES = ["https://example.com/a.json", "https://example.com/b.json"], QUORUM = 2;\n';
+const GATE_TERMS = 'const SOURCE = "https://example.com/value.json", AT_LEAST = 10;\n';
+const CONTRACT_TERMS = 'const RPC_URL = "https://example.com/rpc", TOKEN = "0x…";\n';
 
 export const EXAMPLES: readonly Example[] = [
   { name: "Hello", code: hello, params: { name: "world" }, pkp: false },
@@ -42,8 +44,8 @@ export const EXAMPLES: readonly Example[] = [
   { name: "Prove which code spoke", code: identity, params: { statement: "the sky is blue" }, pkp: false },
   {
     name: "Sign while a value allows it",
-    code: gateOnFetch,
-    params: { url: "https://example.com/value.json", atLeast: 10, message: "ok" },
+    code: GATE_TERMS + gateOnFetch,
+    params: { message: "ok" },
     pkp: true,
   },
   {
@@ -54,8 +56,8 @@ export const EXAMPLES: readonly Example[] = [
   },
   {
     name: "Read a contract",
-    code: readContract,
-    params: { rpcUrl: "https://example.com/rpc", token: "0x…", holder: "0x…" },
+    code: CONTRACT_TERMS + readContract,
+    params: { holder: "0x…" },
     pkp: true,
   },
 ];

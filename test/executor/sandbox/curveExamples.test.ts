@@ -76,6 +76,11 @@ describe("examples for other chains", () => {
     it("does not pay more than its limit", async () => {
       const { error } = await run("solana-transfer.js", { to, lamports: "5000000000", recentBlockhash });
       expect(error?.message).to.contain("more than this action signs");
+      // In 64 bits these are 2^64 - 1 and 5,000,000,000.
+      for (const lamports of ["-1", String(5_000_000_000n - 2n ** 64n)])
+        expect((await run("solana-transfer.js", { to, lamports, recentBlockhash })).error?.message).to.contain(
+          "negative",
+        );
     });
   });
 
@@ -127,6 +132,29 @@ describe("examples for other chains", () => {
     expect(psbt.finalizeAllInputs().extractTransaction().virtualSize()).to.be.above(100);
   });
 
+  it("taproot-spend.js signs no outputs that could be read as others", async () => {
+    const coin = { value: "200000000", scriptPubKey: `0x5120${"11".repeat(32)}` };
+    const inputs = [{ ...coin, txid: "1".repeat(64), vout: 0 }];
+    // 0xfd says that the length follows in two bytes: the first script then ends with the second output in it, and
+    // what that one has is no output, but a fee.
+    const lengthOfBoth = Buffer.alloc(2);
+    lengthOfBoth.writeUInt16LE(253 - 2 + 8 + 1 + 34);
+    const swallowing = { value: "100000000", scriptPubKey: `0x${lengthOfBoth.toString("hex")}${"00".repeat(251)}` };
+    const outputs = [swallowing, { ...coin, value: "99990000" }];
+    const { error } = await run("taproot-spend.js", { inputs, outputs });
+    expect(error?.message).to.contain("at most 252 bytes");
+    const written = outputs.map(({ value, scriptPubKey }) => {
+      const [amount, script] = [Buffer.alloc(8), bytes(scriptPubKey)];
+      amount.writeBigUInt64LE(BigInt(value));
+      return Buffer.concat([amount, Buffer.of(script.length), script]);
+    });
+    const input = Buffer.concat([Buffer.alloc(36, 1), Buffer.alloc(5)]);
+    const parts = [Buffer.of(2, 0, 0, 0, 1), input, Buffer.of(1), ...written, Buffer.alloc(4)];
+    expect(Transaction.fromBuffer(Buffer.concat(parts)).outs.map(({ value }) => BigInt(value))).to.deep.equal([
+      100_000_000n,
+    ]);
+  });
+
   it("issue-token.js issues a token that jose accepts, and none with a longer lifetime than allowed", async () => {
     const key = await publicKey("p256");
     const [x, y] = [key.subarray(1, 33), key.subarray(33)].map((part) => part.toString("base64url"));
@@ -138,9 +166,10 @@ describe("examples for other chains", () => {
       algorithms: ["ES256"],
     });
     expect(payload.sub).to.equal("ann");
-    expect(
-      (await run("issue-token.js", { subject: "ann", audience: "them", seconds: 9_999 })).error?.message,
-    ).to.contain("at most 3600 seconds");
+    for (const seconds of [9_999, "9", ["9"], 0.5, 0, null, true])
+      expect((await run("issue-token.js", { subject: "ann", audience: "them", seconds })).error?.message).to.contain(
+        "at most 3600 seconds",
+      );
   });
 
   it("the standard actions sign their input with each key", async () => {

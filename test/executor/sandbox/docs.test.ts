@@ -122,10 +122,11 @@ describe("docs/actions.md and examples/", function () {
         expect(mac).to.equal(ethers.computeHmac("sha256", Buffer.from("key"), Buffer.from("c")));
       },
       "gate-on-fetch.js": async () => {
-        const params = { url: `${origin}/value`, message: "go" };
-        const open = await responseOf("gate-on-fetch.js", { ...params, atLeast: 7 });
+        const SOURCE = `${origin}/value`;
+        const open = await responseOf("gate-on-fetch.js", { message: "go" }, { SOURCE, AT_LEAST: 7 });
         expect(ethers.verifyMessage("go", open.signature ?? "")).to.equal(runner.pkpId);
-        expect(await responseOf("gate-on-fetch.js", { ...params, atLeast: 8 })).to.deep.equal({
+        const chosen = { message: "go", url: SOURCE, atLeast: null };
+        expect(await responseOf("gate-on-fetch.js", chosen, { SOURCE, AT_LEAST: 8 })).to.deep.equal({
           signed: false,
           value: 7,
         });
@@ -154,21 +155,36 @@ describe("docs/actions.md and examples/", function () {
         expect(JSON.parse(elsewhere.response)).to.equal(address);
       },
       "threshold.js": async () => {
-        const approvals = await Promise.all(approvers.map((approver) => approver.signMessage("m")));
-        const params = { message: "m", amount: 1_000 };
+        const payee = ethers.Wallet.createRandom().address;
+        const params = { order: 7, amount: 1_000, payee };
+        const text = `order 7: pay 1000 to ${payee}`;
+        const approvals = await Promise.all(approvers.map((approver) => approver.signMessage(text)));
         const terms = { APPROVERS: approvers.map(({ address }) => address), NEEDED: 2 };
         const met = await responseOf("threshold.js", { ...params, approvals }, terms);
-        expect(ethers.verifyMessage("m", met.signature ?? "")).to.equal(runner.pkpId);
+        expect(ethers.verifyMessage(text, met.signature ?? "")).to.equal(runner.pkpId);
         const chosen = { ...params, approvals: ["0x"], approvers: [], needed: 0 };
         expect(await responseOf("threshold.js", chosen, terms)).to.include({ signed: false });
+        // The approvals of one order are good for no other one.
+        expect(await responseOf("threshold.js", { ...params, order: 8, approvals }, terms)).to.include({
+          signed: false,
+        });
+        // Nobody has approved: what is signed is the small amount itself, whatever else the caller sends.
+        const small = { ...params, message: text, amount: 0, approvals: [] };
+        const { signature } = await responseOf("threshold.js", small, { ...terms, NEEDED: 1 });
+        expect(ethers.verifyMessage(`order 7: pay 0 to ${payee}`, signature ?? "")).to.equal(runner.pkpId);
+        for (const amount of ["0", null, -5, 0.5, [0]])
+          expect((await run("threshold.js", { ...small, amount }, terms)).error?.message).to.contain("whole numbers");
       },
       "verify-token.js": async () => {
         const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
         const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
         const claims = { sub: "ann", aud: "us", exp: Math.floor(Date.now() / 1000) + 60 };
-        const head = `${encode({ alg: "ES256" })}.${encode(claims)}`;
-        const tail = sign("sha256", Buffer.from(head), { key: privateKey, dsaEncoding: "ieee-p1363" });
-        const token = `${head}.${tail.toString("base64url")}`;
+        const tokenOf = (claimed: object): string => {
+          const head = `${encode({ alg: "ES256" })}.${encode(claimed)}`;
+          const tail = sign("sha256", Buffer.from(head), { key: privateKey, dsaEncoding: "ieee-p1363" });
+          return `${head}.${tail.toString("base64url")}`;
+        };
+        const token = tokenOf(claims);
         const terms = { JWK: publicKey.export({ format: "jwk" }), AUDIENCE: "us" };
         const { subject, signature } = await responseOf("verify-token.js", { token }, terms);
         expect(ethers.verifyMessage(`login of ${subject}`, signature ?? "")).to.equal(runner.pkpId);
@@ -180,6 +196,11 @@ describe("docs/actions.md and examples/", function () {
           expect((await run("verify-token.js", { token }, other)).error?.message).to.equal(
             "the token is not acceptable",
           );
+        for (const wrong of [{ exp: undefined }, { exp: "never" }, { exp: 1 }, { sub: undefined }, { sub: ["ann"] }])
+          expect(
+            (await run("verify-token.js", { token: tokenOf({ ...claims, ...wrong }) }, terms)).error?.message,
+            JSON.stringify(wrong),
+          ).to.equal("the token is not acceptable");
       },
       "pay-invoice.js": async () => {
         const coder = ethers.AbiCoder.defaultAbiCoder();
@@ -206,11 +227,10 @@ describe("docs/actions.md and examples/", function () {
       },
       "read-contract.js": async () => {
         const holder = ethers.ZeroAddress;
-        const { statement, signature } = await responseOf("read-contract.js", {
-          rpcUrl: `${origin}/rpc`,
-          token: holder,
-          holder,
-        });
+        // The caller's own choices of endpoint and token count for nothing.
+        const params = { holder, rpcUrl: `${origin}/missing`, token: runner.pkpId };
+        const terms = { RPC_URL: `${origin}/rpc`, TOKEN: holder };
+        const { statement, signature } = await responseOf("read-contract.js", params, terms);
         expect(statement).to.equal(`${holder} holds 42 TOK at block 9`);
         expect(ethers.verifyMessage(statement ?? "", signature ?? "")).to.equal(runner.pkpId);
       },
