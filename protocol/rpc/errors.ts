@@ -102,11 +102,18 @@ export const countsAgainstEndpoint = (failure: RpcFailure): boolean =>
   failure === "transport" || failure === "rate_limited" || failure === "other_chain";
 
 /**
- * The chain's own answer to a read, the same from every endpoint. Other refusals of a read are specific to the
- * endpoint.
+ * The answer to a read, and no failure of the endpoint to give one. That of the chain itself is the same from every
+ * endpoint; what `lacksGas` is not.
  */
 export const isAboutTheCall = (failure: RpcFailure): boolean =>
   failure === "reverted" || failure === "needs_too_much_gas";
+
+/**
+ * The call needs more gas than this endpoint gives one. A contract that another one called and that had none left is
+ * reported as a revert that says nothing.
+ */
+export const lacksGas = ({ failure, data = "0x" }: RpcError): boolean =>
+  failure === "needs_too_much_gas" || (failure === "reverted" && data === "0x");
 
 /** Another endpoint may be able to answer. */
 export const mayAnswerElsewhere = (failure: RpcFailure): boolean =>

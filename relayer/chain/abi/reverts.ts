@@ -10,7 +10,7 @@ import {
 } from "../../../protocol/errors";
 import { BUDGETS } from "../../../protocol/budgets";
 import { CONTRACT } from "./contract";
-import { RpcError } from "../../../protocol/rpc/errors";
+import { lacksGas, RpcError } from "../../../protocol/rpc/errors";
 
 /** The contract's `Scope`, in its order. */
 const SCOPES = [
@@ -38,6 +38,18 @@ export function namedError(error: unknown): unknown {
     );
   }
   return error;
+}
+
+/** Maps a refused read to its API error: what it needs of gas is no fault of the request. */
+export function readError(error: unknown): unknown {
+  if (!(error instanceof RpcError) || !lacksGas(error)) return namedError(error);
+  return new KeywrightError(
+    "chain_unavailable",
+    "This read needs more gas than the operator's RPC endpoints give a call; one with a higher limit can answer it.",
+    {},
+    // Until its operator has changed that.
+    { cause: error, retryAfterSeconds: 60 },
+  );
 }
 
 export function revertError(data: string | undefined, cause?: unknown): KeywrightError {

@@ -17,18 +17,20 @@ import type {
 } from "../../../typechain-types/contracts/AccountManager";
 import { keyAnswer, keyQuestion, type KeyState } from "../../../protocol/keyState";
 import type { RpcCall } from "../../../protocol/rpc/endpoint";
-import { isAboutTheCall, RpcError } from "../../../protocol/rpc/errors";
+import { isAboutTheCall, lacksGas, RpcError } from "../../../protocol/rpc/errors";
 import { isValidSignatureCall, saysValid } from "../abi/contractSignatures";
-import { namedError } from "../abi/reverts";
+import { readError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
+import { quantityOf } from "../rpc/quantities";
 import type { AccountView, ActionView, Chain, GroupView, Page, PageRequest, PkpView, UsageKeyView } from "../types";
 import { decodeResult, encodeView, type ViewArgument } from "../abi/views";
 
+/** The contract lists no more at once. */
 const USAGE_KEYS_PER_CALL = 200;
 /** Enough for a Safe of many owners. The called contract is anybody's. */
 const SIGNATURE_GAS = 1_000_000;
 /** Nodes limit how many calls an exchange may hold. */
-const BUDGETS_PER_EXCHANGE = 40;
+const CALLS_PER_EXCHANGE = 40;
 
 interface Question {
   readonly name: string;
@@ -99,19 +101,9 @@ export class Reads {
     return this.#page("listPkpsInGroup", [id, groupId], page, (item) => pkpView(item as PkpInfo));
   }
 
-  /** The contract returns at most 200 usage keys per call; larger pages combine calls at one block. */
-  async usageKeys(id: AccountId, { offset, limit }: PageRequest): Promise<Page<UsageKeyView>> {
-    const starts = Array.from(
-      { length: Math.max(1, Math.ceil(limit / USAGE_KEYS_PER_CALL)) },
-      (_, index) => index * USAGE_KEYS_PER_CALL,
-    );
-    const questions = starts.map((start): Question => ({
-      name: "listUsageApiKeys",
-      args: [id, offset + start, Math.min(USAGE_KEYS_PER_CALL, limit - start)],
-    }));
-    const answers = await this.#askAll(questions);
-    const items = answers.flatMap(([found]) => (found as UsageApiKeyInfo[]).map(usageKeyView));
-    return { items, total: Number(answers[0]?.[1]) };
+  async usageKeys(id: AccountId, page: PageRequest): Promise<Page<UsageKeyView>> {
+    const view = (item: unknown): UsageKeyView => usageKeyView(item as UsageApiKeyInfo);
+    return this.#page("listUsageApiKeys", [id], page, view, USAGE_KEYS_PER_CALL);
   }
 
   async usageKey(id: KeyId): Promise<UsageKeyView | undefined> {
@@ -182,14 +174,25 @@ export class Reads {
     }
   }
 
+  /**
+   * In calls of as many items as an endpoint has gas for, all at one block. An item with the longest texts costs
+   * 80,000, so that a thousand take more than many nodes give a call.
+   */
   async #page<T>(
     name: string,
     args: readonly ViewArgument[],
     page: PageRequest,
     view: (item: unknown) => T,
+    most = page.limit,
   ): Promise<Page<T>> {
-    const [items, total] = await this.#ask(name, [...args, page.offset, page.limit]);
-    return { items: (items as unknown[]).map(view), total: Number(total) };
+    for (let size = Math.max(1, Math.min(most, page.limit)); ; size = Math.ceil(size / 2)) {
+      try {
+        const answers = await this.#askAll(partsOf(page, size).map((part) => ({ name, args: [...args, ...part] })));
+        return { items: answers.flatMap(([items]) => (items as unknown[]).map(view)), total: Number(answers[0]?.[1]) };
+      } catch (error) {
+        if (size === 1 || !isForLackOfGas(error)) throw error;
+      }
+    }
   }
 
   async #ask(name: string, args: readonly ViewArgument[]): Promise<readonly unknown[]> {
@@ -204,27 +207,42 @@ export class Reads {
 
   async budgetsUsed(budgets: readonly Budget[]): Promise<readonly UsedNow[]> {
     const address = budgetsAddressOf(this.#options.contractAddress);
-    const used: UsedNow[] = [];
-    for (let at = 0; at < budgets.length; at += BUDGETS_PER_EXCHANGE) {
-      const questions = budgets.slice(at, at + BUDGETS_PER_EXCHANGE).map(encodeUsedNow);
-      const answers = await this.#call(questions, address);
-      used.push(...answers.map((answer) => ofTheContract(() => decodeUsedNow(answer))));
-    }
-    return used;
+    if (budgets.length === 0) return [];
+    const answers = await this.#call(budgets.map(encodeUsedNow), address);
+    return answers.map((answer) => ofTheContract(() => decodeUsedNow(answer)));
   }
 
   /** Takes calldata, returns raw results, all from one block. */
   async #call(questions: readonly string[], to = this.#options.contractAddress): Promise<readonly unknown[]> {
-    const { rpc, minBlock } = this.#options;
-    const callsAt = (block: string): RpcCall[] =>
-      questions.map((data) => ({ method: "eth_call", params: [{ to, data }, block] }));
     try {
-      return (await rpc.callAt(await minBlock(), callsAt)).values;
+      return await this.#exchanges(questions.map((data) => ({ to, data })));
     } catch (error) {
-      throw namedError(error);
+      throw readError(error);
     }
   }
+
+  async #exchanges(transactions: readonly { readonly to: Address; readonly data: string }[]): Promise<unknown[]> {
+    const { rpc, minBlock } = this.#options;
+    const callsAt = (block: string, from: number): RpcCall[] =>
+      transactions
+        .slice(from, from + CALLS_PER_EXCHANGE)
+        .map((transaction) => ({ method: "eth_call", params: [transaction, block] }));
+    const { values, blockNumber } = await rpc.callAt(await minBlock(), (block) => callsAt(block, 0));
+    const all = [...values];
+    while (all.length < transactions.length)
+      all.push(...(await rpc.callTogether(callsAt(quantityOf(blockNumber), all.length))));
+    return all;
+  }
 }
+
+/** The offsets and limits of the calls that make up a page; one call for an empty page, which also has a total. */
+function partsOf({ offset, limit }: PageRequest, size: number): [offset: number, limit: number][] {
+  const count = Math.max(1, Math.ceil(limit / size));
+  return Array.from({ length: count }, (_, at) => [offset + at * size, Math.min(size, limit - at * size)]);
+}
+
+const isForLackOfGas = (error: unknown): boolean =>
+  error instanceof KeywrightError && error.cause instanceof RpcError && lacksGas(error.cause);
 
 const noContract = (): KeywrightError =>
   new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");

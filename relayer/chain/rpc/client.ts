@@ -8,6 +8,7 @@ import { Endpoint, type EndpointOptions, type RpcCall, type RpcResult } from "..
 import {
   countsAgainstEndpoint,
   isAboutTheCall,
+  lacksGas,
   mayAnswerElsewhere,
   RpcError,
   type RpcFailure,
@@ -282,14 +283,20 @@ export class RpcClient {
     const deadline = performance.now() + this.#options.deadlineMs;
     let last: RpcError | undefined;
     do {
+      let refusal: RpcError | undefined;
       for (const member of this.#inOrder()) {
+        // Endpoints differ in how much gas they give a call; one that did not answer lately is not waited for.
+        if (refusal !== undefined && isBlocked(member)) continue;
         try {
           return await this.#ask(member, ask);
         } catch (error) {
           last = asRpcError(error);
-          if (isAboutTheCall(last.failure)) throw last;
+          if (!isAboutTheCall(last.failure)) continue;
+          if (!lacksGas(last)) throw last;
+          refusal = last;
         }
       }
+      if (refusal !== undefined) throw refusal;
       if (once && last !== undefined) throw last;
     } while (await this.#pause(deadline));
     throw chainUnavailable(last ?? new RpcError("transport", "not asked"));
@@ -331,8 +338,7 @@ export class RpcClient {
 
   /** Healthy endpoints in configured order, then those that stand still, then blocked ones. */
   #inOrder(): readonly Member[] {
-    const now = performance.now();
-    const rank = ({ blockedUntil, standsStill }: Member): number => (blockedUntil > now ? 2 : standsStill ? 1 : 0);
+    const rank = (member: Member): number => (isBlocked(member) ? 2 : member.standsStill ? 1 : 0);
     return [...this.#members].sort((one, other) => rank(one) - rank(other));
   }
 
@@ -349,6 +355,8 @@ const blockOf = ({ number }: KnownBlock): RpcCall => ({
   method: "eth_getBlockByNumber",
   params: [quantityOf(number), false],
 });
+
+const isBlocked = ({ blockedUntil }: Member): boolean => blockedUntil > performance.now();
 
 const isUseless = ({ isOfOtherChain, failures }: Member): boolean => isOfOtherChain || failures > 0;
 

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { codeOfSolidityError, isErrorCode, KeywrightError } from "../../../../protocol/errors";
 import { RpcError } from "../../../../protocol/rpc/errors";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
-import { namedError, revertError } from "../../../../relayer/chain/abi/reverts";
+import { namedError, readError, revertError } from "../../../../relayer/chain/abi/reverts";
 
 const SAMPLES: Readonly<Record<string, unknown>> = {
   bool: true,
@@ -45,6 +45,8 @@ describe("reverts", () => {
     expect(namedError(own)).to.equal(own);
     const large = namedError(new RpcError("needs_too_much_gas", "too much"));
     expect(large).to.be.instanceOf(KeywrightError).that.has.property("code", "invalid_value");
+    for (const lacking of [new RpcError("needs_too_much_gas", "too much"), new RpcError("reverted", "reverted", "0x")])
+      expect(readError(lacking)).to.have.property("code", "chain_unavailable");
     const [first] = errors.filter(({ name }) => name === "UnknownKey");
     if (first !== undefined)
       expect(namedError(new RpcError("reverted", "reverted", dataOf(first)))).to.have.property("code", "unknown_key");
