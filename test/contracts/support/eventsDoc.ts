@@ -120,6 +120,10 @@ nothing emits nothing.
 - An id of an account and of a usage key at once means the account, from its \`AccountCreated\` on: a managed account
   under the id of somebody's usage key (a payer can create one) takes that key over. It no longer acts in the account
   of its \`UsageApiKeySet\`, and acts with every right in the new account.
+- A string is bytes that nobody checks: at most 128 of a name and 1,024 of a description. Anybody can create an account
+  whose name is no UTF-8, or contains U+0000, which PostgreSQL's \`text\` and \`jsonb\` refuse. ethers then throws
+  where such a member is read (\`args.name\`, \`toObject()\`): decode strings as bytes, as below, or one account
+  stops your follower.
 - One call may emit several events: a group with members is \`GroupAdded\` and one event for each member.
 - \`GroupRemoved\` and \`ActionRemoved\` end memberships without an event for each of them.
 - An action first seen in \`ActionAddedToGroup\` is an action of the account with an empty name and description.
@@ -132,12 +136,24 @@ nothing emits nothing.
   \`DeviceRemoved\` (\`IApplicationAllowlist\`).
 
 \`\`\`ts
+import { AbiCoder, getBytes, type EventLog } from "ethers";
 import { AccountManager__factory } from "./typechain-types";
+
+const textOf = (bytes: string) => new TextDecoder().decode(getBytes(bytes)).replaceAll("\\0", "\\ufffd");
+
+// What an event has besides its indexed fields. Strings are encoded as bytes are, and any bytes can be decoded.
+function membersOf({ fragment, data }: Pick<EventLog, "fragment" | "data">) {
+  const inputs = fragment.inputs.filter(({ indexed }) => indexed !== true);
+  const types = inputs.map(({ type }) => (type === "string" ? "bytes" : type));
+  const values = AbiCoder.defaultAbiCoder().decode(types, data);
+  const members = inputs.map(({ name, type }, i) => [name, type === "string" ? textOf(values[i]) : values[i]]);
+  return Object.fromEntries(members);
+}
 
 // contractAddress: from GET /core/v1/get_node_chain_config. provider: your own node.
 const manager = AccountManager__factory.connect(contractAddress, provider);
 const logs = await manager.queryFilter(manager.filters.GroupAdded(accountId), deploymentBlock);
-for (const { args } of logs) console.log(args.groupId, args.name);
+for (const log of logs) console.log(log.args.groupId, membersOf(log).name);
 \`\`\`
 
 This page is written by \`KEYWRIGHT_WRITE_DOCS=1 npx hardhat test test/contracts/eventsDoc.test.ts\`, from a scenario
