@@ -10,9 +10,10 @@ type Group = Item<"listGroups">;
 
 /** Members that one call reads: a node limits the gas of a call. */
 const MEMBERS_PER_CALL = 300;
-const CALLS_AT_ONCE = 100;
+const CALLS_AT_ONCE = 200;
 const MEMBERS_SHOWN = 100;
-const MOST = 1_000n;
+/** Of each kind in a group. */
+const MOST = 1_000;
 
 export const isPlain = ({ pkp_id, hashed_cid, search = "", members = "false" }: Query<"listGroups"> = {}): boolean =>
   pkp_id === undefined && hashed_cid === undefined && search === "" && members === "false";
@@ -58,38 +59,65 @@ function shown(
 }
 
 async function withMembers(id: AccountId, ask: AskContract, groups: readonly Group[]): Promise<Group[]> {
-  const parts: Group[][] = [];
+  const parts: Slice[][] = [];
   let size = Infinity;
-  for (const group of groups) {
-    const members = group.pkp_count + group.action_count;
+  for (const slice of groups.flatMap(slicesOf)) {
     const last = parts.at(-1);
-    if (last === undefined || size + members > MEMBERS_PER_CALL || last.length === CALLS_AT_ONCE) {
-      parts.push([group]);
-      size = members;
+    if (last === undefined || size + slice.limit > MEMBERS_PER_CALL || last.length === CALLS_AT_ONCE) {
+      parts.push([slice]);
+      size = slice.limit;
     } else {
-      last.push(group);
-      size += members;
+      last.push(slice);
+      size += slice.limit;
     }
   }
-  return (await Promise.all(parts.map((part) => membersOf(id, ask, part)))).flat();
-}
-
-function membersOf(id: AccountId, ask: AskContract, groups: readonly Group[]): Promise<Group[]> {
-  return ask(async (contract) => {
-    const { interface: abi } = contract;
-    const calls = groups.flatMap(({ id: group }) =>
-      LISTS.map((name) => abi.encodeFunctionData(name as "listPkpsInGroup", [id, group, 0n, MOST])),
-    );
-    const answers = await contract.multicall.staticCall(calls);
-    const decoded = (at: number): Found =>
-      abi.decodeFunctionResult(LISTS[at % 2] as never, answers[at] ?? "0x") as never;
-    return groups.map((group, at) => ({
-      ...group,
-      pkp_ids_permitted: [...decoded(2 * at)[0]].map(({ pkpId = "" }) => pkpId),
-      cid_hashes_permitted: [...decoded(2 * at + 1)[0]].map(({ actionHash = 0n }) => hash32FromUint(actionHash)),
-    }));
+  const read = (await Promise.all(parts.map((part) => membersOf(id, ask, part)))).flat();
+  const found = new Map(groups.map((group) => [group.id, { pkps: [] as string[], actions: [] as string[] }]));
+  for (const { group, list, members } of read) found.get(group)?.[list].push(...members);
+  return groups.map((group) => {
+    const { pkps, actions } = found.get(group.id) ?? {};
+    return { ...group, pkp_ids_permitted: pkps, cid_hashes_permitted: actions };
   });
 }
 
-const LISTS = ["listPkpsInGroup", "listActionsInGroup"] as const satisfies readonly (keyof AccountManager)[];
+/** So many members of one kind, from this one on. */
+interface Slice {
+  readonly group: string;
+  readonly list: keyof typeof LISTS;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+function slicesOf({ id: group, pkp_count, action_count }: Group): Slice[] {
+  return Object.entries({ pkps: pkp_count, actions: action_count }).flatMap(([list, count]) => {
+    const shown = Math.min(count, MOST);
+    return Array.from({ length: Math.ceil(shown / MEMBERS_PER_CALL) }, (_, at) => {
+      const offset = at * MEMBERS_PER_CALL;
+      return { group, list: list as Slice["list"], offset, limit: Math.min(MEMBERS_PER_CALL, shown - offset) };
+    });
+  });
+}
+
+function membersOf(
+  id: AccountId,
+  ask: AskContract,
+  slices: readonly Slice[],
+): Promise<(Slice & { readonly members: readonly string[] })[]> {
+  return ask(async (contract) => {
+    const { interface: abi } = contract;
+    const calls = slices.map(({ group, list, offset, limit }) =>
+      abi.encodeFunctionData(LISTS[list] as "listPkpsInGroup", [id, group, offset, limit]),
+    );
+    const answers = await contract.multicall.staticCall(calls);
+    return slices.map((slice, at) => {
+      const [found] = abi.decodeFunctionResult(LISTS[slice.list] as never, answers[at] ?? "0x") as never as Found;
+      const members = [...found].map(({ pkpId, actionHash = 0n }) => pkpId ?? hash32FromUint(actionHash));
+      return { ...slice, members };
+    });
+  });
+}
+
+const LISTS = { pkps: "listPkpsInGroup", actions: "listActionsInGroup" } as const satisfies Readonly<
+  Record<string, keyof AccountManager>
+>;
 type Found = readonly [Iterable<{ readonly pkpId?: string; readonly actionHash?: bigint }>];
