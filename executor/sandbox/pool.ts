@@ -208,15 +208,20 @@ class Pool implements SandboxPool {
     const queued = new AbortController();
     const onAbort = (): void => queued.abort(new RunCancelled());
     for (const signal of [job.signal, job.left]) signal?.addEventListener("abort", onAbort, { once: true });
+    // Not after it has begun: a scope that has ended already cannot be told that others wait for its place. Nor would a
+    // listener keep the whole run in memory as long as the signal lives.
+    const leave = (): void => {
+      for (const signal of [job.signal, job.left]) signal?.removeEventListener("abort", onAbort);
+    };
+    const begins: RunJob = { ...job, onStarted: () => (leave(), job.onStarted?.()) };
     this.#queued.add(queued);
     try {
-      return await inScope(shareOf(job), queued.signal, (scope) => this.#serve(job, scope, queued));
+      return await inScope(shareOf(job), queued.signal, (scope) => this.#serve(begins, scope, queued));
     } catch (error) {
       // Preempted before any code ran.
       throw error instanceof Preempted ? new Crowded(1) : error;
     } finally {
-      // The listener would keep the whole run in memory as long as the signal lives.
-      for (const signal of [job.signal, job.left]) signal?.removeEventListener("abort", onAbort);
+      leave();
       this.#queued.delete(queued);
       if (this.#running + this.#queued.size === 0) this.#onIdle?.();
     }

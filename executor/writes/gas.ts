@@ -88,7 +88,7 @@ export class GasGuard {
     const before = nonces.get(nonce) ?? 0n;
     const more = wei > before ? wei - before : 0n;
     const minute = Math.floor(this.#now() / MINUTE_MS);
-    for (const old of this.#minutes.keys()) if (old <= minute - HOUR_MS / MINUTE_MS) this.#minutes.delete(old);
+    for (const old of this.#minutes.keys()) if (old < minute - HOUR_MS / MINUTE_MS) this.#minutes.delete(old);
     const spent = [...this.#minutes.values()].reduce((sum, each) => sum + each, 0n);
     if (spent + more > this.#rules.maxWeiPerHour) throw overBudget(this.#rules.maxWeiPerHour);
     this.#minutes.set(minute, (this.#minutes.get(minute) ?? 0n) + more);

@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import fc from "fast-check";
 import { GasGuard, type GasOffer } from "../../../executor/writes/gas";
 import { KeywrightError } from "../../../protocol/errors";
+import { count, SEED } from "../../support/counts";
 
 const GWEI = 10n ** 9n;
 const COIN = 10n ** 18n;
@@ -72,9 +74,41 @@ describe("attack: a compromised relayer burns the payers' gas", () => {
     expect(codeOf(offer(10))).to.equal("no_payer_available");
     now += 59 * MINUTE_MS;
     expect(codeOf(offer(11))).to.equal("no_payer_available");
-    now += MINUTE_MS;
+    now += 2 * MINUTE_MS;
     expect(codeOf(offer(12))).to.equal("admitted");
   });
+
+  it("pays no more than the budget in any hour, whenever it asks", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ afterMs: fc.nat({ max: 25 * MINUTE_MS }), gwei: fc.integer({ min: 1, max: 300 }) }), {
+          maxLength: 60,
+        }),
+        async (offers) => {
+          now = 1_000 * MINUTE_MS;
+          const fresh = new GasGuard(
+            { maxFeePerGasWei: 2_000n * GWEI, maxTipPerGasWei: 100n * GWEI, maxWeiPerHour: 10n * COIN },
+            () => Promise.resolve(20n * GWEI),
+            () => now,
+          );
+          await fresh.ready();
+          const admitted: { readonly at: number; readonly wei: bigint }[] = [];
+          for (const [nonce, { afterMs, gwei }] of offers.entries()) {
+            now += afterMs;
+            const maxFeePerGas = BigInt(gwei) * GWEI;
+            try {
+              fresh.admit({ payer: 1, nonce, gasLimit: 10_000_000n, maxFeePerGas, maxPriorityFeePerGas: GWEI });
+              admitted.push({ at: now, wei: 10_000_000n * maxFeePerGas });
+            } catch (error) {
+              expect((error as KeywrightError).code).to.equal("no_payer_available");
+            }
+            const within = admitted.filter(({ at }) => at > now - 60 * MINUTE_MS);
+            expect(within.reduce((sum, { wei }) => sum + wei, 0n) <= 10n * COIN).to.equal(true);
+          }
+        },
+      ),
+      { seed: SEED, numRuns: count(200, 20_000) },
+    ));
 
   it("counts only the most expensive of the transactions with one nonce: only one of them can be mined", () => {
     for (let i = 0; i < 200; i++)

@@ -96,6 +96,24 @@ describe("a pool under load", function () {
     await pool.close(0);
   });
 
+  it("so is one whose client has left, or that may not go on for another reason, once it has begun", async () => {
+    const left = new AbortController();
+    let started = 0;
+    const onStarted = (): unknown => started++;
+    const looping = ["a", "b"].map((account) =>
+      pool.run({ ...jobOf(LOOP, { account, onStarted }), left: left.signal }),
+    );
+    while (started < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    left.abort();
+    const quiet = await Promise.all(
+      ["c", "d"].map((account) => pool.run(jobOf("async function main() { return 1; }", { account }))),
+    );
+    expect(quiet.map(({ response }) => response)).to.deep.equal(["1", "1"]);
+    const ended = await Promise.race(looping);
+    expect(ended.error?.code).to.equal("preempted");
+    await pool.close(0);
+  });
+
   itInTime("loops of many accounts that wait for a place keep no memory from short runs", async () => {
     const few = await createSandboxPool({
       ...{ limits: RUN_LIMITS, logger: silent, fetcher: noFetcher },
