@@ -186,6 +186,8 @@ export class Counter {
       if (lease?.looked !== undefined && !this.#slices.isHeld(id) && this.#isTooOld(lease, lease.looked.at))
         this.#leases.delete(id);
     }
+    // The look may have taken long: nothing of a window that has ended is spent.
+    this.#enter((await this.#chain.time()) / this.#seconds);
   }
 
   #isTooOld({ since }: Expected, at: number): boolean {

@@ -66,6 +66,7 @@ export class Chain {
   #hash: { readonly block: string; readonly hash: Promise<Hash32 | undefined> } | undefined;
   #highest = { block: 0n, at: -Infinity };
   #time = { seconds: 0n, readAt: -Infinity };
+  #headUnderWay: Promise<bigint> | undefined;
 
   constructor(options: ChainOptions) {
     this.#options = options;
@@ -127,11 +128,13 @@ export class Chain {
   }
 
   /**
-   * Time of the newest block in seconds, as of the last answer if that came within `withinMs`. Never goes back.
+   * Time of the newest block in seconds, as of the last answer if that came within `withinMs`. Never goes back. Read once
+   * for all that ask meanwhile: guests can ask for it at no cost.
    * @throws KeywrightError `chain_unavailable`.
    */
   async time(withinMs: number): Promise<bigint> {
-    if (performance.now() - this.#time.readAt > withinMs) await this.head();
+    if (performance.now() - this.#time.readAt > withinMs)
+      await (this.#headUnderWay ??= this.head().finally(() => (this.#headUnderWay = undefined)));
     return this.#time.seconds;
   }
 

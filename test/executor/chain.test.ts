@@ -60,6 +60,16 @@ describe("reading the chain", () => {
     expect(endpoint.calls).to.equal(2);
   });
 
+  it("reads the chain's time once for all that ask meanwhile", async () => {
+    const endpoint = await double();
+    const chain = over([endpoint]);
+    const times = await Promise.all(Array.from({ length: 100 }, () => chain.time(1_000)));
+    expect(new Set(times).size).to.equal(1);
+    expect(endpoint.calls).to.equal(1);
+    await chain.time(0);
+    expect(endpoint.calls).to.equal(2);
+  });
+
   it("accepts a head of exactly the maximum age and none that is older, nor one from the future", async () => {
     const endpoint = await double({ headTime: 1_000_000 });
     const at = (nowSeconds: number): Promise<string> => codeOf(over([endpoint], { nowSeconds: () => nowSeconds }));
