@@ -75,6 +75,7 @@ const rpcClientOf = ({ rpcUrls, chainId, onExchange, connect }: ChainOptions, tu
     chainId,
     timeoutMs: tuning.rpcTimeoutMs,
     deadlineMs: tuning.rpcDeadlineMs,
+    stillForMs: tuning.stillForMs,
     onExchange,
     connect,
   });
@@ -121,8 +122,7 @@ class ChainModule extends Reads implements Chain {
     this.network = networkFacts(given.chainId, contractAddress);
     this.#rpc = rpc;
     this.logs = new ChainLogs(rpc, contractAddress);
-    const { fastestPollMs, slowestPollMs, stillForMs } = tuning;
-    this.#head = new Head({ rpc, log, fastestPollMs, slowestPollMs, stillForMs });
+    this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
     this.#queue = new AccountQueue(db, tuning);
     this.#transactions = new Transactions(db, instanceId, hooks);

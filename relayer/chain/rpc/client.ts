@@ -52,6 +52,8 @@ export interface RpcOptions {
   /** Maximum duration of a call over all endpoints and attempts. */
   readonly deadlineMs: number;
   readonly onExchange?: ((facts: ExchangeFacts) => void) | undefined;
+  /** An endpoint whose head has not moved for so long, while another's has, is asked after the others; default 30 s. */
+  readonly stillForMs?: number | undefined;
   /** Default: JSON-RPC over HTTP. */
   readonly connect?: Connect | undefined;
 }
@@ -69,6 +71,9 @@ interface Member {
   standsStill: boolean;
 }
 
+const STILL_FOR_MS = 30_000;
+/** How often heads are compared in that time. */
+const COMPARISONS = 3;
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 2_000;
 const BETWEEN_ROUNDS_MS = 150;
@@ -80,6 +85,7 @@ const httpEndpoint: Connect = (url, options) => new Endpoint(url, options);
 export class RpcClient {
   readonly #members: readonly Member[];
   readonly #stopped = new AbortController();
+  readonly #comparing: NodeJS.Timeout | undefined;
   #ancestor: KnownBlock | undefined;
   readonly #options: RpcOptions;
 
@@ -102,6 +108,10 @@ export class RpcClient {
       movedAt: 0,
       standsStill: false,
     }));
+    if (options.urls.length === 1) return;
+    const { stillForMs = STILL_FOR_MS } = options;
+    const everyMs = stillForMs / COMPARISONS;
+    this.#comparing = setInterval(() => void this.#compareHeads(everyMs, stillForMs), everyMs).unref();
   }
 
   /** From now on, endpoints that have another block of this number are not used. */
@@ -257,16 +267,14 @@ export class RpcClient {
     );
   }
 
-  /**
-   * Compares the endpoints' heads. One that answers, but stands still for so long while another moves on, is asked after
-   * the others until it moves.
-   */
-  async compareHeads(withinMs: number, stillForMs: number): Promise<void> {
+  /** Finds the endpoints that answer, but stand still for so long while another moves on. */
+  async #compareHeads(withinMs: number, stillForMs: number): Promise<void> {
     const heads = await this.heads(withinMs);
     const now = performance.now();
     for (const [index, member] of this.#members.entries()) {
       const { head = member.compared } = heads[index] ?? {};
-      if (head !== member.compared) Object.assign(member, { compared: head, movedAt: now });
+      // One that goes back, as behind an address with several nodes, has not moved on.
+      if (head > member.compared) Object.assign(member, { compared: head, movedAt: now });
     }
     for (const member of this.#members)
       member.standsStill = this.#members.some(
@@ -276,6 +284,7 @@ export class RpcClient {
 
   async close(): Promise<void> {
     this.#stopped.abort();
+    clearInterval(this.#comparing);
     await Promise.all(this.#members.map((member) => member.endpoint.close()));
   }
 

@@ -8,12 +8,7 @@ export interface HeadOptions {
   readonly log: Logger;
   readonly fastestPollMs: number;
   readonly slowestPollMs: number;
-  /** See `RpcClient.compareHeads`. */
-  readonly stillForMs: number;
 }
-
-/** How often the endpoints' heads are compared until one is said to stand still. */
-const COMPARISONS = 3;
 
 const POLLS_PER_BLOCK = 5;
 /** Share of the fastest pause before the first poll for an operation: a chain that mines at once has a head by then. */
@@ -23,7 +18,6 @@ export class Head {
   #number = 0;
   #changedAt = 0;
   #answeredAt = 0;
-  #comparedAt = -Infinity;
   /** Smoothed time between blocks. */
   #blockMs: number;
   #timer: NodeJS.Timeout | undefined;
@@ -76,22 +70,12 @@ export class Head {
   async #poll(): Promise<void> {
     const wasEarly = this.#isEarly;
     this.#isEarly = false;
-    this.#compare();
     try {
       this.#take(countIn(await this.#options.rpc.call("eth_blockNumber", [])));
     } catch (error) {
       if (!this.#stopped) this.#options.log.warn({ err: error }, "the chain's head cannot be read");
     }
     if (!this.#stopped) this.#schedule(wasEarly ? this.#options.fastestPollMs : this.#pause());
-  }
-
-  /** Beside the poll: an endpoint that hangs must not delay it. */
-  #compare(): void {
-    const { rpc, stillForMs } = this.#options;
-    const everyMs = stillForMs / COMPARISONS;
-    if (performance.now() - this.#comparedAt < everyMs) return;
-    this.#comparedAt = performance.now();
-    void rpc.compareHeads(everyMs, stillForMs);
   }
 
   #take(number: number): void {

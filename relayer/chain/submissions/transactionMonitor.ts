@@ -25,6 +25,8 @@ class Monitored implements Carrier {
   refusals = 0;
   /** Whether all endpoints get what is sent: the one that took it may have lost it or kept it to itself. */
   everywhere = false;
+  /** When all endpoints were asked for its receipt: one that hangs takes long. */
+  askedAllAt = -Infinity;
 
   constructor(
     public transaction: TransactionRow,
@@ -248,7 +250,10 @@ export class TransactionMonitor {
     const { rpc, transactions, tuning } = this.#parts;
     const { payer, nonce } = item.transaction;
     if (item.sentAt === undefined || performance.now() - item.sentAt < tuning.stuckAfterMs) return;
-    if (await this.#endByReceipt(item, true)) return;
+    if (performance.now() - item.askedAllAt >= tuning.stuckAfterMs) {
+      item.askedAllAt = performance.now();
+      if (await this.#endByReceipt(item, true)) return;
+    }
     if (!item.everywhere) await this.#sendEverywhere(item);
     const sender = await transactions.payerAddress(payer);
     const next = await rpc.call<string>("eth_getTransactionCount", [sender, "latest"]);

@@ -24,11 +24,10 @@ describe("the chain's head", () => {
     };
     create = (fastestPollMs) =>
       new Head({
-        rpc: { call, compareHeads: () => Promise.resolve() } as unknown as RpcClient,
+        rpc: { call } as unknown as RpcClient,
         log: pino({ level: "silent" }),
         fastestPollMs,
         slowestPollMs: 10_000,
-        stillForMs: 30_000,
       });
     head = create(5);
   });
