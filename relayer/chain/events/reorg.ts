@@ -99,7 +99,7 @@ export async function reopenExecuted(trx: Trx, attempts: readonly string[]): Pro
 export async function reopenOrphans(db: Db): Promise<void> {
   const isOrphan = sql<boolean>`state = 'mined'
     and exists (select from followed_blocks where number = block_number and hash <> block_hash)`;
-  const { rows } = await sql`select id from transactions where ${isOrphan} limit 1`.execute(db);
+  const { rows } = await sql`select from transactions where ${isOrphan} limit 1`.execute(db);
   if (rows.length > 0) await db.transaction().execute((trx) => reopen(trx, isOrphan));
 }
 

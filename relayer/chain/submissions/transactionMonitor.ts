@@ -176,20 +176,23 @@ export class TransactionMonitor {
   }
 
   async #refused(item: Monitored, failure: RpcFailure): Promise<void> {
-    const { id, payer, nonce, purpose, gas_limit: gas } = item.transaction;
+    const { id, payer, nonce, purpose } = item.transaction;
     this.#parts.log.info({ transactionId: id, failure, payer, nonce }, "no node took a transaction");
     if (failure === "underpriced") return this.#replace(item, item.newest.is_noop);
     // An earlier nonce is still pending: send again with the next head.
     if (failure === "nonce_too_high") item.sentAt = undefined;
     // The admin payer's later nonces wait for a top-up; a smaller one may do, and is begun then.
     const isTooMuch = failure === "insufficient_funds" && purpose === "top_up";
-    // Its balance may be above the minimum, and paid for several when each was begun.
-    if (failure === "insufficient_funds" && !isTooMuch)
-      await this.#parts.lanes.want((item.newest.is_noop ? TRANSFER_GAS : BigInt(gas)) * BigInt(item.newest.max_fee));
+    if (failure === "insufficient_funds" && !isTooMuch) await this.#wantFunds(item);
     if (failure !== "refused" && failure !== "needs_too_much_gas" && !isTooMuch) return;
     item.sentAt = undefined;
     item.refusals += 1;
     if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#abandon(item);
+  }
+
+  /** Its payer's balance may be above the minimum, and paid for several when each was begun. */
+  async #wantFunds({ newest, transaction: { gas_limit: gas } }: Monitored): Promise<void> {
+    await this.#parts.lanes.want((newest.is_noop ? TRANSFER_GAS : BigInt(gas)) * BigInt(newest.max_fee));
   }
 
   /** From now on only a no-op is sent. */
@@ -257,7 +260,10 @@ export class TransactionMonitor {
     if (!item.everywhere) await this.#sendEverywhere(item);
     const sender = await transactions.payerAddress(payer);
     const next = await rpc.call<string>("eth_getTransactionCount", [sender, "latest"]);
-    if (Number(next) === nonce) await this.#replace(item, item.newest.is_noop);
+    if (Number(next) !== nonce) return;
+    // A node that knows it does not say that its payer cannot pay for it.
+    if (item.transaction.purpose !== "top_up") await this.#wantFunds(item);
+    await this.#replace(item, item.newest.is_noop);
   }
 
   async #sendEverywhere(item: Monitored): Promise<void> {

@@ -114,6 +114,14 @@ const HISTORIES: Readonly<Record<string, readonly Step[]>> = {
     { do: "resize", payers: 1 },
     wait(40_000),
   ],
+  "a transaction that nodes say they know, and whose payer cannot pay for it, is given the gas": [
+    empty(1),
+    empty(2),
+    { do: "endpoint", which: 0, fault: "fees high", ms: 500 },
+    BURST,
+    { do: "endpoint", which: 0, fault: "sent twice", ms: 4_000 },
+    wait(4_000),
+  ],
   "writes whose shared transaction fails as a whole are made once each, alone": [BURST, wait(60_000)],
   "also when a reorg undoes the failure": [
     BURST,
