@@ -119,10 +119,9 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   startHousekeeping(config, store, sharedCode, log, running);
 
   const executorInfo = cachedInfo(executor);
-  const { db } = store;
   const { chainId, eventChains, serviceName } = config;
   const onChain = { chain, chainId, eventChains };
-  const triggerNeeds = { db, instanceId: instance.id, executor, executorInfo, credits, metrics, ...onChain };
+  const triggerNeeds = { db: store.db, instanceId: instance.id, executor, executorInfo, credits, metrics, ...onChain };
   const triggers = await startTriggers(triggerNeeds, log, running);
   const typedDataDomain = { name: domainName(serviceName), version: TYPED_DATA_VERSION, chainId } as const;
   const app = createApp({
@@ -136,16 +135,14 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     isHook: (id) => triggers.book.isHook(id),
     idempotency: new Idempotency(startIdempotencyStore(log, store, instance.id, running)),
     log,
-    serviceName: config.serviceName,
+    serviceName,
     trustedProxyHops: config.trustedProxyHops,
     cardDouble: config.stripe.apiBase === undefined ? undefined : cardDouble(config.stripe.apiBase),
     onAnswered: (facts) => metrics.countRequest(facts),
   });
   running.add("metrics server", await listen(metrics.server(), config.host, config.metricsPort, log));
-  running.add(
-    "API server",
-    await listen(apiServer(app.callback(), config.trustedProxyHops), config.host, config.port, log),
-  );
+  const api = apiServer(app.callback(), config.trustedProxyHops);
+  running.add("API server", await listen(api, config.host, config.port, log));
   log.info(
     {
       host: config.host,

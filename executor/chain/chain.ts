@@ -128,8 +128,8 @@ export class Chain {
   }
 
   /**
-   * Time of the newest block in seconds, as of the last answer if that came within `withinMs`. Never goes back. Read once
-   * for all that ask meanwhile: guests can ask for it at no cost.
+   * Time of the newest block in seconds, as of the last answer if that came within `withinMs`. Never goes back. Read
+   * once for all that ask meanwhile: guests can ask for it at no cost.
    * @throws KeywrightError `chain_unavailable`.
    */
   async time(withinMs: number): Promise<bigint> {

@@ -216,7 +216,7 @@ describe("bodies of callers without an account", function () {
   this.timeout(40_000);
 
   for (const bytes of [60 * 1_024, MIB])
-    it(`of ${bytes} bytes that never arrive, from many addresses of one network, keep no account's waiting`, async () => {
+    it(`of ${bytes} bytes that never arrive, from many addresses of a network, keep no account's waiting`, async () => {
       const app = new Koa<RelayerState>({ proxy: true }).use(problems(silent));
       app.silent = true;
       app.use((ctx, next) => serve(ctx.path === "/cid" ? "getActionIpfsId" : "addGroup", refuses, deps)(ctx, next));
