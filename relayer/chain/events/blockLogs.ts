@@ -110,6 +110,11 @@ export class BlockLogs {
     return isAllSaid || this.#isAcceptedMissing(block) ? { found, unread } : undefined;
   }
 
+  /** All logs of a block, from its receipts; undefined where no endpoint has them all. */
+  async ofReceipts(block: Header): Promise<LogsByAddress | undefined> {
+    return this.#ofReceipts.get(block.hash) ?? this.#inReceipts(block);
+  }
+
   /** What is refused is asked again in halves, down to single contracts; undefined where nobody has the block. */
   async #ask(
     block: Header,

@@ -20,6 +20,14 @@ interface RpcHeader {
 
 const MAX_BLOCKS_AT_ONCE = 2_000;
 
+/** No endpoint returns the contract's logs in a block that it has. */
+export class UnreadLogs extends Error {
+  override readonly name = "UnreadLogs";
+  constructor(refusal: unknown) {
+    super("no endpoint returns the contract's logs in a block", { cause: refusal });
+  }
+}
+
 export class BlockReader {
   readonly #bloom: BloomQuestion;
   readonly #logs: BlockLogs;
@@ -72,18 +80,41 @@ export class BlockReader {
     return logs?.unread.length === 0 ? (logs.found.get(this.#bloom.address) ?? []) : undefined;
   }
 
-  /** Logs of final blocks; undefined when the range must be split. */
-  async logsOfRange(from: number, to: number): Promise<readonly ChainLog[] | undefined> {
+  /**
+   * Logs of final blocks; undefined when the range must be split. A single block is asked for in one round over the
+   * endpoints, and with `once` a range is, too: block after block may have more logs than they return.
+   * @throws UnreadLogs as `#logsOfRefused`.
+   */
+  async logsOfRange(from: number, to: number, { once = false } = {}): Promise<readonly ChainLog[] | undefined> {
     try {
       const filter = { address: this.#contract, fromBlock: quantityOf(from), toBlock: quantityOf(to) };
-      const [logs] = await this.#rpc.callBelow(to, [{ method: "eth_getLogs", params: [filter] }]);
+      const call = { method: "eth_getLogs", params: [filter] };
+      const [logs] = await this.#rpc.callBelow(to, [call], { once: once || from === to });
       if (to - from + 1 >= this.#span) this.#span = Math.min(MAX_BLOCKS_AT_ONCE, this.#span * 2);
       return logs as readonly ChainLog[];
     } catch (error) {
-      if (this.#span === 1) throw error;
-      this.#span = Math.max(1, Math.floor(this.#span / 4));
+      if (from === to) return this.#logsOfRefused(to, error);
+      this.#span = Math.max(1, Math.floor((to - from + 1) / 4));
       return undefined;
     }
+  }
+
+  /**
+   * Of a final block about which no endpoint has answered: it may have more logs than they return, and receipts have no
+   * such limit. Only they show that it has none: so says an endpoint without the block, too.
+   * @throws UnreadLogs when this contract's logs in it have been refused for long, though an endpoint has the block;
+   *   until then the refusal itself.
+   */
+  async #logsOfRefused(number: number, refusal: unknown): Promise<readonly ChainLog[]> {
+    const block = await this.block(number);
+    if (block === undefined) throw refusal;
+    const whole = await this.#logs.ofReceipts(block);
+    if (whole !== undefined) return whole.get(this.#bloom.address) ?? [];
+    const logs = await this.#logs.of(block, [this.#bloom]);
+    if (logs !== undefined && logs.unread.length > 0) throw new UnreadLogs(refusal);
+    const found = logs?.found.get(this.#bloom.address);
+    if (found === undefined) throw refusal;
+    return found;
   }
 }
 

@@ -9,7 +9,7 @@ import type { Address } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
 import type { KnownBlock, RpcClient } from "../rpc/client";
 import type { Block, Header } from "./blockLogs";
-import { BlockReader } from "./blockReader";
+import { BlockReader, UnreadLogs } from "./blockReader";
 import { eventRow, type ChainLog } from "./eventRows";
 import {
   confirm,
@@ -175,15 +175,27 @@ export class Follower {
 
   /** Read once more: near the head, nodes that do not have a block's logs yet may have said that it has none. */
   async #logsOnceFinal(from: number, to: number): Promise<readonly ChainLog[]> {
-    const logs: ChainLog[] = [];
+    const logs: (readonly ChainLog[])[] = [];
     for (let next = Math.max(from, this.#options.deploymentBlock); next <= to;) {
       const last = Math.min(to, next + this.#reader.span - 1);
-      const read = await this.#reader.logsOfRange(next, last);
+      const read = await this.#reader
+        .logsOfRange(next, last, { once: true })
+        .catch((error: unknown) => this.#leaveUnread(next, error));
       if (read === undefined) continue;
-      logs.push(...read);
+      logs.push(read);
       next = last + 1;
     }
-    return logs;
+    return logs.flat();
+  }
+
+  /** What was read of the block near the head stays: anybody can make one whose logs no endpoint returns. */
+  #leaveUnread(block: number, error: unknown): readonly ChainLog[] {
+    if (!(error instanceof UnreadLogs)) throw error;
+    this.#options.log.warn(
+      { block, err: error },
+      "the logs of a final block cannot be read once more; its events are those read near the head",
+    );
+    return [];
   }
 
   /** Of the blocks below `from`, the first that was read near the head and not once more since it became final. */

@@ -167,13 +167,16 @@ export class RpcClient {
     return { newest, answers };
   }
 
-  /** Calls about final blocks up to `minHead`, answered by an endpoint that reports having that block. */
-  async callBelow(minHead: number, calls: readonly RpcCall[]): Promise<readonly unknown[]> {
+  /**
+   * Calls about final blocks up to `minHead`, answered by an endpoint that reports having that block. `once` as in
+   * `callAt`.
+   */
+  async callBelow(minHead: number, calls: readonly RpcCall[], { once = false } = {}): Promise<readonly unknown[]> {
     return this.#untilAnswered(async (member) => {
       const [head, ...answers] = await this.#together(member, [{ method: "eth_blockNumber", params: [] }, ...calls]);
       if (countIn(valueOf(head)) < minHead) throw new RpcError("stale", `the endpoint is before block ${minHead}`);
       return answers.map(valueOf);
-    });
+    }, once);
   }
 
   /**
