@@ -42,10 +42,9 @@ const events = defineRoute({
         transaction_hash: outHash,
         log_index: count,
         args: z.record(z.string(), outJson),
-        removed: z
-          .literal(true)
-          .optional()
-          .meta({ description: "A reorganisation of the chain took this event back." }),
+        removed: z.literal(true).optional().meta({
+          description: "This event was taken back, by a reorganisation of the chain or to list an earlier one first.",
+        }),
       }),
     ),
     next: z.string().meta({ description: "The cursor of the next page; the given one when there is nothing new." }),

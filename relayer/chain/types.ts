@@ -245,8 +245,9 @@ export interface AccountEvent {
   readonly transactionHash: Hash32;
   readonly logIndex: number;
   /**
-   * Arguments by name: uints as decimal strings, ids and hashes as 0x and 64 digits, addresses checksummed. After a
-   * reorg, an event that is no longer canonical is followed by an entry of the same name with `removed: true`.
+   * Arguments by name: uints as decimal strings, ids and hashes as 0x and 64 digits, addresses checksummed. An
+   * event that is no longer canonical after a reorg, or is listed before one that precedes it on the chain, is followed
+   * by an entry of the same name with `removed: true`.
    */
   readonly args: Readonly<Record<string, unknown>>;
   readonly removed: boolean;

@@ -14,7 +14,8 @@ export interface ChainLog {
   readonly data: string;
 }
 
-type EventRow = Insertable<ChainEventsTable>;
+/** As it is appended to the list. */
+export type EventRow = Insertable<ChainEventsTable>;
 
 /** The argument that names the account's new owner, or the PKP that the account registers. */
 const ADDRESS_ARGUMENT: Readonly<Record<string, string>> = {

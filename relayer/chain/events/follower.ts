@@ -10,6 +10,7 @@ import type { Db, Trx } from "../../store/database";
 import type { KnownBlock, RpcClient } from "../rpc/client";
 import type { Block, Header } from "./blockLogs";
 import { BlockReader, UnreadLogs } from "./blockReader";
+import { appendEvents } from "./eventList";
 import { eventRow, type ChainLog } from "./eventRows";
 import {
   confirm,
@@ -211,12 +212,7 @@ export class Follower {
     const rows = logs.map(eventRow).filter((row) => row !== undefined);
     await this.#options.db.transaction().execute(async (trx) => {
       await this.#moveFrom(trx, at);
-      for (let start = 0; start < rows.length; start += 500)
-        await trx
-          .insertInto("chain_events")
-          .values(rows.slice(start, start + 500))
-          .onConflict((conflict) => conflict.doNothing())
-          .execute();
+      await appendEvents(trx, rows, at?.number ?? -1);
       await trx
         .insertInto("followed_blocks")
         .values(blocks.map(({ number, hash }) => ({ number, hash })))

@@ -6,6 +6,7 @@ import { sql, type RawBuilder } from "kysely";
 import type { Db, Trx } from "../../store/database";
 import { TRANSACTION_IS_OPEN } from "../submissions/states";
 import type { Block } from "./blockLogs";
+import { retract } from "./eventList";
 
 /**
  * For an operator, after the chain has dropped final blocks: takes everything back above a block that it still has. The
@@ -24,7 +25,7 @@ export const lockEvents = (trx: Trx): Promise<unknown> =>
 
 /** Undoes everything read above the fork, and `also` transactions; makes the fork the follower's position. */
 export async function undoAbove(trx: Trx, fork: Block, also = sql<boolean>`false`): Promise<void> {
-  await retractEvents(trx, fork.number);
+  await retract(trx, sql<boolean>`block_number > ${fork.number}`);
   await reopenAbove(trx, fork.number, also);
   await limitLastBlocks(trx, fork.number);
   await trx.deleteFrom("followed_blocks").where("number", ">=", fork.number).execute();
@@ -38,31 +39,6 @@ async function limitLastBlocks(trx: Trx, highest: number): Promise<void> {
       order by account_id for update)
     update account_turns set last_block = ${highest} from locked
       where account_turns.account_id = locked.account_id`.execute(trx);
-}
-
-async function retractEvents(trx: Trx, fork: number): Promise<void> {
-  const gone = await trx
-    .updateTable("chain_events")
-    .set({ retracted: true })
-    .where("block_number", ">", fork)
-    .where("removed", "=", false)
-    .where("retracted", "=", false)
-    .returningAll()
-    .execute();
-  // Retracted in reverse order.
-  const entries = gone
-    .sort((a, b) => b.cursor - a.cursor)
-    .map(({ cursor: _, args, ...event }) => ({
-      ...event,
-      args: JSON.stringify(args),
-      removed: true,
-      retracted: false,
-    }));
-  for (let start = 0; start < entries.length; start += 500)
-    await trx
-      .insertInto("chain_events")
-      .values(entries.slice(start, start + 500))
-      .execute();
 }
 
 /**

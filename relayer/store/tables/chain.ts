@@ -116,7 +116,7 @@ export interface FollowedBlocksTable {
   read_at: Timestamp;
 }
 
-/** Append-only: an event undone by a reorg is followed by a copy with `removed`. */
+/** Append-only: an event undone by a reorg, or listed too early, is followed by a copy with `removed`. */
 export interface ChainEventsTable {
   cursor: Generated<Int8>;
   /** Null for events of the contract itself. */

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { CompiledQuery, sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";
 import { confirm, passedBlocks, reopenOrphans, undoAbove } from "../../../relayer/chain/events/reorg";
+import { appendEvents } from "../../../relayer/chain/events/eventList";
 import { Lanes } from "../../../relayer/chain/payers/lanes";
 import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
 import { newSubmissionId, type Outcome } from "../../../relayer/chain/submissions/rows";
@@ -133,6 +134,18 @@ describe("a store with years of data", function () {
     await reopenOrphans(db);
     await confirm(db, 2);
     await passedBlocks(db);
+    const event = {
+      name: "GroupAdded",
+      account_id: account,
+      transaction_hash: "0x",
+      log_index: 0,
+      args: "{}",
+      owner: null,
+    };
+    await db.transaction().execute(async (trx) => {
+      await appendEvents(trx, [{ ...event, block_number: 3, block_hash: "0x3" }], 2);
+      await appendEvents(trx, [{ ...event, block_number: 2, block_hash: "0x2" }], 3);
+    });
     await db.transaction().execute((trx) => undoAbove(trx, { number: 2, hash: "0x2" }));
     await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
   }
