@@ -114,6 +114,8 @@ export const WIRE_LIMITS = {
   searchedRecords: 10_000,
   searchBytes: 128,
   eventsPageMax: 1000,
+  /** Of events' arguments, unless one event alone has more. */
+  eventsPageBytes: 4 * MIB,
   exportRowsMax: 10_000,
   membersPerRequest: 256,
   scopeListItems: 1000,

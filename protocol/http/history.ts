@@ -29,7 +29,7 @@ const events = defineRoute({
       limit: boundedNumber(
         1,
         WIRE_LIMITS.eventsPageMax,
-        `At most so many events, 1 to ${WIRE_LIMITS.eventsPageMax}.`,
+        `At most so many events, 1 to ${WIRE_LIMITS.eventsPageMax}. Fewer where they are large.`,
       ).default(100),
     }),
   },

@@ -59,7 +59,8 @@ async function everyEvent(client: Pick<Records, "events">): Promise<readonly Con
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { events, next } = await client.events({ limit: PAGE, order: "newest", ...defined({ after }) });
     all.push(...events);
-    if (events.length < PAGE) break;
+    // Large events make pages shorter.
+    if (events.length === 0) break;
     after = next;
   }
   return all;

@@ -1,8 +1,10 @@
 /** Queries of indexed events, in the API's form. */
-import { sql, type RawBuilder } from "kysely";
+import { sql, type RawBuilder, type Selectable } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
+import { WIRE_LIMITS } from "../../../protocol/limits";
 import type { Db } from "../../store/database";
+import type { ChainEventsTable } from "../../store/tables/chain";
 import type { EventOrder, EventPage, OwnedAccount, Registration } from "../types";
 
 const CURSOR = /^(0|[1-9][0-9]{0,15})$/;
@@ -21,14 +23,26 @@ export class Events {
     this.#db = db;
   }
 
+  /**
+   * Row after row, until their arguments fill the page: what it has no room for is not read, since a contract that owns
+   * an account makes events as large as a transaction allows, for nothing here.
+   */
   async page(id: AccountId, after: string | undefined, limit: number, order: EventOrder): Promise<EventPage> {
     const cursor = parseCursor(after);
-    const all = this.#db.selectFrom("chain_events").selectAll().where("account_id", "=", id).limit(limit);
-    const rows = await (
-      order === "oldest"
-        ? all.where("cursor", ">", cursor).orderBy("cursor")
-        : all.where("cursor", "<", cursor === 0 ? Number.MAX_SAFE_INTEGER : cursor).orderBy("cursor", "desc")
-    ).execute();
+    const [beyond, direction] = order === "oldest" ? [sql`>`, sql`asc`] : [sql`<`, sql`desc`];
+    const start = order === "newest" && cursor === 0 ? Number.MAX_SAFE_INTEGER : cursor;
+    const next = (from: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
+      select cursor, octet_length(args::text)::int8 as bytes from chain_events
+      where account_id = ${id} and cursor ${beyond} ${from} order by cursor ${direction} limit 1)`;
+    const { rows } = await sql<Selectable<ChainEventsTable>>`
+      with recursive page as (
+        select cursor, bytes, 1 as place from ${next(sql`${start}::int8`)} as first
+        union all
+        select following.cursor, page.bytes + following.bytes, place + 1
+        from page cross join lateral ${next(sql`page.cursor`)} as following
+        where place < ${limit}::int4 and page.bytes + following.bytes <= ${sql.lit(WIRE_LIMITS.eventsPageBytes)}
+      )
+      select chain_events.* from page join chain_events using (cursor) order by cursor ${direction}`.execute(this.#db);
     const events = rows.map((row) => ({
       cursor: String(row.cursor),
       name: row.name,
