@@ -33,6 +33,9 @@ export async function accountsOf(
   return { main: own.length === 1 ? own[0] : undefined, own, given };
 }
 
+/** Among so many of its first entries an account was created: if found late, after what had been read before. */
+const CREATED_AMONG = 100;
+
 type Deps = {
   readonly chain: Pick<Chain, "events" | "everyPayer" | "registrationsOf">;
   readonly executor: Executor;
@@ -48,9 +51,10 @@ export async function requireUsableOwner(
   wallet: Address,
   call: { readonly requestId: string },
 ): Promise<void> {
-  const [first] = (await chain.events(packedAccountId(wallet), undefined, 1)).events;
+  const { events } = await chain.events(packedAccountId(wallet), undefined, CREATED_AMONG);
+  const created = events.find(({ name }) => name === "AccountCreated");
   // Only identities have a managed account with their wallet's own id.
-  if (first?.name === "AccountCreated" && first.args["managed"] === true) {
+  if (created?.args["managed"] === true) {
     throw new KeywrightError(
       "owner_needs_token",
       `${wallet} is the wallet of an identity: send new_owner_identity_token to show that it can sign in here.`,

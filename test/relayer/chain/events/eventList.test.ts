@@ -7,10 +7,11 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { sql } from "kysely";
 import { getAddress, zeroPadValue } from "ethers";
-import type { AccountId, Address } from "../../../../protocol/ids";
+import { packedAccountId, type AccountId, type Address } from "../../../../protocol/ids";
 import { Events } from "../../../../relayer/chain/events/events";
 import { Members } from "../../../../relayer/chain/events/members";
 import type { AccountEvent } from "../../../../relayer/chain/types";
+import { requireUsableOwner } from "../../../../relayer/ownership";
 import type { Store } from "../../../../relayer/store";
 import type { Db } from "../../../../relayer/store/database";
 import { count, SEED } from "../../../support/counts";
@@ -21,6 +22,7 @@ import {
   type LogFilter,
   type MadeEvent,
 } from "../../../support/followedChain";
+import { refusal } from "../../../support/refusal";
 import { bothStores } from "../../../support/simulator/stores";
 import { openTestStore } from "../../../support/testStore";
 
@@ -126,6 +128,19 @@ describe("events that are found late", function () {
       [["PkpRemovedFromGroup", ACCOUNT, 1, pkp, ACCOUNT]],
     );
     expect((await new Members(store.db).of(ACCOUNT, ["1"])).get("1")).to.deep.equal({ pkps: [], actions: [] });
+  });
+
+  it("show whose wallet is an identity's, though its account's creation is not first in the list", async () => {
+    const id = packedAccountId(VICTIM);
+    await foundLate([["AccountCreated", id, VICTIM, true, "", "", id]], [["GroupAdded", id, 1, "", "", id]]);
+    const events = new Events(store.db);
+    const reads = {
+      events: (of: AccountId, after: string | undefined, limit: number) => events.page(of, after, limit, "oldest"),
+      everyPayer: async () => [],
+      registrationsOf: async () => [],
+    };
+    const asked = requireUsableOwner({ chain: reads, executor: undefined as never }, VICTIM, { requestId: "r" });
+    expect((await refusal(asked)).code).to.equal("owner_needs_token");
   });
 
   const group = (account: AccountId): MadeEvent => ["GroupAdded", account, 1, "", "", account];
