@@ -14,6 +14,7 @@ import { scheduleDue, workOf, type NewFiring, type Work } from "./due";
 import { fire, type ByHand, type FireParts } from "./fire";
 import type { Firings } from "./firings";
 import type { LogSearch } from "./logs";
+import type { Within } from "./room";
 import type { Claimed, Fired } from "./types";
 
 export interface EngineOptions extends Omit<FireParts, "firings" | "credits"> {
@@ -94,10 +95,10 @@ export class Engine {
 
   /**
    * Makes a firing at once, for a caller that waits for its end. Undefined if its cause has one already, or if it
-   * will be made later.
+   * will be made later. @param within stores it there
    */
-  async make(firing: NewFiring, by?: ByHand): Promise<Fired | undefined> {
-    const claimed = await this.#options.firings.addOwn(firing);
+  async make(firing: NewFiring, by?: ByHand, within?: Within): Promise<Fired | undefined> {
+    const claimed = await this.#options.firings.addOwn(firing, within);
     return claimed && this.#make(claimed, by);
   }
 

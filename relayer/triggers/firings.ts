@@ -11,6 +11,7 @@ import { leaseExpired } from "../store/instance";
 import { AT_A_TIME, inPieces, type Piece } from "../store/pieces";
 import type { TriggerFiringsTable } from "../store/tables/triggers";
 import type { NewFiring } from "./due";
+import type { Within } from "./room";
 import type { Claimed, Definition, Fired } from "./types";
 
 /** Told in the transaction that pauses a trigger. */
@@ -146,14 +147,27 @@ export class Firings {
 
   /**
    * Stores a firing that this instance makes itself: a run by hand, or a hook whose caller waits. Undefined if its
-   * cause has a firing already.
+   * cause has a firing already. @param within stores it there
    */
-  async addOwn({ id, triggerId, accountId, causeKey, cause, kind, dueAt }: NewFiring): Promise<Claimed | undefined> {
+  async addOwn(firing: NewFiring, within: Within = (insert) => insert(this.#options.db)): Promise<Claimed | undefined> {
+    const { id, accountId } = firing;
     // A repeated request may have the id of a run that is not over.
     const isNew = !this.#active.has(id);
     const loseIfNew = (): void => (isNew ? this.lose({ id }) : undefined);
     this.#active.set(id, accountId);
     this.#own.add(id);
+    const row = await within((db) => this.#insertOwn(db, firing)).catch((error: unknown) => {
+      loseIfNew();
+      throw error;
+    });
+    if (row === undefined) loseIfNew();
+    return row && claimedOf(row);
+  }
+
+  async #insertOwn(
+    db: Db,
+    { id, triggerId, accountId, causeKey, cause, kind, dueAt }: NewFiring,
+  ): Promise<ClaimedRow | undefined> {
     const { rows } = await sql<ClaimedRow>`
       with made as (
         insert into trigger_firings (id, trigger_id, account_id, cause_key, cause, kind, state, due_at, not_before,
@@ -163,14 +177,8 @@ export class Firings {
         on conflict (trigger_id, cause_key) do nothing returning *
       )
       select made.id, made.trigger_id, made.account_id, key_id, made.kind, cause, due_at, attempt, ${bytes}
-      from made join triggers on triggers.id = made.trigger_id`
-      .execute(this.#options.db)
-      .catch((error: unknown) => {
-        loseIfNew();
-        throw error;
-      });
-    if (rows[0] === undefined) loseIfNew();
-    return rows[0] && claimedOf(rows[0]);
+      from made join triggers on triggers.id = made.trigger_id`.execute(db);
+    return rows[0];
   }
 
   async definition({ triggerId }: Pick<Claimed, "triggerId">): Promise<Definition> {

@@ -1,6 +1,5 @@
 /** Triggers for the routes: their rows, the hooks' requests, runs by hand. */
 import { createHash } from "node:crypto";
-import { sql } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { Credential } from "../../protocol/executor";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
@@ -12,6 +11,7 @@ import type { TriggerBook } from "./book";
 import { newFiringId, storeFirings, type NewFiring } from "./due";
 import type { Engine } from "./engine";
 import type { ByHand } from "./fire";
+import { HookRoom, type Within } from "./room";
 import type { Fired, TriggerView } from "./types";
 
 export interface TriggersParts {
@@ -42,9 +42,11 @@ type Sealed = TriggerView & { readonly sealed: string };
 export class Triggers {
   readonly book: TriggerBook;
   readonly #parts: TriggersParts;
+  readonly #room: HookRoom;
 
   constructor(parts: TriggersParts) {
     this.#parts = parts;
+    this.#room = new HookRoom(parts.db);
     this.book = parts.book;
   }
 
@@ -70,17 +72,22 @@ export class Triggers {
     const actId = operation?.id;
     const earlier = operation?.isRepeated === true ? await this.book.firing(firingIdOf(actId)) : undefined;
     if (earlier !== undefined) return { firingId: earlier.id, isRepeated: true };
-    await this.#requireRoom(trigger);
+    // And once more with the insert: others are here meanwhile, and no lock is held while the keyholder is asked.
+    await this.#room.require(trigger);
     const request = { accountId, sealed, body: body.toString("base64"), headers };
     const { accepted, key } = await this.#parts.executor.call("acceptHook", request, { requestId });
     const cause: Cause = { type: "hook", accepted };
     const firing = { ...this.#firing(trigger, `hook:${key}`), id: firingIdOf(actId), cause, kind: "hook" };
-    operation?.begins();
+    const within: Within = (insert) =>
+      this.#room.take(trigger, (trx) => {
+        operation?.begins();
+        return insert(trx);
+      });
     if (settings.hook.respond) {
-      const fired = await this.#parts.engine.make(firing);
+      const fired = await this.#parts.engine.make(firing, undefined, within);
       return fired === undefined ? this.#earlier(firing) : { firingId: firing.id, isRepeated: false, fired };
     }
-    const [stored] = await storeFirings(this.#parts.db, [firing]);
+    const [stored] = await within((trx) => storeFirings(trx, [firing]));
     if (stored === undefined) return this.#earlier(firing);
     this.#parts.engine.hurry();
     return { firingId: stored, isRepeated: false };
@@ -115,25 +122,6 @@ export class Triggers {
       .executeTakeFirst();
     // One whose caller waits may also be made later: then this request is the first with its cause.
     return { firingId: row?.id ?? "", isRepeated: row?.id !== id };
-  }
-
-  /** Each hook has a rate and a part of its own of what may wait for an account, so that others and schedules go on. */
-  async #requireRoom({ id, accountId }: TriggerView): Promise<void> {
-    const own = sql`select count(*)::int4 from trigger_firings where account_id = ${accountId}`;
-    const { rows } = await sql<{ recent: number; waiting: number; ofHook: number }>`
-      select (select count(*)::int4 from trigger_firings where trigger_id = ${id}
-          and due_at > now() - interval '1 minute' and kind = 'hook') as recent,
-        (${own} and state = 'waiting') + (${own} and state = 'running') as waiting,
-        (${own} and state = 'waiting' and trigger_id = ${id}) + (${own} and state = 'running' and trigger_id = ${id})
-          as "ofHook"
-      `.execute(this.#parts.db);
-    const { recent = 0, waiting = 0, ofHook = 0 } = rows[0] ?? {};
-    if (recent >= TRIGGER_LIMITS.hooksPerMinute)
-      throw new KeywrightError("rate_limited", "Too many requests to this hook.", {}, { retryAfterSeconds: 10 });
-    const isHooks = ofHook >= TRIGGER_LIMITS.waitingPerHook;
-    if (!isHooks && waiting < TRIGGER_LIMITS.waitingPerAccount) return;
-    const detail = `Too many firings of the ${isHooks ? "hook" : "account"} wait.`;
-    throw new KeywrightError("queue_full", detail, {}, { retryAfterSeconds: 10 });
   }
 }
 

@@ -17,6 +17,7 @@ import { SharedCodeStore } from "../../relayer/store/sharedCode";
 import { attachSeen, TriggerBook } from "../../relayer/triggers/book";
 import { scheduleDue, storeFirings, workOf, type NewFiring } from "../../relayer/triggers/due";
 import { Firings } from "../../relayer/triggers/firings";
+import { HookRoom } from "../../relayer/triggers/room";
 import { claim, dueWebhooks, finish, lateness, putBack, switchOffFlooded } from "../../relayer/webhooks/deliveries";
 import { tellOfExpiries } from "../../relayer/webhooks/expiries";
 import { Webhooks } from "../../relayer/webhooks/registry";
@@ -158,7 +159,7 @@ async function triggers(db: Db, instanceId: string): Promise<void> {
     const cause = { causeKey: fresh(), cause: {}, kind: "schedule", dueAt: new Date() };
     return { id: fresh(), triggerId: id, accountId, ...cause };
   };
-  await storeFirings(db, [firing(), firing()]);
+  await new HookRoom(db).take({ id, accountId }, (trx) => storeFirings(trx, [firing(), firing()]));
   const own = await firings.addOwn(firing());
   const claimed = [...(await firings.claim(2, 2)), ...(own === undefined ? [] : [own])];
   for (const [index, one] of claimed.entries()) {

@@ -9,7 +9,7 @@ import { dropOld } from "../../../relayer/store/retention";
 import { attachSeen, TriggerBook } from "../../../relayer/triggers/book";
 import type { NewFiring } from "../../../relayer/triggers/due";
 import { Firings } from "../../../relayer/triggers/firings";
-import { Triggers } from "../../../relayer/triggers";
+import { Triggers, type TriggersParts } from "../../../relayer/triggers";
 import type { Claimed, NewTrigger } from "../../../relayer/triggers/types";
 import { IdempotentOperation } from "../../../relayer/idempotentOperation";
 import { TRIGGER_LIMITS } from "../../../protocol/limits";
@@ -241,5 +241,78 @@ describe("triggers in the store", function () {
     await sql`update trigger_firings set state = 'running' where trigger_id = ${mine}`.execute(store.db);
     await expectRefusal(call(undefined, mine), "queue_full");
     expect((await call(undefined, other)).isRepeated, "the account's other hooks go on").to.equal(false);
+  });
+
+  describe("hooks that are called by many at once", () => {
+    const { hooksPerMinute, waitingPerAccount, waitingPerHook } = TRIGGER_LIMITS;
+
+    async function hookOf(accountId: AccountId, respond = false): Promise<string> {
+      const settings = { hook: { verification: "none", respond } } as const;
+      const { id } = await added(accountId, { kind: "hook", settings });
+      await book.activate(id, ["unattached"], undefined);
+      return id;
+    }
+
+    /** Calls of two relayers, which the keyholder answers once it has seen all: outcomes and how often each was. */
+    async function outcomesOf(hooks: readonly string[], operations: readonly IdempotentOperation[] = []) {
+      const allSeen = Promise.withResolvers<true>();
+      let seen = 0;
+      const claims = firings();
+      const parts: TriggersParts = {
+        ...{ db: store.db, book, headBlock: async () => undefined },
+        executor: {
+          call: async () => {
+            if ((seen += 1) === hooks.length) allSeen.resolve(true);
+            await allSeen.promise;
+            return { accepted: "a", key: randomUUID() } as never;
+          },
+        },
+        engine: {
+          make: async (firing, _, within) => (await claims.addOwn(firing, within)) && { outcome: "succeeded" },
+          hurry: () => undefined,
+        },
+      };
+      const relayers = [new Triggers(parts), new Triggers(parts)] as const;
+      const request = { body: Buffer.from("{}"), headers: {}, requestId: "r" };
+      const outcomes = await Promise.all(
+        hooks.map((hook, index) =>
+          relayers[index % 2 === 0 ? 0 : 1].acceptHook(hook, { ...request, operation: operations[index] }).then(
+            () => "accepted",
+            (error: { code: string }) => error.code,
+          ),
+        ),
+      );
+      const counts: Record<string, number> = {};
+      for (const one of outcomes) counts[one] = (counts[one] ?? 0) + 1;
+      return counts;
+    }
+    const addWaiting = (id: string, accountId: string, state: string, count: number): Promise<unknown> =>
+      sql`insert into trigger_firings (id, trigger_id, account_id, kind, state, cause_key, due_at, not_before)
+        select ${id} || n, ${id}, ${accountId}, 'hook', ${state}, n::text, now(), now()
+        from generate_series(1, ${count}::int4) n`.execute(store.db);
+
+    for (const respond of [false, true])
+      it(`keep no more firings of one than may wait${respond ? ", whose callers wait too" : ""}`, async () => {
+        const hook = await hookOf(hash() as AccountId, respond);
+        const operations = Array.from({ length: waitingPerHook + 50 }, () => new IdempotentOperation(hash(), false));
+        const outcomes = await outcomesOf(Array<string>(operations.length).fill(hook), operations);
+        expect(outcomes).to.deep.equal({ accepted: waitingPerHook, queue_full: 50 });
+        expect(operations.filter(({ end }) => end === "nothing")).to.have.length(50);
+      });
+
+    it("keep no more of an account than may wait, whichever of its hooks are called", async () => {
+      const account = hash() as AccountId;
+      const hooks = await Promise.all(Array.from({ length: 6 }, () => hookOf(account)));
+      for (const hook of hooks.slice(0, 4)) await addWaiting(hook, account, "waiting", waitingPerAccount / 4 - 2);
+      const called = Array.from({ length: 40 }, (_, n) => hooks[4 + (n % 2)] ?? "");
+      expect(await outcomesOf(called)).to.deep.equal({ accepted: 8, queue_full: 32 });
+    });
+
+    it("accept no more of them in a minute than one may", async () => {
+      const account = hash() as AccountId;
+      const hook = await hookOf(account);
+      await addWaiting(hook, account, "ended", hooksPerMinute - 5);
+      expect(await outcomesOf(Array<string>(20).fill(hook))).to.deep.equal({ accepted: 5, rate_limited: 15 });
+    });
   });
 });
