@@ -239,18 +239,27 @@ class ChainSearch {
     return isMoved ? to : undefined;
   }
 
-  /** A contract that logs more than its trigger's runs can follow would fill the store. */
+  /**
+   * A contract that logs more than its trigger's runs can follow would fill the store. What waits is counted once for
+   * all triggers: an account may have a thousand, and ten thousand firings that wait.
+   */
   async #pauseCrowded(trx: Trx, { firings, crowded, unread }: Found): Promise<void> {
     const [paused, missing] = [JSON.stringify([...crowded, ...unread]), JSON.stringify(unread)];
     const ids = JSON.stringify([...new Set([...crowded, ...unread, ...firings.map(({ triggerId }) => triggerId)])]);
-    const isIn = (list: string) => sql`id = any(array(select jsonb_array_elements_text(${list}::jsonb)))`;
-    const waiting = sql`select count(*) from trigger_firings where state = 'waiting'`;
+    const accounts = JSON.stringify([...new Set(firings.map(({ accountId }) => accountId))]);
+    const listed = (list: string) => sql`select jsonb_array_elements_text(${list}::jsonb)`;
     const { rows } = await sql<{ id: string; accountId: AccountId; reason: string }>`
-      update triggers set state = 'paused', reason = case when ${isIn(missing)} then ${UNREAD} else ${CROWDED} end
-      where state = 'active' and ${isIn(ids)}
-        and (${isIn(paused)}
-          or (${waiting} and trigger_id = triggers.id) > ${TRIGGER_LIMITS.waitingPerAccount}
-          or (${waiting} and account_id = triggers.account_id) > ${TRIGGER_LIMITS.waitingOfLogs})
+      with waiting as materialized (
+        select account_id, trigger_id, count(*) as own from trigger_firings
+        where state = 'waiting' and account_id = any(array(${listed(accounts)})) group by account_id, trigger_id
+      )
+      update triggers set state = 'paused', reason = case when id in (${listed(missing)}) then ${UNREAD} else ${CROWDED}
+        end
+      where state = 'active' and id = any(array(${listed(ids)}))
+        and (id in (${listed(paused)})
+          or id in (select trigger_id from waiting where own > ${TRIGGER_LIMITS.waitingPerAccount})
+          or account_id in (
+            select account_id from waiting group by account_id having sum(own) > ${TRIGGER_LIMITS.waitingOfLogs}))
       returning id, account_id as "accountId", reason`.execute(trx);
     for (const row of rows) await this.#onPaused(trx, row);
   }

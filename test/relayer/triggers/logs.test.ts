@@ -372,6 +372,55 @@ describe("histories of event triggers", function () {
     await world.stop();
   });
 
+  /** Rows of firings that statements have looked at, as the database counts them. */
+  async function rowsRead(): Promise<number> {
+    await sql`select pg_stat_force_next_flush()`.execute(store.db);
+    const { rows } = await sql<{ read: number }>`
+      select (seq_tup_read + idx_tup_fetch)::float8 as read from pg_stat_user_tables
+      where relname = 'trigger_firings'`.execute(store.db);
+    return rows[0]?.read ?? 0;
+  }
+
+  it("count what waits for an account once in a block, and not for each of its triggers", async () => {
+    const [triggers, waiting] = [300, 3_000];
+    const world = new World();
+    await world.watch(0, 0, 1);
+    const first = String(world.watches[0]?.id);
+    await sql`insert into triggers (id, account_id, key_id, name, kind, settings, cid, params_sha256, sealed, state,
+        from_block)
+      select id || n, account_id, key_id || n, name, kind, settings, cid, params_sha256, sealed, state, from_block
+      from triggers, generate_series(2, ${triggers}::int4) n where id = ${first}`.execute(store.db);
+    await sql`insert into trigger_firings (id, trigger_id, account_id, cause_key, kind, state, due_at, not_before)
+      select md5(random()::text), id, account_id, n::text, kind, 'waiting', now(), now()
+      from triggers, generate_series(1, ${waiting / triggers}::int4) n where id like ${`${first}%`}`.execute(store.db);
+    await sql`analyze trigger_firings`.execute(store.db);
+    await world.take({ do: "mine", logs: [[0, 0]] });
+    const before = await rowsRead();
+    await world.turn(0);
+    const read = (await rowsRead()) - before;
+    expect(read, "each is looked at").to.be.at.least(waiting);
+    expect(read).to.be.below(3 * (waiting + triggers));
+    expect(world.paused).to.deep.equal([]);
+    await world.stop();
+  });
+
+  it("pause all triggers of an account that has more waiting than is kept, and those of no other", async () => {
+    const [crowded, other] = [new World(), new World()];
+    for (const world of [crowded, other]) await world.watch(0, 0, 1);
+    await crowded.watch(0, 0, 1);
+    await crowded.watch(1, 0, 1);
+    await sql`insert into trigger_firings (id, trigger_id, account_id, cause_key, kind, state, due_at, not_before)
+      select md5(random()::text), id, account_id, n::text, kind, 'waiting', now(), now()
+      from triggers, generate_series(1, ${TRIGGER_LIMITS.waitingOfLogs}::int4) n
+      where id = ${crowded.watches[2]?.id}`.execute(store.db);
+    await crowded.take({ do: "mine", logs: [[0, 0]] });
+    await crowded.turn(0);
+    const ids = crowded.watches.map(({ id }) => id);
+    expect(crowded.paused, "of those that its logs fire").to.have.members(ids.slice(0, 2));
+    expect((await new TriggerBook(store.db).one(String(other.watches[0]?.id))).state).to.equal("active");
+    for (const world of [crowded, other]) await world.stop();
+  });
+
   it("look again for a log that was given up, once it is in another block", async () => {
     const world = new World();
     await world.watch(0, 0, 1);
