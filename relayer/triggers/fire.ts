@@ -34,7 +34,11 @@ export interface FireParts {
 
 const HOUR_MS = 3_600_000;
 const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 30_000;
+/** Of one that is young: a due time may begin five minutes late. */
+const YOUNG_PAUSE_MS = 30_000;
+/** Of its age: whatever lasts is asked about seldom, since nobody pays for refusals. */
+const PAUSE_OF_AGE = 1 / 10;
+const MAX_PAUSE_MS = 5 * 60_000;
 /** A log may be in a block that the keyholder's endpoints do not have yet, or not any more. */
 const LOG_WAIT_MS = 10 * 60_000;
 
@@ -141,8 +145,9 @@ async function endOf(
     return { outcome: "interrupted", detail: "The executor failed during the run; nothing was charged." };
   const { code, detail } =
     error instanceof KeywrightError ? error : new KeywrightError("internal_error", "The service failed.");
-  if (isPassing(code, error) && claimed.kind !== "manual" && parts.nowMs() < latestOf(claimed, code)) {
-    await parts.firings.retry(claimed, pauseOf(claimed));
+  const leftMs = latestOf(claimed, code) - parts.nowMs();
+  if (isPassing(code, error) && claimed.kind !== "manual" && leftMs > 0) {
+    await parts.firings.retry(claimed, Math.min(leftMs, pauseOf(claimed, error, parts.nowMs())));
     return undefined;
   }
   const outcome = code === "trigger_not_due" ? "missed" : code;
@@ -167,4 +172,10 @@ function latestOf({ dueAt }: Claimed, code: ErrorCode): number {
   return dueAt.getTime() + (code === "log_not_found" ? LOG_WAIT_MS : TRIGGER_LIMITS.waitHours * HOUR_MS);
 }
 
-const pauseOf = ({ attempt }: Claimed): number => Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10));
+/** As the refusal asks for, and never shorter than it would be without. */
+function pauseOf({ attempt, dueAt }: Claimed, error: unknown, nowMs: number): number {
+  const askedMs = error instanceof KeywrightError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
+  const youngMs = Math.min(YOUNG_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10));
+  const agedMs = Math.min(MAX_PAUSE_MS, (nowMs - dueAt.getTime()) * PAUSE_OF_AGE);
+  return Math.max(askedMs, youngMs, agedMs);
+}
