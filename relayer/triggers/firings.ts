@@ -107,9 +107,10 @@ export class Firings {
   }
 
   /**
-   * Claims up to `most` firings, round after round one of each account, each account's oldest first, and goes on after
-   * the account that was served last: one with thousands that wait delays nobody else's. What an account has claimed
-   * already counts: towards `mostEach`, as rounds it has had, and against `kept`, which is for those that have nothing.
+   * Claims up to `most` firings, round after round one of each account, and goes on after the account that was served
+   * last: one with thousands that wait delays nobody else's. An account's are claimed in the order in which they may be
+   * made: one that is tried again comes after those that were due meanwhile. What an account has claimed already
+   * counts: towards `mostEach`, as rounds it has had, and against `kept`, which is for those that have nothing.
    */
   async claim(most: number, mostEach: number, kept = 0): Promise<readonly Claimed[]> {
     const { db, instanceId } = this.#options;
@@ -121,9 +122,10 @@ export class Firings {
         select mine.id, held + mine.turn as turn,
           row_number() over (order by held + mine.turn, account_id <= ${this.#served}, account_id) as place
         from waiting cross join lateral (
-          select id, row_number() over (order by due_at, id) as turn from (
-            select id, due_at from trigger_firings where state = 'waiting' and account_id = waiting.account_id
-              and not_before <= ${this.#now} and ${acts} order by due_at, id limit greatest(0, ${mostEach}::int4 - held)
+          select id, row_number() over (order by not_before, due_at, id) as turn from (
+            select id, not_before, due_at from trigger_firings
+            where state = 'waiting' and account_id = waiting.account_id and not_before <= ${this.#now} and ${acts}
+            order by not_before, due_at, id limit greatest(0, ${mostEach}::int4 - held)
           ) first
         ) mine order by place limit ${most}
       ), picked as materialized (

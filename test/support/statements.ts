@@ -1,5 +1,6 @@
-/** Notes the text of every statement that a store executes. */
-import type { PostgresPool } from "kysely";
+/** Notes the text of every statement that a store executes, and how many rows they looked at. */
+import { sql, type PostgresPool } from "kysely";
+import type { Db } from "../../relayer/store/database";
 
 export const notingStatements =
   (seen: Set<string>) =>
@@ -15,3 +16,15 @@ export const notingStatements =
     },
     end: () => pool.end(),
   });
+
+/**
+ * Rows of triggers' firings that statements have looked at so far, as the database counts them. On a PostgreSQL with
+ * several connections those of some of them come later.
+ */
+export async function firingsRead(db: Db): Promise<number> {
+  await sql`select pg_stat_force_next_flush()`.execute(db);
+  const { rows } = await sql<{ read: number }>`
+    select (seq_tup_read + idx_tup_fetch)::float8 as read from pg_stat_user_tables
+    where relname = 'trigger_firings'`.execute(db);
+  return rows[0]?.read ?? 0;
+}

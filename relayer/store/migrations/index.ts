@@ -20,6 +20,7 @@ import * as pieces from "./0036_pieces";
 import * as keysOfTriggers from "./0037_keys_of_triggers";
 import * as mintCounts from "./0038_mint_counts";
 import * as rewinds from "./0039_rewinds";
+import * as firingsInTurn from "./0040_firings_in_turn";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -42,4 +43,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0037_keys_of_triggers": keysOfTriggers,
   "0038_mint_counts": mintCounts,
   "0039_rewinds": rewinds,
+  "0040_firings_in_turn": firingsInTurn,
 };

@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { sql, type RawBuilder } from "kysely";
 import { expectInTime } from "../../support/inTime";
 import { silent } from "../../support/sandbox";
+import { firingsRead } from "../../support/statements";
 import { openTestStore } from "../../support/testStore";
 import { unavailable } from "../../../relayer/executor/errors";
 import type { RequestedRun } from "../../../relayer/executor/runExchange";
@@ -251,6 +252,39 @@ describe("a minute with ten thousand due triggers", function () {
       next.map(({ accountId }) => accountId),
       "who has none comes first",
     ).to.include(nameOf(3));
+  });
+
+  /** Of one account, one for each trigger, with the time before which it is not tried again. */
+  const addWaiting = (account: string, count: number, due: string, notBefore: string): Promise<unknown> =>
+    sql`insert into trigger_firings (id, trigger_id, account_id, cause_key, kind, state, due_at, not_before)
+      select md5(random()::text), id, account_id, ${due}, 'hook', 'waiting', now() + ${due}::interval,
+        now() + ${notBefore}::interval
+      from triggers where account_id = ${account} order by id limit ${count}`.execute(store.db);
+
+  it("reads none of those that are tried again later when it claims others", async () => {
+    await add([[nameOf(1), 2_000]]);
+    await addWaiting(nameOf(1), 2_000, "-1 hour", "5 minutes");
+    await addWaiting(nameOf(1), 5, "0", "0");
+    await sql`analyze trigger_firings`.execute(store.db);
+    const before = await firingsRead(store.db);
+    expect(await firingsOf().claim(20, 20)).to.have.length(5);
+    expect((await firingsRead(store.db)) - before).to.be.below(100);
+  });
+
+  it("makes what is due now while an account's older ones are tried again and again", async () => {
+    await add([[nameOf(1), 50]]);
+    await addWaiting(nameOf(1), 50, "-1 hour", "-1 second");
+    await addWaiting(nameOf(1), 1, "0", "0");
+    const firings = firingsOf();
+    const tries: number[] = [];
+    for (let turn = 0, isMade = false; turn < 20 && !isMade; turn += 1) {
+      const claimed = await firings.claim(3, 3);
+      isMade = claimed.some(({ dueAt }) => Date.now() - dueAt.getTime() < 600_000);
+      tries.push(...claimed.map(({ attempt }) => attempt));
+      for (const one of claimed) await firings.retry(one, 0);
+    }
+    // After each of those that were to be tried again before it was due, once.
+    expect([tries.length, Math.max(...tries)]).to.deep.equal([51, 1]);
   });
 
   it("loads the code of few firings at a time, but waits with those of no one run", async () => {
