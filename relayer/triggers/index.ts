@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
 import type { Credential } from "../../protocol/executor";
-import { TRIGGER_LIMITS } from "../../protocol/limits";
 import { causeKeyOf, type Cause, type Settings } from "../../protocol/trigger";
 import type { Executor } from "../executor/client";
 import type { IdempotentOperation } from "../idempotentOperation";
