@@ -20,16 +20,20 @@ export interface Decided {
   readonly nextMs: number | undefined;
 }
 
-/** Of several missed due times at most the last one fires, so that an outage ends in no burst. */
-export function decide(schedule: Schedule, dueMs: number, nowMs: number): Decided {
+/**
+ * Of several missed due times at most the last one fires, so that an outage ends in no burst.
+ * @param noticedMs what was due then counts as noticed then, however long the others took that came before it
+ */
+export function decide(schedule: Schedule, dueMs: number, nowMs: number, noticedMs = nowMs): Decided {
   const last = lastDue(schedule, dueMs, nowMs) ?? dueMs;
   const nextMs = nextDue(schedule, last);
-  const isLate = nowMs - last > TRIGGER_LIMITS.skipAfterSeconds * 1_000;
+  const isLate = noticedMs - last > TRIGGER_LIMITS.skipAfterSeconds * 1_000;
   if (isLate && schedule.missed === "skip") return { fireMs: undefined, missedMs: last, nextMs };
   return { fireMs: last, missedMs: last === dueMs ? undefined : dueMs, nextMs };
 }
 
 export interface Work {
+  readonly now: Date;
   readonly isDue: boolean;
   /** Firings wait, be it for a later time. */
   readonly isWaiting: boolean;
@@ -41,19 +45,21 @@ export interface Work {
   readonly isOpen: boolean;
 }
 
-export async function workOf(db: Db, soonMs: number): Promise<Work> {
+/** @param now SQL of the time, by default the database's */
+export async function workOf(db: Db, soonMs: number, now: RawBuilder<Date> = sql<Date>`now()`): Promise<Work> {
   const { rows } = await sql<Work>`
-    select coalesce(first <= now(), false) as "isDue",
+    select looked.now, coalesce(first <= looked.now, false) as "isDue",
       exists (select from trigger_firings where state = 'waiting') as "isWaiting",
-      coalesce(first <= now() + ${soonMs} * interval '1 millisecond', false) as "isSoon",
+      coalesce(first <= looked.now + ${soonMs} * interval '1 millisecond', false) as "isSoon",
       watching is not null as "isWatching", running is not null or unattached is not null as "isOpen"
     from (select
       (select min(next_due) from triggers where state = 'active') as first,
       (select id from triggers where state = 'active' and kind = 'event' order by id limit 1) as watching,
       (select true from trigger_firings where state = 'running' order by instance_id limit 1) as running,
       (select id from triggers where state = 'unattached' order by id limit 1) as unattached
-    ) as next`.execute(db);
-  return rows[0] ?? { isDue: true, isWaiting: true, isSoon: true, isWatching: true, isOpen: true };
+    ) as next, (select ${now} as now) as looked`.execute(db);
+  const all = { isDue: true, isWaiting: true, isSoon: true, isWatching: true, isOpen: true };
+  return rows[0] ?? { now: new Date(), ...all };
 }
 
 interface DueRow {
@@ -64,31 +70,102 @@ interface DueRow {
   readonly now: Date;
 }
 
-/** Returns how many triggers were due. @param now SQL of the time, by default the database's */
-export function scheduleDue(db: Db, now: RawBuilder<Date> = sql<Date>`now()`): Promise<number> {
+/** Behind the triggers of an account that are due at the same time: where the next batch begins. */
+export interface Place {
+  readonly due: string;
+  readonly account: string;
+}
+
+const FIRST: Place = { due: "-infinity", account: "" };
+
+export interface Look {
+  /** SQL of the time, by default the database's. */
+  readonly now?: RawBuilder<Date> | undefined;
+  /** Since when it has looked without a pause; default: now. */
+  readonly noticedAt?: Date | undefined;
+  readonly after?: Place | undefined;
+}
+
+export interface Batch {
+  /** How many triggers were due. */
+  readonly found: number;
+  /** Where to go on; undefined if that was all. */
+  readonly next: Place | undefined;
+}
+
+/**
+ * Up to a hundred triggers that are due, of up to a hundred accounts alike, and then of those after them: thousands of
+ * one account do not keep others' from being noticed.
+ */
+export function scheduleDue(db: Db, { now = sql<Date>`now()`, noticedAt, after = FIRST }: Look = {}): Promise<Batch> {
   return db.transaction().execute(async (trx) => {
-    const { rows } = await sql<DueRow>`
-      select id, account_id, settings, next_due, ${now} as now from triggers
-      where state = 'active' and next_due <= ${now}
-      order by next_due limit ${sql.lit(AT_A_TIME)} for update skip locked`.execute(trx);
-    if (rows.length === 0) return 0;
-    const decided = decideAll(rows);
+    const { rows } = await dueAfter(after, now).execute(trx);
+    const free = rows.filter(({ id }) => id !== null);
+    const next = nextPlace(rows, free, after);
+    if (free.length === 0) return { found: 0, next };
+    const decided = decideAll(free, noticedAt);
     await storeFirings(trx, decided.flatMap(firingsOf), now);
     await storeNext(
       trx,
       decided.map(({ row, nextMs }) => ({ id: row.id, next: nextMs === undefined ? null : new Date(nextMs) })),
     );
-    return rows.length;
+    return { found: free.length, next };
   });
 }
 
+/** A place is an account's triggers that are due at the same time; `id` is null if none of them is free. */
+interface FoundRow extends DueRow {
+  readonly place: number;
+  readonly of_account: string;
+  readonly due: string;
+  readonly each: number;
+}
+
+/** One step in the index for each place, however much is due there. */
+function dueAfter({ due, account }: Place, now: RawBuilder<Date>): RawBuilder<FoundRow> {
+  const most = sql.lit(AT_A_TIME);
+  const isDue = sql`state = 'active' and next_due <= ${now}`;
+  return sql<FoundRow>`
+    with recursive places as (
+      (select next_due, account_id, 1 as place from triggers
+        where ${isDue} and (next_due, account_id) > (${due}::timestamptz, ${account}::text)
+        order by next_due, account_id limit 1)
+      union all
+      select next.next_due, next.account_id, place + 1 from places cross join lateral (
+        select next_due, account_id from triggers
+        where ${isDue} and (next_due, account_id) > (places.next_due, places.account_id)
+        order by next_due, account_id limit 1
+      ) next where place < ${most}
+    ), shared as materialized (
+      select next_due, account_id, place, (${most} / count(*) over ())::int4 as each from places
+    )
+    select place, shared.account_id as of_account, shared.next_due::text as due, each, mine.*, ${now} as now
+    from shared left join lateral (
+      select id, account_id, settings, next_due from triggers
+      where state = 'active' and next_due = shared.next_due and account_id = shared.account_id
+      limit each for update skip locked
+    ) mine on true order by place`;
+}
+
+/** From the first one again, until nothing is left behind. What another relayer has locked is its own to make. */
+function nextPlace(rows: readonly FoundRow[], free: readonly FoundRow[], after: Place): Place | undefined {
+  const last = rows.at(-1);
+  if (free.length > 0 && last?.place === AT_A_TIME) return { due: last.due, account: last.of_account };
+  const isCut = [...Map.groupBy(free, ({ place }) => place).values()].some((own) => own.length === own[0]?.each);
+  return after !== FIRST || isCut ? FIRST : undefined;
+}
+
 /** Most of those that are due together have the same few schedules. */
-function decideAll(rows: readonly DueRow[]): readonly (Decided & { readonly row: DueRow })[] {
+function decideAll(
+  rows: readonly DueRow[],
+  noticedAt: Date | undefined,
+): readonly (Decided & { readonly row: DueRow })[] {
   const known = new Map<string, Decided>();
   return rows.map((row) => {
     const { settings, next_due, now } = row;
     const name = `${JSON.stringify(settings.schedule)} ${next_due.getTime()}`;
-    const decided = known.get(name) ?? decide(settings.schedule, next_due.getTime(), now.getTime());
+    const decided =
+      known.get(name) ?? decide(settings.schedule, next_due.getTime(), now.getTime(), noticedAt?.getTime());
     known.set(name, decided);
     return { row, ...decided };
   });

@@ -2,6 +2,8 @@
  * Makes triggers fire: turns due times and logs into firings, claims them, and makes them, fairly between accounts.
  * Which of them compute is the executor's to decide: one that sleeps takes no place there, but stays under way here.
  */
+import { setImmediate } from "node:timers/promises";
+import type { RawBuilder } from "kysely";
 import type { Logger } from "../../protocol/log";
 import { inScope, FairShare } from "../../protocol/fairShare";
 import { KIB, MIB, RUN_LIMITS } from "../../protocol/limits";
@@ -10,7 +12,7 @@ import type { Leases } from "../chain/leases";
 import type { Credits } from "../credits";
 import type { Db } from "../store/database";
 import { attachSeen } from "./book";
-import { scheduleDue, workOf, type NewFiring, type Work } from "./due";
+import { scheduleDue, workOf, type Batch, type NewFiring, type Work } from "./due";
 import { fire, type ByHand, type FireParts } from "./fire";
 import type { Firings } from "./firings";
 import type { LogSearch } from "./logs";
@@ -29,6 +31,8 @@ export interface EngineOptions extends Omit<FireParts, "firings" | "credits"> {
   readonly placesEach: number;
   readonly log: Logger;
   readonly turnMs?: number;
+  /** SQL of the time when triggers are due; default: the database's clock, which all relayers share. */
+  readonly now?: () => RawBuilder<Date>;
 }
 
 const TURN_MS = 100;
@@ -67,6 +71,8 @@ export class Engine {
   #isStopping = false;
   /** As of the newest turn. */
   #found: Pick<Work, "isWatching" | "isOpen"> = { isWatching: true, isOpen: true };
+  /** Since when each turn has found due times, by the clock of `now`. */
+  #noticedAt: Date | undefined;
   /** In milliseconds of `performance.now()`; who hurries a turn under way ends the rest that it begins. */
   #restsUntil = 0;
 
@@ -74,7 +80,12 @@ export class Engine {
     this.#options = options;
     this.#share = new FairShare({ total: options.places, mostEach: options.placesEach });
     const onError = (error: unknown): void => options.log.warn({ err: error }, "triggers: tried again");
-    this.#turns = new PeriodicTask(() => this.#turn(), options.turnMs ?? TURN_MS, onError);
+    const onFailedTurn = (error: unknown): void => {
+      // What is due meanwhile is not noticed.
+      this.#noticedAt = undefined;
+      onError(error);
+    };
+    this.#turns = new PeriodicTask(() => this.#turn(), options.turnMs ?? TURN_MS, onFailedTurn);
     this.#work = [
       this.#turns,
       new PeriodicTask(() => this.#searchLogs(), SEARCH_MS, onError),
@@ -113,12 +124,31 @@ export class Engine {
     const nowMs = performance.now();
     if (nowMs < this.#restsUntil) return;
     this.#restsUntil = nowMs + REST_MS;
-    const { db, firings, places, placesEach } = this.#options;
-    const { isDue, isWaiting, isSoon, isWatching, isOpen } = await workOf(db, REST_MS);
+    const { db, now } = this.#options;
+    const { isDue, isWaiting, isSoon, isWatching, isOpen, now: lookedAt } = await workOf(db, REST_MS, now?.());
     this.#found = { isWatching, isOpen };
-    if (isDue) await scheduleDue(db);
+    this.#noticedAt = isDue ? (this.#noticedAt ?? lookedAt) : undefined;
     if (isDue || isWaiting || isSoon || isWatching) this.#restsUntil = 0;
-    if (!isDue && !isWaiting) return;
+    if (isDue) await this.#scheduleDue();
+    else if (isWaiting) await this.#claim();
+  }
+
+  /**
+   * All of them in one turn, however many they are, so that none is late for the others; what has become a firing is
+   * made meanwhile.
+   */
+  async #scheduleDue(): Promise<void> {
+    const { db, now } = this.#options;
+    let after: Batch["next"];
+    do {
+      ({ next: after } = await scheduleDue(db, { now: now?.(), noticedAt: this.#noticedAt, after }));
+      await this.#claim();
+      await setImmediate();
+    } while (after !== undefined && !this.#isStopping);
+  }
+
+  async #claim(): Promise<void> {
+    const { firings, places, placesEach } = this.#options;
     const total = Math.ceil(places * CLAIMED_PER_PLACE.all);
     const most = total - firings.claimed;
     if (most <= 0 || this.#isStopping) return;

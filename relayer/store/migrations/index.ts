@@ -21,6 +21,7 @@ import * as keysOfTriggers from "./0037_keys_of_triggers";
 import * as mintCounts from "./0038_mint_counts";
 import * as rewinds from "./0039_rewinds";
 import * as firingsInTurn from "./0040_firings_in_turn";
+import * as dueByAccount from "./0041_due_by_account";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -44,4 +45,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0038_mint_counts": mintCounts,
   "0039_rewinds": rewinds,
   "0040_firings_in_turn": firingsInTurn,
+  "0041_due_by_account": dueByAccount,
 };

@@ -206,7 +206,7 @@ describe("histories of triggers", function () {
       const relayer = this.relayers[index] as Relayer;
       const { credits, db } = relayer;
       const firings = this.#firingsOf(index, relayer);
-      await scheduleDue(db, this.now);
+      await scheduleDue(db, { now: this.now });
       await firings.releaseLost();
       for (const lost of await firings.interrupted()) {
         const { run } = (await credits.runs.find(lost.runId)) ?? {};

@@ -14,7 +14,7 @@ import type { KeyState } from "../../../protocol/keyState";
 import { KeywrightError } from "../../../protocol/errors";
 import { TriggerBook } from "../../../relayer/triggers/book";
 import { scheduleDue, storeFirings, type NewFiring } from "../../../relayer/triggers/due";
-import { Engine, placesFor } from "../../../relayer/triggers/engine";
+import { Engine, placesFor, type EngineOptions } from "../../../relayer/triggers/engine";
 import { CROWDED, Firings } from "../../../relayer/triggers/firings";
 import type { Claimed, Fired } from "../../../relayer/triggers/types";
 
@@ -56,7 +56,7 @@ describe("a minute with ten thousand due triggers", function () {
     const small = Array.from({ length: SMALL_ACCOUNTS }, (_, i) => [nameOf(i + 1), EACH] as const);
     await add([[nameOf(0), LARGEST], ...small]);
     let turns = 0;
-    for (let due = 1; due > 0; turns += 1) due = await scheduleDue(store.db, minute);
+    for (let due = 1; due > 0; turns += 1) due = (await scheduleDue(store.db, { now: minute })).found;
     const { rows } = await sql<{ count: number }>`select count(*)::int4 as count from trigger_firings`.execute(
       store.db,
     );
@@ -83,7 +83,7 @@ describe("a minute with ten thousand due triggers", function () {
   it("ends what waits when a trigger is paused, but not what a crowded one has gathered", async () => {
     await add([[nameOf(1), 5]]);
     const firings = firingsOf();
-    await scheduleDue(store.db, minute);
+    await scheduleDue(store.db, { now: minute });
     const set = (id: unknown, reason: string | null): Promise<unknown> =>
       sql`update triggers set state = 'paused', reason = ${reason} where id = ${id}`.execute(store.db);
     const [mine] = await firings.claim(1, 1);
@@ -144,13 +144,17 @@ describe("a minute with ten thousand due triggers", function () {
     });
 
   /** Three places, and this executor. */
-  const engineOf = (askRun: unknown, places = { places: 3, placesEach: 3 }, credits: unknown = {}): Engine =>
+  const engineOf = (
+    askRun: unknown,
+    places: Partial<EngineOptions> = { places: 3, placesEach: 3 },
+    credits: unknown = {},
+  ): Engine =>
     new Engine({
       ...{ db: store.db, firings: firingsOf(), credits: credits as never, executor: { askRun } as never, log: silent },
       ...{ search: { turn: async () => undefined } as never, leases: { claim: async () => false } },
-      ...places,
       ...{ lastWrite: async () => 0, limitMs: async () => 1_000, nowMs: () => Date.now(), turnMs: 5 },
       ...{ onRan: () => undefined, onBegun: () => undefined },
+      ...{ places: 3, placesEach: 3, ...places },
     });
   /** A run that the contract refuses in the end. */
   const refusedRun = (permission: Promise<never>): RequestedRun => {
@@ -164,7 +168,7 @@ describe("a minute with ten thousand due triggers", function () {
       [nameOf(1), 1],
       [nameOf(2), 1],
     ]);
-    await scheduleDue(store.db, minute);
+    await scheduleDue(store.db, { now: minute });
     await sql`update trigger_firings set state = 'ended' where account_id = ${nameOf(1)}`.execute(store.db);
     let isOpen = false;
     const asked = new Set<string>();
@@ -211,7 +215,7 @@ describe("a minute with ten thousand due triggers", function () {
     const VICTIM = nameOf(1_000);
     const hostile = Array.from({ length: 64 }, (_, i) => [nameOf(i), i < 4 ? 400 : 3] as const);
     await add(hostile);
-    while ((await scheduleDue(store.db, minute)) > 0);
+    while ((await scheduleDue(store.db, { now: minute })).found > 0);
     const gate = gatedRuns((account) => account !== VICTIM);
     const engine = engineOf(gate.askRun, placesFor(8));
     engine.start();
@@ -238,20 +242,74 @@ describe("a minute with ten thousand due triggers", function () {
       [nameOf(1), 50],
       [nameOf(2), 50],
     ]);
-    await scheduleDue(store.db, minute);
+    await scheduleDue(store.db, { now: minute });
     const firings = firingsOf();
     const first = await firings.claim(6, 5);
     const second = await firings.claim(100, 5);
     const count = (name: string) => [...first, ...second].filter(({ accountId }) => accountId === name).length;
     expect([count(nameOf(1)), count(nameOf(2))]).to.deep.equal([5, 5]);
     await add([[nameOf(3), 50]]);
-    await scheduleDue(store.db, minute);
+    await scheduleDue(store.db, { now: minute });
     for (const one of first) await firings.retry(one, 60_000);
     const next = await firings.claim(2, 5);
     expect(
       next.map(({ accountId }) => accountId),
       "who has none comes first",
     ).to.include(nameOf(3));
+  });
+
+  /** An engine whose firings all wait for the end of `work`. */
+  async function withEngine(more: Partial<EngineOptions>, work: () => Promise<void>): Promise<void> {
+    const gate = gatedRuns(() => true);
+    const engine = engineOf(gate.askRun, { ...placesFor(8), ...more });
+    engine.start();
+    try {
+      await work();
+    } finally {
+      gate.isOpen = true;
+      await sql`update trigger_firings set state = 'ended' where state = 'waiting'`.execute(store.db);
+      await engine.stop();
+    }
+  }
+  const stored = () => store.db.selectFrom("trigger_firings").select(["account_id", "not_before", "outcome"]).execute();
+  const untilStored = async (count: number): Promise<Awaited<ReturnType<typeof stored>>> => {
+    for (let waited = 0; (await stored()).length < count && waited < 400; waited += 1) await sleep(20);
+    return stored();
+  };
+
+  it("turns all due times into firings in one turn, those of each account among the first", async () => {
+    const [crowd, last] = [Array.from({ length: 120 }, (_, i) => nameOf(i)), nameOf(1_000)];
+    await add([...crowd.map((name) => [name, 20] as const), [last, 1]]);
+    let looks = 0;
+    const now = (): RawBuilder<Date> => sql`${minute} + ${(looks += 1)} * interval '1 millisecond'`;
+    await withEngine({ turnMs: 60_000, now }, async () => {
+      const rows = await untilStored(2_401);
+      expect(rows).to.have.length(2_401);
+      const at = rows.find(({ account_id }) => account_id === last)?.not_before ?? 0;
+      expect(rows.filter(({ not_before }) => not_before < at).length).to.be.at.most(100);
+    });
+  });
+
+  it("takes none for late that it comes to late itself", async () => {
+    await add([1, 2, 3].map((n) => [nameOf(n), 100] as const));
+    const settings = { schedule: { cron: "0 0 1 1 *", time_zone: "UTC", missed: "skip" } };
+    await sql`update triggers set settings = ${JSON.stringify(settings)}::jsonb`.execute(store.db);
+    let seconds = 0;
+    const now = (): RawBuilder<Date> => sql`${minute} + ${(seconds += 20)} * interval '1 second'`;
+    await withEngine({ now }, async () => {
+      const rows = await untilStored(300);
+      expect(rows).to.have.length(300);
+      expect(seconds).to.be.at.least(60);
+      expect(rows.filter(({ outcome }) => outcome !== null)).to.deep.equal([]);
+    });
+  });
+
+  it("takes those for late that were due while it did not look", async () => {
+    await add([[nameOf(1), 2]]);
+    await sql`update triggers set settings = jsonb_set(settings, '{schedule,missed}', '"skip"')`.execute(store.db);
+    await withEngine({ now: () => sql`${minute} + interval '31 seconds'` }, async () => {
+      expect((await untilStored(2)).map(({ outcome }) => outcome)).to.deep.equal(["missed", "missed"]);
+    });
   });
 
   /** Of one account, one for each trigger, with the time before which it is not tried again. */
@@ -294,7 +352,7 @@ describe("a minute with ten thousand due triggers", function () {
     ]);
     const code = "x".repeat(12 * 1_024 * 1_024);
     await sql`update triggers set code = ${code} where account_id = ${nameOf(1)}`.execute(store.db);
-    await scheduleDue(store.db, minute);
+    await scheduleDue(store.db, { now: minute });
     const gate = gatedRuns(() => true);
     const engine = engineOf(gate.askRun, { places: 64, placesEach: 16 });
     engine.start();
