@@ -77,6 +77,13 @@ export class CreditAccounts {
     if (keyId !== undefined) await this.#keys.once(keyId, () => ensureKey(this.#db, keyId));
   }
 
+  /** For a row that was missing after all: a failover or a restore takes back what this process has inserted. */
+  async ensureSpenderAgain(spender: Spender): Promise<void> {
+    this.#accounts.forget(spender.accountId);
+    if (spender.keyId !== undefined) this.#keys.forget(spender.keyId);
+    await this.ensureSpender(spender);
+  }
+
   /**
    * On first sight of an account in this process: inserts its row and, where every account gets one, grants its signup
    * credit.
@@ -97,5 +104,9 @@ class SeenIds {
     if (this.#seen.get(id) !== undefined) return;
     await first();
     this.#seen.set(id, true);
+  }
+
+  forget(id: string): void {
+    this.#seen.delete(id);
   }
 }

@@ -25,12 +25,15 @@ export interface Hold extends Spender {
   readonly origin?: string | undefined;
 }
 
+/** Nothing is held: the row of the account or of the key is missing. */
+export const NO_ROW = Symbol("no row");
+
 /**
- * Returns the cents held, or undefined when balance, cap or the key's limits do not allow `leastCents`. The rows of
- * account and key must exist. Few keys have limits, and a statement that counts them takes a third longer: it is the
- * second one, after the first was refused.
+ * Returns the cents held, undefined when balance, cap or the key's limits do not allow `leastCents`, or `NO_ROW`. Few
+ * keys have limits, and a statement that counts them takes a third longer: it is the second one, after the first was
+ * refused.
  */
-export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
+export async function hold(db: Db, wanted: Hold): Promise<number | undefined | typeof NO_ROW> {
   const held = await tryHold(db, wanted, withoutLimits(wanted));
   return held === undefined && wanted.keyId !== undefined ? tryHold(db, wanted, withLimits(wanted)) : held;
 }
@@ -74,34 +77,45 @@ const withLimits = ({ accountId, keyId, kind, origin }: Hold): LimitsPart => ({
   countedHour: sql`(select ${THIS_HOUR} from limits)`,
 });
 
-/** What a hold's statement says about the key: nothing, for a caller who has none. */
-const keyPart = (
-  wanted: Hold,
-): { locked: RawBuilder<unknown>; free: RawBuilder<unknown>; held: RawBuilder<unknown> } =>
+interface KeyPart {
+  readonly locked: RawBuilder<unknown>;
+  readonly joined: RawBuilder<unknown>;
+  readonly free: RawBuilder<unknown>;
+  readonly held: RawBuilder<unknown>;
+  readonly hasRows: RawBuilder<boolean>;
+}
+
+/**
+ * What a hold's statement says about the key: nothing, for a caller who has none. Joined, so that a key without its row
+ * is refused: its cap and limits would be null, which `least` passes over, and nothing would be counted.
+ */
+const keyPart = (wanted: Hold): KeyPart =>
   wanted.keyId === undefined
-    ? { locked: sql``, free: sql``, held: sql`` }
+    ? { locked: sql``, joined: sql``, free: sql``, held: sql``, hasRows: sql`exists (select from account)` }
     : {
         locked: sql`, key as materialized (
       select key_spending.key_id, spent_cents + key_spending.reserved_cents as used from key_spending, account
       where key_spending.key_id = ${wanted.keyId} for update of key_spending
     )`,
-        free: sql`, ${capOf(wanted)}::int8 - (select used from key)`,
+        joined: sql`join key on true`,
+        free: sql`, ${capOf(wanted)}::int8 - key.used`,
         held: sql`, key_held as (
       update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held
         where key_id = ${wanted.keyId}
     )`,
+        hasRows: sql`exists (select from key)`,
       };
 
-async function tryHold(db: Db, wanted: Hold, limits: LimitsPart): Promise<number | undefined> {
+async function tryHold(db: Db, wanted: Hold, limits: LimitsPart): Promise<number | undefined | typeof NO_ROW> {
   const key = keyPart(wanted);
-  const { rows } = await sql<{ reserved_cents: number }>`
+  const { rows } = await sql<{ cents: number | null; hasRows: boolean }>`
     with account as materialized (
       select account_id, balance_cents - reserved_cents as free from credit_accounts
         where account_id = ${wanted.accountId} for update
     )${key.locked}${limits.locked}, possible as (
       select case when ${wanted.mostCents}::int8 = 0 then 0
         else least(${wanted.mostCents}::int8, account.free${key.free}, ${limits.freeCents}) end as cents
-      from account ${limits.joined}
+      from account ${key.joined} ${limits.joined}
       where ${limits.allowed}
     ), granted as materialized (
       select cents - cents % ${Math.max(wanted.stepCents, 1)}::int8 as cents from possible
@@ -110,22 +124,31 @@ async function tryHold(db: Db, wanted: Hold, limits: LimitsPart): Promise<number
       update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
       where account_id = ${wanted.accountId} and (granted.cents = 0 or balance_cents - reserved_cents >= granted.cents)
         returning granted.cents
-    )${key.held}${limits.counted}
-    insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id, counted_hour)
-    select ${wanted.id}, ${wanted.kind}, ${wanted.accountId}, ${wanted.keyId ?? null}, cents, ${wanted.instanceId},
-      ${limits.countedHour} from account_held
-    returning reserved_cents`.execute(db);
-  return rows[0]?.reserved_cents;
+    )${key.held}${limits.counted}, held as (
+      insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id, counted_hour)
+      select ${wanted.id}, ${wanted.kind}, ${wanted.accountId}, ${wanted.keyId ?? null}, cents, ${wanted.instanceId},
+        ${limits.countedHour} from account_held
+      returning reserved_cents
+    )
+    select (select reserved_cents from held) as cents, ${key.hasRows} as "hasRows"`.execute(db);
+  return rows[0]?.hasRows === true ? (rows[0].cents ?? undefined) : NO_ROW;
 }
 
 /** What a write holds: all or nothing. */
 export type WriteHold = Spender & Pick<Hold, "id" | "instanceId"> & { readonly cents: number };
 
+/** By their ids. */
+export interface HeldWrites {
+  readonly held: ReadonlySet<string>;
+  /** Refused, since the row of the account or of the key is missing. */
+  readonly withoutRow: ReadonlySet<string>;
+}
+
 /**
- * Holds credit for writes of different accounts in one statement; each is granted or refused on its own. Returns the
- * granted ids. All accounts are locked before any key, each ordered by id, so that two such statements cannot deadlock.
+ * Holds credit for writes of different accounts in one statement; each is granted or refused on its own. All accounts
+ * are locked before any key, each ordered by id, so that two such statements cannot deadlock.
  */
-export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<ReadonlySet<string>> {
+export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<HeldWrites> {
   const wanted = JSON.stringify(
     holds.map(({ id, accountId, keyId, cents, instanceId, ...spender }) => ({
       id,
@@ -139,7 +162,7 @@ export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<R
   // Separate array parameters let the planner use index lookups instead of scanning all accounts.
   const accountIds = holds.map(({ accountId }) => accountId);
   const keyIds = holds.flatMap(({ keyId }) => (keyId === undefined ? [] : [keyId]));
-  const { rows } = await sql<{ id: string }>`
+  const { rows } = await sql<{ id: string; isHeld: boolean }>`
     with wanted as (
       select * from jsonb_to_recordset(${wanted}::jsonb) as w (id text, "accountId" text, "keyId" text, cents int8,
         "instanceId" text, cap int8)
@@ -156,7 +179,7 @@ export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<R
       select wanted.*, case when limits.key_id is not null then ${THIS_HOUR} end as hour
       from wanted join account on account_id = "accountId" left join key on key_id = "keyId"
         left join limits on limits.account_id = "accountId" and limits.key_id = "keyId"
-        where least(free, cap - used, ${KEY_LIMIT.freeCents}) >= cents
+        where least(free, cap - used, ${KEY_LIMIT.freeCents}) >= cents and ${HAS_KEY}
     ), account_held as (
       update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
       where account_id = any(${accountIds}::text[]) and account_id = granted."accountId"
@@ -167,11 +190,21 @@ export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<R
     ), limits_held as (
       update key_limits set ${KEY_LIMIT.addCents(sql`jsonb_build_object(account_held.hour, account_held.cents)`)}
       from account_held where account_id = "accountId" and key_id = "keyId" and account_held.hour is not null
+    ), held as (
+      insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id, counted_hour)
+      select id, 'write', "accountId", "keyId", cents, "instanceId", hour from account_held returning id
     )
-    insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id, counted_hour)
-    select id, 'write', "accountId", "keyId", cents, "instanceId", hour from account_held returning id`.execute(db);
-  return new Set(rows.map(({ id }) => id));
+    select id, true as "isHeld" from held
+    union all select id, false from wanted
+      left join account on account_id = "accountId" left join key on key_id = "keyId"
+      where account_id is null or not ${HAS_KEY}`.execute(db);
+  const idsOf = (isHeld: boolean): ReadonlySet<string> =>
+    new Set(rows.filter((row) => row.isHeld === isHeld).map(({ id }) => id));
+  return { held: idsOf(true), withoutRow: idsOf(false) };
 }
+
+/** Where one is given: a key without its row has no cap that could be compared. */
+const HAS_KEY = sql`("keyId" is null or key.key_id is not null)`;
 
 /** Null without a cap, and for one that no spending reaches: the contract's are above what the database can count. */
 const capOf = ({ capCents = 0 }: Pick<Spender, "capCents">): number | null =>

@@ -7,7 +7,7 @@ import { startedSeconds, type Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { CreditAccounts } from "./creditAccounts";
-import { close, endWrites, hold, settleLate, shortage, type Closing, type Hold } from "./holds";
+import { close, endWrites, hold, NO_ROW, settleLate, shortage, type Closing, type Hold } from "./holds";
 import { WriteHolds } from "./writeHolds";
 import type { WriteEnd, RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
 
@@ -15,7 +15,7 @@ export interface ReservationsOptions {
   readonly db: Db;
   readonly instanceId: string;
   readonly prices: Prices;
-  readonly accounts: Pick<CreditAccounts, "ensureSpender">;
+  readonly accounts: Pick<CreditAccounts, "ensureSpender" | "ensureSpenderAgain">;
   /** Called when the end of a run could not be stored; storing it is retried until it succeeds. */
   readonly onError: (error: unknown) => void;
 }
@@ -38,7 +38,7 @@ export class Reservations {
 
   constructor(options: ReservationsOptions) {
     this.#options = options;
-    this.#writeHolds = new WriteHolds(options.db);
+    this.#writeHolds = new WriteHolds(options.db, (hold) => options.accounts.ensureSpenderAgain(hold));
   }
 
   /**
@@ -57,6 +57,16 @@ export class Reservations {
     if (held === undefined && !evenWithoutCredit)
       throw await shortage(this.#options.db, { ...wanted, kind: "write", leastCents: cents });
     return held !== undefined;
+  }
+
+  async #hold(wanted: Hold): Promise<number | undefined> {
+    const { accounts, db } = this.#options;
+    let held = await hold(db, wanted);
+    if (held === NO_ROW) {
+      await accounts.ensureSpenderAgain(wanted);
+      held = await hold(db, wanted);
+    }
+    return held === NO_ROW ? undefined : held;
   }
 
   /** Registered before the holding statement is sent, so that no sweep takes the reservation for lost. */
@@ -145,7 +155,7 @@ export class Reservations {
       mostCents: startedSeconds(limitMs) * price,
       stepCents: price,
     };
-    const held = await this.#track(reservationId, () => hold(this.#options.db, wanted)).catch((error: unknown) => {
+    const held = await this.#track(reservationId, () => this.#hold(wanted)).catch((error: unknown) => {
       throw isTaken(error) ? runIsTaken() : error;
     });
     if (held === undefined) throw await shortage(this.#options.db, wanted);

@@ -8,23 +8,30 @@ interface PendingHold {
   readonly hold: WriteHold;
   readonly resolve: (isHeld: boolean) => void;
   readonly reject: (error: unknown) => void;
+  /** Once more, after its row was missing. */
+  readonly isSecond?: boolean;
 }
 
 export class WriteHolds {
   #pending: PendingHold[] = [];
   #isDue = false;
   readonly #db: Db;
+  readonly #ensureRows: (hold: WriteHold) => Promise<void>;
 
-  constructor(db: Db) {
+  /** `ensureRows`: called for a hold that lacks the row of its account or key, which is then tried once more. */
+  constructor(db: Db, ensureRows: (hold: WriteHold) => Promise<void> = async () => undefined) {
     this.#db = db;
+    this.#ensureRows = ensureRows;
   }
 
   /** Resolves to false when balance or cap do not allow it. */
   hold(hold: WriteHold): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      this.#pending.push({ hold, resolve, reject });
-      this.#schedule();
-    });
+    return new Promise((resolve, reject) => this.#add({ hold, resolve, reject }));
+  }
+
+  #add(pending: PendingHold): void {
+    this.#pending.push(pending);
+    this.#schedule();
   }
 
   #schedule(): void {
@@ -53,17 +60,28 @@ export class WriteHolds {
 
   async #send(taken: readonly PendingHold[]): Promise<void> {
     try {
-      const held = await holdWrites(
+      const { held, withoutRow } = await holdWrites(
         this.#db,
         taken.map(({ hold }) => hold),
       );
-      for (const { hold, resolve } of taken) resolve(held.has(hold.id));
+      for (const one of taken)
+        if (withoutRow.has(one.hold.id) && one.isSecond !== true) void this.#again(one);
+        else one.resolve(held.has(one.hold.id));
     } catch (error) {
       // The database refused the statement, so nothing is held: one write must not keep the others from theirs. Where
       // its answer was lost, nobody knows.
       const isRefused = !(error instanceof KeywrightError);
       if (taken.length > 1 && isRefused) for (const one of taken) await this.#send([one]);
       else for (const { reject } of taken) reject(error);
+    }
+  }
+
+  async #again(one: PendingHold): Promise<void> {
+    try {
+      await this.#ensureRows(one.hold);
+      this.#add({ ...one, isSecond: true });
+    } catch (error) {
+      one.reject(error);
     }
   }
 }

@@ -98,7 +98,7 @@ describe("statements that move credit", function () {
       cents: 1,
       instanceId: INSTANCE,
     }));
-    return [...(await holdWrites(db, holds))];
+    return [...(await holdWrites(db, holds)).held];
   };
   const heldRun = async (db: Db): Promise<{ readonly runId: string; readonly record: RunRecord }> => {
     const [accountId] = some(accounts, 1) as [AccountId];
