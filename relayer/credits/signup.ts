@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
 import type { Db, Trx } from "../store/database";
+import { lock } from "../store/locks";
 import { ensureAccount } from "./accounts";
 import { post } from "./ledger";
 
@@ -14,9 +15,6 @@ export interface SignupCredit {
    */
   readonly everyAccount: boolean;
 }
-
-/** An arbitrary number: the advisory lock that serializes grants under the daily cap. */
-const SIGNUP_LOCK = 7_315_001;
 
 /** Once per account id, however many calls run concurrently. Returns the cents granted by this call. */
 export async function grantSignupCredit(db: Db, signup: SignupCredit, accountId: AccountId): Promise<number> {
@@ -36,7 +34,8 @@ export async function grantSignupCredit(db: Db, signup: SignupCredit, accountId:
 }
 
 async function fitsUnderCap(trx: Trx, cents: number, dailyCapCents: number): Promise<boolean> {
-  await sql`select pg_advisory_xact_lock(${SIGNUP_LOCK})`.execute(trx);
+  // One after the other: together, each would be the last under the cap.
+  await lock(trx, "signupCredit");
   const { granted } = await trx
     .selectFrom("ledger_entries")
     .select(sql<number>`coalesce(sum(amount_cents), 0)::int8`.as("granted"))

@@ -1,6 +1,7 @@
 /** What was used of the budget of new accounts and keys, in total and by network; one for all relayers on the store. */
 import { sql } from "kysely";
 import type { Db } from "./database";
+import { lock } from "./locks";
 
 /** As of when it was last changed. */
 export interface Count {
@@ -19,15 +20,12 @@ export interface Counts {
   ): Promise<boolean>;
 }
 
-/** An arbitrary number: the advisory lock that serializes changes. */
-const COUNTS_LOCK = 7_315_002;
-
 export const storeCounts = (db: Db): Counts => ({
   async change(names, change) {
     // Most requests of a crowd are refused, and must not wait for each other.
     if (change(await read(db, names)) === undefined) return false;
     return db.transaction().execute(async (trx) => {
-      await sql`select pg_advisory_xact_lock(${COUNTS_LOCK})`.execute(trx);
+      await lock(trx, "mintCounts");
       const changed = change(await read(trx, names));
       if (changed === undefined) return false;
       await sql`insert into mint_counts (name, points, counted_at)

@@ -8,6 +8,7 @@ import { HOOK_HEADERS, type Settings } from "../../protocol/trigger";
 import { MAX_PAGE_OFFSET, offsetOf } from "../credits/page";
 import type { Page } from "../credits/types";
 import type { Db, Trx } from "../store/database";
+import { lockAccount } from "../store/locks";
 import type { TriggerFiringsTable, TriggersTable } from "../store/tables/triggers";
 import { BYTES, endWaitingOf } from "./firings";
 import type { FiringView, NewTrigger, TriggerView } from "./types";
@@ -49,7 +50,7 @@ export class TriggerBook {
     const { id, accountId, keyId, name, kind, settings, cid, paramsSha256, code, sealed } = trigger;
     await this.#db.transaction().execute(async (trx) => {
       // One after the other: together, each would be the last for which there is room.
-      await sql`select pg_advisory_xact_lock(hashtext(${`triggers of ${accountId}`}))`.execute(trx);
+      await lockAccount(trx, "triggersOfAccount", accountId);
       if (!(await isRoomFor(trx, trigger))) return;
       await trx
         .insertInto("triggers")

@@ -7,6 +7,7 @@ import type { AccountId, Address } from "../../protocol/ids";
 import { WEBHOOK_LIMITS } from "../../protocol/limits";
 import type { Executor } from "../executor/client";
 import type { Db, Trx } from "../store/database";
+import { lockAccount, lockWebhooks } from "../store/locks";
 import { deleteWebhook } from "../store/retention";
 import type { WebhooksTable } from "../store/tables/webhooks";
 import { claim, finish, type Attempt } from "./deliveries";
@@ -117,7 +118,7 @@ export class Webhooks {
     const id = `wh_${randomBytes(16).toString("hex")}`;
     return this.#ofOwner(owner, async (trx) => {
       // One after the other: together, each would be the last for which there is room.
-      await sql`select pg_advisory_xact_lock(hashtext(${`webhooks of ${accountId}`}))`.execute(trx);
+      await lockAccount(trx, "webhooksOfAccount", accountId);
       const { rows } = await sql<WebhookView>`
         insert into webhooks (id, account_id, url, events, description, credit_low_cents)
         select ${id}, ${accountId}, ${url ?? null}, ${JSON.stringify(events)}::jsonb, ${description},
@@ -140,8 +141,7 @@ export class Webhooks {
    */
   #ofOwner<T>({ accountId, wallet }: Owner, change: (trx: Trx) => Promise<T>): Promise<T> {
     return this.#options.db.transaction().execute(async (trx) => {
-      // Shared: such changes do not wait for each other.
-      await sql`select pg_advisory_xact_lock_shared(hashtext('webhooks'))`.execute(trx);
+      await lockWebhooks(trx);
       // Materialized, so that the index of such changes is used: the newest row of all could be an account's own.
       const { rows } = await sql<{ isTheirs: boolean }>`
         with changes as materialized (

@@ -48,8 +48,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "executor/triggers/hooks.ts": ['createHash("sha256").update(id).digest("hex").slice(0, 32)'],
   "relayer/triggers/index.ts": ['createHash("sha256").update(actId).digest("hex").slice(0, 32)'],
   // Locks: accounts with the same number wait for each other, no more.
-  "relayer/triggers/book.ts": ["hashtext(${`triggers of ${accountId}`})"],
-  "relayer/webhooks/registry.ts": ["hashtext(${`webhooks of ${accountId}`})"],
+  "relayer/store/locks.ts": ["hashtext(${accountId})"],
   "relayer/store/migrations/0000_schema.ts": ["(key varchar(255) primary key"],
   "executor/writes/calldata.ts": ["word.slice(ADDRESS_PADDING.length)"],
   // Words that are checked to be addresses first, and addresses computed from public keys.
@@ -68,9 +67,9 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   "contracts/libraries/Rows.sol": ["uint112(1 << _page(index / INDEXES_PER_WORD))"],
   "contracts/libraries/Texts.sol": ["uint24(bytes(name).length | (bytes(description).length << 8))"],
   "contracts/libraries/UsageKeys.sol": ["uint32(keys.length)", "uint32(longest)"],
-  "relayer/chain/events/reorg.ts": ["hashtext('chain_events')"],
-  "relayer/webhooks/registry.ts": ["hashtext('webhooks')"],
+  "relayer/store/locks.ts": ["hashtext('chain_events')"],
   "relayer/store/migrations/0032_changes_of_owner.ts": ["hashtext('webhooks')"],
+  "relayer/store/migrations/0040_lock_classes.ts": ["hashtext('webhooks')"],
   "relayer/store/sessionLock.ts": ["hashtextextended($1, 0)", "hashtextextended(${name}, 0)"],
   "relayer/middleware/cardDouble.ts": ["ctx.path.slice(PREFIX.length)"],
   "protocol/http/signatures.ts": ["derivation_path: `0x02${path.slice(4)}`"],

@@ -7,6 +7,7 @@ import { sql } from "kysely";
 import type { Logger } from "pino";
 import type { Address } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
+import { lockChainEvents } from "../../store/locks";
 import type { KnownBlock, RpcClient } from "../rpc/client";
 import type { Block, Header } from "./blockLogs";
 import { BlockReader, UnreadLogs } from "./blockReader";
@@ -14,7 +15,6 @@ import { appendEvents } from "./eventList";
 import { eventRow, type ChainLog } from "./eventRows";
 import {
   confirm,
-  lockEvents,
   newestClaimed,
   passedBlocks,
   reopenExecuted,
@@ -227,7 +227,7 @@ export class Follower {
 
   /** Checks that the follower's position is unchanged, and locks it until this transaction ends. */
   async #moveFrom(trx: Trx, at: Block | undefined): Promise<void> {
-    await lockEvents(trx);
+    await lockChainEvents(trx);
     const now = await trx
       .selectFrom("followed_blocks")
       .selectAll()

@@ -4,6 +4,7 @@
  */
 import { sql, type RawBuilder } from "kysely";
 import type { Db, Trx } from "../../store/database";
+import { lockChainEvents } from "../../store/locks";
 import { TRANSACTION_IS_OPEN } from "../submissions/states";
 import type { Block } from "./blockLogs";
 import { retract } from "./eventList";
@@ -14,14 +15,10 @@ import { retract } from "./eventList";
  */
 export async function rewind(db: Db, fork: Block): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    await lockEvents(trx);
+    await lockChainEvents(trx);
     await undoAbove(trx, fork, sql<boolean>`state = 'displaced' and displaced_in > ${sql.lit(fork.number)}`);
   });
 }
-
-/** Until the transaction ends, no other one moves the follower. */
-export const lockEvents = (trx: Trx): Promise<unknown> =>
-  sql`select pg_advisory_xact_lock(hashtext('chain_events'))`.execute(trx);
 
 /** Undoes everything read above the fork, and `also` transactions; makes the fork the follower's position. */
 export async function undoAbove(trx: Trx, fork: Block, also = sql<boolean>`false`): Promise<void> {

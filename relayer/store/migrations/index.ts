@@ -22,6 +22,7 @@ import * as mintCounts from "./0038_mint_counts";
 import * as rewinds from "./0039_rewinds";
 import * as firingsInTurn from "./0040_firings_in_turn";
 import * as dueByAccount from "./0041_due_by_account";
+import * as lockClasses from "./0042_lock_classes";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_schema": schema,
@@ -46,4 +47,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0039_rewinds": rewinds,
   "0040_firings_in_turn": firingsInTurn,
   "0041_due_by_account": dueByAccount,
+  "0042_lock_classes": lockClasses,
 };
