@@ -169,8 +169,9 @@ export class BudgetLeases {
         ? {}
         : {
             reserve: async (submissionId) => {
-              await credits.reservations.reserveWrite({ ...spender, cents, submissionId });
+              const isHeld = await credits.reservations.reserveWrite({ ...spender, cents, submissionId });
               await this.#note(lease);
+              return isHeld;
             },
           }),
     };

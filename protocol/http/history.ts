@@ -102,7 +102,11 @@ const submission = defineRoute({
     transaction_hash: outHash.optional(),
     result: outcome.result,
     error: outcome.error,
-    charged: z.boolean().meta({ description: "Mined, so that it cost gas and was charged." }),
+    charged: z.boolean().meta({
+      description:
+        "Whether the account has paid for it: the ledger has a posting whose reference is this id. False while it " +
+        "has no outcome, for writes that are free or were executed without credit, and for those given back.",
+    }),
     before: z
       .strictObject(outcome)
       .optional()

@@ -155,9 +155,10 @@ export interface SubmitCommon {
   readonly admit?: () => Promise<void>;
   /**
    * Called once after a successful simulation and before anything is signed. If it throws, the write stops at no cost.
-   * The reservation is always bound, settled, released or abandoned through `SubmissionHooks`.
+   * The reservation is always bound, settled, released or abandoned through `SubmissionHooks`. False if nothing is
+   * held: the write costs its account nothing.
    */
-  readonly reserve?: (submissionId: SubmissionId) => Promise<void>;
+  readonly reserve?: (submissionId: SubmissionId) => Promise<boolean>;
   /**
    * Already scoped by the caller (route, account). Another submit with the same key waits for the first one's outcome
    * instead of writing again.
@@ -205,7 +206,7 @@ export interface SubmissionView {
   readonly blockNumber?: number;
   readonly result?: WriteResult;
   readonly error?: SubmissionFailure;
-  /** The transaction was mined and cost gas; together with an error, the write reverted when mined. */
+  /** Its account has paid its price; together with an error, the write reverted when mined. */
   readonly charged: boolean;
   /** With state `changed` (after a reorg): the outcome reported before. */
   readonly before?: { readonly result?: WriteResult; readonly error?: SubmissionFailure };
@@ -217,15 +218,15 @@ export interface SubmissionOutcome {
   readonly submissionId: SubmissionId;
   readonly accountId: AccountId;
   readonly kind: string;
-  /** Mined, successfully or not: it cost gas, so the reservation is settled; otherwise it is released. */
+  /** Mined, successfully or not, at its own cost: the reservation is settled; otherwise it is released. */
   readonly charged: boolean;
   /** It was charged, and is on the chain no more: a reorg dropped it, and it will not be sent again. */
   readonly isUndone?: boolean;
 }
 
 /**
- * Provided by main, so that credits and submissions change in the same transactions. Called only for writes with a
- * `reserve`; once for a whole batch.
+ * Provided by main, so that credits and submissions change in the same transactions. Called only for writes for which
+ * `reserve` holds something; once for a whole batch.
  */
 export interface SubmissionHooks {
   /** In the transaction that stores the submissions. If it throws, the writes stop at no cost. */
@@ -330,10 +331,10 @@ export interface Chain {
   /**
    * Executes a write exactly once: waits for the account's turn, simulates, reserves credit, has it authorized and
    * signed, sends it and waits.
-   * @throws KeywrightError the contract's named error (no cost); the same with `facts.charged: true` and
-   * `transaction_hash` when it reverted as mined; any error of `reserve` or the executor; `no_payer_available`,
-   * `queue_full`, `chain_unavailable` (no cost); `submission_pending` (504) with `facts.submission_id` when the outcome
-   * is not known in time: the write continues in the background.
+   * @throws KeywrightError the contract's named error (no cost); the same with `transaction_hash`, and
+   * `facts.charged: true` if its account paid for it, when it reverted as mined; any error of `reserve` or the
+   * executor; `no_payer_available`, `queue_full`, `chain_unavailable` (no cost); `submission_pending` (504) with
+   * `facts.submission_id` when the outcome is not known in time: the write continues in the background.
    */
   submit(request: SubmitRequest): Promise<SubmitAnswer>;
   submission(id: SubmissionId): Promise<SubmissionView | undefined>;

@@ -171,6 +171,7 @@ export class Writes {
     const reserveFor = (payer: Spender) => async (submissionId: SubmissionId) => {
       const isHeld = await this.#deps.credits.reservations.reserveWrite({ ...payer, cents, submissionId });
       if (!isHeld) takeBack = await call.countAsFree(accountId);
+      return isHeld;
     };
     const reserve = spender === undefined || cents === 0 ? undefined : reserveFor(spender);
     const usageKey = call.caller?.keyId;

@@ -130,9 +130,7 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
       const sleeper = await bed.open({ rpcUrls: [proxy.url], executor, renewsLease: false, tuning: PATIENT });
       const gate = new Gate();
       arrange(executor, proxy, gate);
-      const writing: Promise<SubmitAnswer> = sleeper.chain.submit(
-        addGroup(id, "once", { reserve: async () => undefined }),
-      );
+      const writing: Promise<SubmitAnswer> = sleeper.chain.submit(addGroup(id, "once", { reserve: async () => true }));
       await eventually("it stands still", () => gate.reached);
       await bed.expire(sleeper);
       if (writtenDown) {
@@ -160,7 +158,7 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
     await Promise.all(
       ids.flatMap((id) =>
         relayers.flatMap((relayer) =>
-          [0, 1].map(() => relayer.chain.submit(addGroup(id, "shared", { reserve: async () => undefined }))),
+          [0, 1].map(() => relayer.chain.submit(addGroup(id, "shared", { reserve: async () => true }))),
         ),
       ),
     );

@@ -41,9 +41,7 @@ describe("operator commands on PostgreSQL", function () {
     const id = freshAccountId();
     await relayer.chain.submit(newAccount(id));
     await bed.provider.send("evm_setAutomine", [false]);
-    const writing = refusal(
-      relayer.chain.submit(addGroup(id, "stuck", { reserve: async () => undefined, waitMs: 20_000 })),
-    );
+    const writing = refusal(relayer.chain.submit(addGroup(id, "stuck", { reserve: async () => true, waitMs: 20_000 })));
     await eventually("it is sent", async () => (await relayer.chain.stats()).open.sent === 1);
     expect(operator("stuck").stdout).to.contain("None.");
     await bed.store.db

@@ -13,8 +13,9 @@ export const viewOf = (write: CarriedWrite): SubmissionView => ({
   state: stateOf(write),
   ...(write.hash === null ? {} : { transactionHash: write.hash as Hash32 }),
   ...(write.block_number === null ? {} : { blockNumber: write.block_number }),
-  ...answerOf(write),
-  ...(write.before === null ? {} : { before: answerOf(write.before) }),
+  ...answerOf(write, write.charged),
+  // The first outcome: it charged what was held, if anything.
+  ...(write.before === null ? {} : { before: answerOf(write.before, write.billed) }),
   charged: write.charged,
   createdAt: write.created_at,
 });
@@ -35,7 +36,13 @@ type Answer = Pick<SubmissionView, "result" | "error">;
 const isSameAnswer = (before: Answer, now: Answer): boolean =>
   before.error?.code === now.error?.code && sameResult(before.result, now.result);
 
-const answerOf = ({ result, error }: Partial<Pick<WriteRow, "result" | "error">>): Answer => ({
+const answerOf = ({ result, error }: Partial<Pick<WriteRow, "result" | "error">>, isCharged = false): Answer => ({
   ...(result ? { result } : {}),
-  ...(error ? { error: error as SubmissionFailure } : {}),
+  ...(error ? { error: isCharged ? (error as SubmissionFailure) : uncharged(error as SubmissionFailure) } : {}),
 });
+
+/** What is stored says `charged` of each failure that has cost gas, also where its account did not pay for it. */
+function uncharged(error: SubmissionFailure): SubmissionFailure {
+  const { charged: _, ...facts } = error.facts;
+  return { ...error, facts };
+}

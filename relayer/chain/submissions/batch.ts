@@ -26,7 +26,8 @@ export interface Waiting {
   readonly since: number;
   /** Must not share a transaction: too large, or itself a multicall. */
   alone: boolean;
-  held: boolean;
+  /** Whether credit is held for it; undefined until that was asked for. */
+  isHeld: boolean | undefined;
   readonly resolve: (write: CarriedWrite) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -164,8 +165,8 @@ export class Batch {
 
   #reserve(tried: readonly Simulated[]): Promise<readonly Simulated[]> {
     return this.#each(tried, async (item) => {
-      if (!item.waiting.held) await item.waiting.request.reserve?.(item.waiting.id);
-      item.waiting.held = true;
+      const { waiting } = item;
+      waiting.isHeld ??= (await waiting.request.reserve?.(waiting.id)) ?? false;
       return item;
     });
   }
@@ -279,7 +280,7 @@ function callIn(
 }
 
 function newWriteOf({ waiting, turn, signersTurn }: Encoded, call: Pick<NewWrite, "calldata" | "tag">): NewWrite {
-  const { accountId, kind, idempotencyKey, reserve, requestId } = waiting.request;
+  const { accountId, kind, idempotencyKey, requestId } = waiting.request;
   return {
     ...call,
     id: waiting.id,
@@ -289,7 +290,7 @@ function newWriteOf({ waiting, turn, signersTurn }: Encoded, call: Pick<NewWrite
     signer: signerOf(waiting.request),
     signers_turn: signersTurn,
     idempotency_key: idempotencyKey ?? null,
-    billed: reserve !== undefined,
+    billed: waiting.isHeld === true,
     request_id: requestId ?? null,
   };
 }

@@ -39,7 +39,7 @@ export class Batcher {
   /** The write, once a transaction carries it. Throws the reason if it fails before that, with nothing charged. */
   add(request: SubmitRequest, id: SubmissionId, deadline: number): Promise<CarriedWrite> {
     return new Promise((resolve, reject) => {
-      this.#enqueue({ request, id, deadline, since: Date.now(), alone: false, held: false, resolve, reject });
+      this.#enqueue({ request, id, deadline, since: Date.now(), alone: false, isHeld: undefined, resolve, reject });
     });
   }
 
@@ -123,8 +123,8 @@ export class Batcher {
   };
 
   /** Releases the write's reservation and rejects it. */
-  readonly #refuse = async ({ request, id, held, reject }: Waiting, error: unknown): Promise<void> => {
-    if (held && request.reserve !== undefined) await this.#parts.hooks.onAbandon(id);
+  readonly #refuse = async ({ id, isHeld, reject }: Waiting, error: unknown): Promise<void> => {
+    if (isHeld === true) await this.#parts.hooks.onAbandon(id);
     reject(error);
   };
 }

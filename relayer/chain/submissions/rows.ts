@@ -37,6 +37,6 @@ export interface Outcome {
   readonly state: "done" | "failed" | "abandoned";
   readonly result?: WriteResult;
   readonly error?: SubmissionFailure;
-  /** It was mined, successfully or not. */
+  /** It was mined, successfully or not, at its own cost: what is held for it, if anything, is charged. */
   readonly charged: boolean;
 }

@@ -61,7 +61,8 @@ export class Submitter {
   #answer({ operation }: SubmitRequest, write: CarriedWrite, replayed: boolean): SubmitAnswer {
     const { id, state, transactionHash, blockNumber, result, error } = viewOf(write);
     if (error !== undefined) {
-      if (write.charged) operation?.happened();
+      // As stored: it has cost gas, whoever pays for it.
+      if (write.error?.facts["charged"] === true) operation?.happened();
       else operation?.cameToNothing();
       throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
     }

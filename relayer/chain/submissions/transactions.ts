@@ -323,14 +323,17 @@ interface EndedWrite extends WriteRow {
   readonly is_undone: boolean;
 }
 
-/** Gives those writes of a transaction that are still open their outcomes, and returns them. */
+/**
+ * Gives those writes of a transaction that are still open their outcomes, and returns them. Charged are those that have
+ * paid: credit was held for them, and the first outcome, before any reorg, has settled it.
+ */
 function endOf(transactionId: RawBuilder<unknown>, outcomes: ReadonlyMap<string, Outcome>): RawBuilder<EndedWrite> {
   const ends = [...outcomes].map(([id, { state, result = null, error = null, charged }]) => {
     return { id, state, result, error, charged };
   });
   return sql`
-    update writes set state = ends.state, result = ends.result, error = ends.error, charged = ends.charged,
-      updated_at = now()
+    update writes set state = ends.state, result = ends.result, error = ends.error, updated_at = now(),
+      charged = ends.charged and was.billed and (was.before is null or was.charged)
     from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb)
       as ends (id text, state text, result jsonb, error jsonb, charged boolean) join writes was on was.id = ends.id
     where writes.id = ends.id and ${WRITE_IS_OPEN} and writes.transaction_id = ${transactionId}

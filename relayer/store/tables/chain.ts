@@ -97,6 +97,7 @@ export interface WritesTable {
   request_id: string | null;
   result: Json<Record<string, string>> | null;
   error: Json<KeptFailure> | null;
+  /** It has paid its price: there is a posting, which no later one has taken back. */
   charged: Generated<boolean>;
   /** The outcome reported before a reorg. */
   before: Json<{ result?: Record<string, string>; error?: KeptFailure }> | null;

@@ -11,6 +11,7 @@ import { ChainBed } from "../../support/chainBed";
 import { endWrite } from "../../support/endedWrite";
 import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount } from "../../support/http";
 import { startRelayerBed, type RelayerBed } from "../../support/relayerBed";
+import { insertWebhook } from "../../support/webhookBed";
 
 const MAX_MINTS = 4;
 
@@ -66,6 +67,38 @@ describe("an owner over HTTP", function () {
       await account.api.must("/remove_usage_api_key", { usage_api_key: key["api_key_hash"] });
       await account.api.must("/revoke_all_usage_api_keys", {});
       expect((await bed.contract.getKey(String(key["api_key_hash"]))).live).to.equal(false);
+    });
+
+    it("is told that writes were charged where the ledger has a posting, and nowhere else", async () => {
+      const { db } = relayer.store;
+      const webhook = await insertWebhook(db, account.id as AccountId, { events: ["write.*"] });
+      await account.api.must("/remove_usage_api_key", { usage_api_key: key["api_key_hash"] });
+      const exported = await relayer.chain.exportWrites(account.id as AccountId, undefined, 100);
+      const posted = await db
+        .selectFrom("ledger_entries")
+        .select("reference")
+        .where("account_id", "=", account.id)
+        .where("kind", "=", "write")
+        .execute();
+      const references = new Set(posted.map(({ reference }) => reference));
+      const charged = exported.map(({ kind, charged: isCharged }) => [kind, isCharged]);
+      expect(charged).to.deep.equal([
+        ["remove_usage_api_key", false],
+        ["add_usage_api_key", true],
+        ["new_account", false],
+      ]);
+      for (const { id, charged: isCharged } of exported) {
+        expect(isCharged).to.equal(references.has(String(id)));
+        expect(members(await account.api.get(`/submissions/${String(id)}`)).charged).to.equal(isCharged);
+      }
+      const [message] = await db
+        .selectFrom("webhook_deliveries")
+        .innerJoin("webhook_events", "webhook_events.place", "webhook_deliveries.place")
+        .select(["type", "data"])
+        .where("webhook_id", "=", webhook)
+        .execute();
+      expect(message?.type).to.equal("write.confirmed");
+      expect(message?.data).to.include({ kind: "remove_usage_api_key", charged: false });
     });
   });
 

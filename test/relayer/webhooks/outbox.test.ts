@@ -375,4 +375,33 @@ describe("the outbox of webhooks", () => {
     expect(message?.data).to.include({ error: "write_reverted", changed: true, charged: false });
     expect(told.map(({ charged, isUndone }) => [charged, isUndone])).to.deep.equal([[false, true]]);
   });
+
+  it("says of a write that is executed without being charged for it that it is not charged", async () => {
+    await sql`insert into lanes (payer, address, next_nonce) values (990, ${`0x${"99".repeat(20)}`}, 0)
+      on conflict do nothing`.execute(db);
+    const told: SubmissionOutcome[] = [];
+    const transactions = new Transactions(db, "elsewhere", {
+      onBegin: async () => undefined,
+      onOutcome: async (outcomes) => void told.push(...outcomes),
+      onAbandon: async () => undefined,
+    });
+    const mined = { transactionHash: "0xhash", blockNumber: "0x7", blockHash: "0xblock" };
+    const isCharged = async (row: string): Promise<unknown> => {
+      const account = freshAccount();
+      const id = await webhook(db, account, ["write.*"]);
+      const submission = randomBytes(16).toString("hex");
+      const nonce = Math.floor(Math.random() * 1e9);
+      await insertWrite(db, { id: submission, account, payer: 990, nonce, state: "pending" });
+      await sql`update writes set ${sql.raw(row)} where id = ${submission}`.execute(db);
+      const done = { state: "done", result: { group_id: "1" }, charged: true } as const;
+      await transactions.end(`of ${submission}`, mined, new Map([[submission, done]]));
+      await sql`delete from writes where id = ${submission}`.execute(db);
+      return (await sent(db, id))[0]?.data["charged"];
+    };
+    // With credit held for it, without, and after a first outcome that has released the credit.
+    expect(await isCharged("billed = true")).to.equal(true);
+    expect(await isCharged("billed = false")).to.equal(false);
+    expect(await isCharged(`billed = true, before = '{"error":{"code":"a","detail":"","facts":{}}}'`)).to.equal(false);
+    expect(told.map(({ charged }) => charged)).to.deep.equal([true]);
+  });
 });

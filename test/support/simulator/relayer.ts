@@ -130,12 +130,8 @@ export class SimulatedRelayer {
         kind: "add_group",
         credential: { type: "key", key: "-" },
         write: { functionName: "addGroup", args: [account, name, "", [], []] },
-        reserve: async (submissionId) =>
-          void (await this.credits.reservations.reserveWrite({
-            accountId: account as AccountId,
-            cents: 1,
-            submissionId,
-          })),
+        reserve: (submissionId) =>
+          this.credits.reservations.reserveWrite({ accountId: account as AccountId, cents: 1, submissionId }),
         idempotencyKey: operation.id,
         operation,
       }),

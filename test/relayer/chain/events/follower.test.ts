@@ -23,7 +23,7 @@ describe("reorgs", function () {
       expect(await bed.nextNonce(payer)).to.equal(await bed.provider.getTransactionCount(address));
   });
 
-  const reserve = async (): Promise<void> => undefined;
+  const reserve = async (): Promise<boolean> => true;
 
   async function account(): Promise<AccountId> {
     const id = freshAccountId();

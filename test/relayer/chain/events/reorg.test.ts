@@ -23,7 +23,7 @@ describe("reorgs deeper than finality", function () {
   async function confirmedWrites(account: AccountId, names: readonly string[]): Promise<string[]> {
     const ids: string[] = [];
     for (const name of names)
-      ids.push((await chain.submit(addGroup(account, name, { reserve: async () => undefined }))).submissionId);
+      ids.push((await chain.submit(addGroup(account, name, { reserve: async () => true }))).submissionId);
     await bed.mine(FINALITY + 2);
     await bed.followed();
     for (const id of ids)

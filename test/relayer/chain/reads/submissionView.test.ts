@@ -44,4 +44,17 @@ describe("the state that a caller sees", () => {
     expect(shown("failed", "mined", { before, error: FAILURE })).to.equal("changed");
     expect(shown("failed", "mined", { before: { error: FAILURE }, error: FAILURE })).to.equal("failed");
   });
+
+  it("has errors say that the write was charged only where it was", () => {
+    const error = { ...FAILURE, facts: { charged: true, group_id: "1" } };
+    const write = { state: "failed", before: { error }, error, carrier_state: "mined", hash: null, block_number: null };
+    const factsOf = (facts: Partial<CarriedWrite>) => {
+      const { error: now, before } = viewOf({ ...write, ...facts } as CarriedWrite);
+      return [now?.facts, before?.error?.facts];
+    };
+    const uncharged = { group_id: "1" };
+    expect(factsOf({ billed: true, charged: true })).to.deep.equal([error.facts, error.facts]);
+    expect(factsOf({ billed: true, charged: false })).to.deep.equal([uncharged, error.facts]);
+    expect(factsOf({ billed: false, charged: false })).to.deep.equal([uncharged, uncharged]);
+  });
 });

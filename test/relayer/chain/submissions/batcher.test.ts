@@ -38,7 +38,7 @@ describe("batches of writes", function () {
   after(() => bed?.stop());
   afterEach(() => expectAtRest(bed, chain));
 
-  const reserve = async (): Promise<void> => undefined;
+  const reserve = async (): Promise<boolean> => true;
 
   const occupied = (): Promise<() => Promise<void>> => occupyLane(bed, chain);
 

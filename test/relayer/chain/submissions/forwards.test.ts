@@ -43,7 +43,7 @@ describe("forward requests together", function () {
   after(() => bed?.stop());
   afterEach(() => expectAtRest(bed, chain));
 
-  const reserve = async (): Promise<void> => undefined;
+  const reserve = async (): Promise<boolean> => true;
   const newOwner = (): Owner => {
     const wallet = Wallet.createRandom();
     return { wallet, id: packedAccountId(wallet.address as Address) };

@@ -31,7 +31,7 @@ describe("outages of the endpoint", function () {
     expect(await bed.groupCount(account)).to.equal(before + 1);
   });
 
-  const reserve = async (): Promise<void> => undefined;
+  const reserve = async (): Promise<boolean> => true;
   const never = (): Promise<never> => Promise.reject(new Error("not forwarded"));
 
   it("A13: an endpoint that hangs gives 504 with the submission's id, and the write lands later", async () => {

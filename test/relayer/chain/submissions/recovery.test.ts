@@ -48,7 +48,7 @@ describe("a transaction that fails because one of its writes became expensive", 
   after(() => bed?.stop());
   afterEach(() => expectAtRest(bed, chain));
 
-  const reserve = async (): Promise<void> => undefined;
+  const reserve = async (): Promise<boolean> => true;
   const chargesOf = (id: unknown): boolean[] =>
     bed.outcomes.filter(({ submissionId }) => submissionId === id).map(({ charged }) => charged);
 

@@ -85,7 +85,7 @@ describe("all faults at once", function () {
       const idempotencyKey = `${id}:${name}:${attempt}`;
       for (;;) {
         try {
-          await chain.submit(addGroup(id, name, { idempotencyKey, waitMs: 4_000, reserve: async () => undefined }));
+          await chain.submit(addGroup(id, name, { idempotencyKey, waitMs: 4_000, reserve: async () => true }));
           return;
         } catch (error) {
           if (!(error instanceof KeywrightError) || !error.retryable) throw error;

@@ -41,7 +41,7 @@ describe("writes of the relayer", function () {
     let reserved = false;
     const write = { functionName: "removeGroup", args: [id, "7"] };
     const error = await refusal(
-      chain.submit(request(id, "remove_group", write, { reserve: async () => void (reserved = true) })),
+      chain.submit(request(id, "remove_group", write, { reserve: async () => (reserved = true) })),
     );
     expect(error.code).to.equal("unknown_group");
     expect(error.facts).to.deep.equal({ group_id: "7" });
@@ -87,7 +87,7 @@ describe("writes of the relayer", function () {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     const reserved: string[] = [];
-    const reserve = async (submissionId: string): Promise<void> => void reserved.push(submissionId);
+    const reserve = async (submissionId: string): Promise<boolean> => reserved.push(submissionId) > 0;
     const { submissionId } = await chain.submit(addGroup(id, "billed", { reserve }));
     expect(reserved).to.deep.equal([submissionId]);
     expect(bed.begun).to.include(submissionId);

@@ -51,7 +51,7 @@ describe("faults between relayer and chain", function () {
     expect(await bed.groupCount(account)).to.equal(before + 1);
   }
 
-  const reserve = async (): Promise<void> => undefined;
+  const reserve = async (): Promise<boolean> => true;
 
   it("A1: a broadcast that is dropped leaves no gap: it is sent again", async () => {
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", swallow);
