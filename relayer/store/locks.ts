@@ -17,6 +17,7 @@ const CLASSES = {
   webhooks: 7_315_004,
   webhooksOfAccount: 7_315_005,
   triggersOfAccount: 7_315_006,
+  hooksOfAccount: 7_315_007,
 };
 
 export const lock = (trx: Trx, use: keyof typeof NUMBERS): Promise<unknown> =>
@@ -25,7 +26,7 @@ export const lock = (trx: Trx, use: keyof typeof NUMBERS): Promise<unknown> =>
 /** Accounts with the same hash wait for each other. */
 export const lockAccount = (
   trx: Trx,
-  use: "webhooksOfAccount" | "triggersOfAccount",
+  use: "webhooksOfAccount" | "triggersOfAccount" | "hooksOfAccount",
   accountId: AccountId,
 ): Promise<unknown> => sql`select pg_advisory_xact_lock(${sql.lit(CLASSES[use])}, hashtext(${accountId}))`.execute(trx);
 

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import { FairShare, inScope } from "../../protocol/fairShare";
 import { TRIGGER_LIMITS } from "../../protocol/limits";
+import { lockAccount } from "../store/locks";
 import type { Db } from "../store/database";
 import type { TriggerView } from "./types";
 
@@ -52,7 +53,7 @@ export class HookRoom {
     return inScope(hook.accountId, undefined, async (scope) => {
       await scope.take(this.#connections);
       return this.#db.transaction().execute(async (trx) => {
-        await sql`select pg_advisory_xact_lock(hashtext(${`hooks of ${hook.accountId}`}))`.execute(trx);
+        await lockAccount(trx, "hooksOfAccount", hook.accountId);
         await this.require(hook, trx);
         return insert(trx);
       });

@@ -69,7 +69,7 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   "contracts/libraries/UsageKeys.sol": ["uint32(keys.length)", "uint32(longest)"],
   "relayer/store/locks.ts": ["hashtext('chain_events')"],
   "relayer/store/migrations/0032_changes_of_owner.ts": ["hashtext('webhooks')"],
-  "relayer/store/migrations/0040_lock_classes.ts": ["hashtext('webhooks')"],
+  "relayer/store/migrations/0042_lock_classes.ts": ["hashtext('webhooks')"],
   "relayer/store/sessionLock.ts": ["hashtextextended($1, 0)", "hashtextextended(${name}, 0)"],
   "relayer/middleware/cardDouble.ts": ["ctx.path.slice(PREFIX.length)"],
   "protocol/http/signatures.ts": ["derivation_path: `0x02${path.slice(4)}`"],
