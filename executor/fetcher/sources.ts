@@ -6,6 +6,7 @@ import { cidOfCode } from "../../protocol/cid";
 import { KIB } from "../../protocol/limits";
 import { exchange, type Rules } from "./exchange";
 import type { Configuration } from "./messages";
+import { countFields, type Fields } from "./protobuf";
 import { FetchFailed } from "./types";
 
 export type Endpoints = Readonly<Pick<Configuration, "moduleOrigin" | "gateways" | "kuboRpcUrl" | "jwksUrls">>;
@@ -166,34 +167,32 @@ function isBlockOf(block: Buffer, cid: string): boolean {
   return base58btc.encode(multihash).slice(1) === cid;
 }
 
-/** Data and links are fields of a block, and the library makes objects of each, however short. */
-function hasFewFields(block: Buffer): boolean {
-  let at = 0;
-  for (let fields = 0; at < block.length; fields++) {
-    if (fields > MAX_BLOCKS) return false;
-    let [length, factor, byte] = [0, 1, 0];
-    at += 1;
-    do {
-      byte = block[at++] ?? 0;
-      length += (byte & 127) * factor;
-      factor *= 128;
-    } while (byte >= 128);
-    at += length;
-  }
-  return true;
+/** A node's data and links. */
+const NODE: Fields = { 1: "bytes", 2: "bytes" };
+/** What a file of code has: its type, bytes, their number, and how many are in each block below. */
+const FILE: Fields = { 1: "number", 2: "bytes", 3: "number", 4: "number" };
+/** A link or a size for each other block, and two more. */
+const MAX_FIELDS = MAX_BLOCKS + 1;
+
+/** @throws FetchFailed `too_large`; Error where it has other fields */
+function withFewFields(message: Uint8Array, fields: Fields): Uint8Array {
+  const counted = countFields(message, fields, MAX_FIELDS);
+  if (counted === undefined) throw new Error("fields that code does not have");
+  if (counted > MAX_FIELDS) throw tooManyBlocks();
+  return message;
 }
 
 async function readNode(block: Buffer): Promise<{ data: Buffer; links: string[] }> {
-  if (!hasFewFields(block)) throw tooManyBlocks();
   // These two are ES modules only: import(), not require.
   const [{ decode }, { UnixFS }] = await Promise.all([import("@ipld/dag-pb"), import("ipfs-unixfs")]);
   try {
-    const node = decode(block);
-    const file = UnixFS.unmarshal(node.Data ?? new Uint8Array());
+    const node = decode(withFewFields(block, NODE));
+    const file = UnixFS.unmarshal(withFewFields(node.Data ?? new Uint8Array(), FILE));
     if (file.isDirectory()) throw new Error("a directory");
     if (node.Links.some(({ Hash }) => Hash.version !== 0)) throw new Error("leaves that code does not have");
     return { data: Buffer.from(file.data ?? new Uint8Array()), links: node.Links.map((link) => link.Hash.toString()) };
-  } catch {
-    throw new FetchFailed("not_found", "the CID names something that is not a file");
+  } catch (error) {
+    if (error instanceof FetchFailed) throw error;
+    throw new FetchFailed("not_found", "the CID names something that is not a file as code is");
   }
 }

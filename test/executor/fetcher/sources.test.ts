@@ -1,6 +1,7 @@
 /** What the service fetches for itself: code by CID, modules, key sets; from test servers that return wrong data. */
 import { expect } from "chai";
 import { MemoryBlockstore } from "blockstore-core";
+import { UnixFS } from "ipfs-unixfs";
 import { importer } from "ipfs-unixfs-importer";
 import { fixedSize } from "ipfs-unixfs-importer/chunker";
 import { balanced } from "ipfs-unixfs-importer/layout";
@@ -140,15 +141,53 @@ describe("code by CID", function () {
     expect([await found([away, without]), await found([without, away])]).to.deep.equal(["failed", "failed"]);
   });
 
-  it("a block of very many short links is refused before any of them is looked at", async () => {
-    // Each link is an identity CID of four bytes.
-    const link = Buffer.from("12060a0401550000", "hex");
-    const block = Buffer.concat(new Array(260_000).fill(link));
+  /** What fetching a block ends with. */
+  async function endOf(block: Buffer): Promise<string> {
     const hash = createHash("sha256").update(block).digest();
     const cid = base58btc.encode(Buffer.concat([Buffer.from([0x12, 0x20]), hash])).slice(1);
     const gateway = await serve((_, response) => response.end(block));
-    const fetcher = fetcherWith({ gateways: [gateway] });
-    expect(await codeOf(fetcher.fetchCode(cid, 16 * MIB))).to.equal("too_large");
+    return codeOf(fetcherWith({ gateways: [gateway] }).fetchCode(cid, 16 * MIB));
+  }
+
+  /** Each link is an identity CID of four bytes. */
+  const shortLinks = (count: number): Buffer =>
+    Buffer.concat(new Array(count).fill(Buffer.from("12060a0401550000", "hex")));
+
+  it("a block of very many short links is refused before any of them is looked at", async () => {
+    expect(await endOf(shortLinks(260_000))).to.equal("too_large");
+  });
+
+  it("a block's links are all counted, however their keys are written", async () => {
+    // A key of two bytes; who takes it for one of one byte finds a field in its CID that seems to fill the block.
+    const misleading = Buffer.from("9200110a0f0155000b000000000000ffffffff7f", "hex");
+    const original = CID.decode.bind(CID);
+    let decoded = 0;
+    CID.decode = (...given) => (decoded++, original(...given));
+    try {
+      expect(await endOf(Buffer.concat([misleading, shortLinks(10_000)]))).to.equal("not_found");
+    } finally {
+      CID.decode = original;
+    }
+    expect(decoded).to.be.at.most(1_024);
+  });
+
+  it("a block of very many sizes of others is refused before any of them is read", async () => {
+    const sizes = Buffer.alloc(2 * MIB - 16, Buffer.from("2000", "hex"));
+    const data = Buffer.concat([Buffer.from("0802", "hex"), sizes]);
+    const length = Buffer.from([128 | (data.length & 127), 128 | ((data.length >> 7) & 127), data.length >> 14]);
+    const original = UnixFS.unmarshal.bind(UnixFS);
+    let read = 0;
+    UnixFS.unmarshal = (bytes) => {
+      const unmarshalled = original(bytes);
+      read += unmarshalled.blockSizes.length;
+      return unmarshalled;
+    };
+    try {
+      const end = await endOf(Buffer.concat([Buffer.from([0x0a]), length, data]));
+      expect([end, read]).to.deep.equal(["too_large", 0]);
+    } finally {
+      UnixFS.unmarshal = original;
+    }
   });
 
   it("a Kubo RPC is asked by POST, and verified like a gateway", async () => {
