@@ -61,7 +61,7 @@ export const SHARED_LIMITS = {
   mediumBodyMemoryBytes: 48 * MIB,
   /** Bytes of request bodies from 4 to 64 KiB, in each relayer, while they arrive. */
   arrivingBodyBytes: 32 * MIB,
-  /** Bytes of answers longer than 256 KiB. */
+  /** Bytes of answers longer than 256 KiB, and of imported modules, until the child has them. */
   fetchAnswerBytes: 128 * MIB,
 } as const;
 

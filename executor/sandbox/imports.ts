@@ -44,8 +44,12 @@ function splitOnce(text: string, separator: string): string[] {
 export interface ModuleUser {
   readonly account: string;
   readonly maxBytes: number;
-  /** Fetches one that is not cached, when the account may, and no longer than it may. */
+  /** Aborted when it needs the module no more, or others need its memory. */
+  readonly over: AbortSignal;
+  /** Fetches one that is not cached, when the account may, and no longer than it may. It has memory from then on. */
   readonly fetching: (fetch: (over: AbortSignal) => Promise<Buffer>) => Promise<Buffer>;
+  /** Resolves when there is memory for one that is cached: the cache may drop it before its user does. */
+  readonly holding: (bytes: number) => Promise<unknown>;
 }
 
 /**
@@ -64,12 +68,15 @@ export class ModuleCache {
     this.#modules = new LRUCache({ maxSize: maxBytes, sizeCalculation: (source) => source.length + 1 });
   }
 
-  async get(specifier: string, { account, maxBytes, fetching }: ModuleUser): Promise<ImportedModule> {
+  async get(specifier: string, { account, maxBytes, over, fetching, holding }: ModuleUser): Promise<ImportedModule> {
     const { url, integrity } = resolveImport(specifier, this.#moduleOrigin);
+    const bytes = this.#modules.get(integrity)?.length;
+    if (bytes !== undefined) await holding(bytes);
+    // Looked up again, because what waits for memory holds none, and the cache may have dropped it meanwhile.
     const known = this.#modules.get(integrity);
     if (known) return { source: known, url, integrity };
     const source = await fetching((signal) => this.#fetcher.fetchModule(url, maxBytes, { signal }));
-    const actual = await inTurn(account, () => `sha384-${hash("sha384", source, "base64")}`);
+    const actual = await inTurn(account, () => `sha384-${hash("sha384", source, "base64")}`, over);
     if (actual !== integrity) throw new BadImport(`the module at ${url} has the hash ${actual}, not ${integrity}`);
     this.#modules.set(integrity, source);
     return { source, url, integrity };

@@ -4,8 +4,6 @@
  */
 import { StringDecoder } from "node:string_decoder";
 import { setImmediate } from "node:timers/promises";
-import { z } from "zod";
-import { FetchFailed } from "../fetcher/types";
 import { inTurn } from "../loop";
 import { inScope, Preempted } from "../../protocol/fairShare";
 import { aborted } from "../../protocol/within";
@@ -17,12 +15,13 @@ import {
   type Deliver,
   type FetchParts,
 } from "./fetches";
-import { BadImport, type ModuleCache } from "./imports";
+import type { ModuleCache } from "./imports";
 import { residentCapBytes } from "./launch";
 import type { FromChild } from "./messages";
+import { LONG_SPECIFIER, RunImports } from "./runImports";
 import { ServiceTime } from "./serviceTime";
 import { Tripwire } from "./tripwire";
-import { RunCancelled, type RpcUrls, type RunError, type RunJob, type RunOutcome } from "./types";
+import { EndsRun, RunCancelled, type RpcUrls, type RunError, type RunJob, type RunOutcome } from "./types";
 import type { Room, Worker, WorkerExit } from "./worker";
 import { defined } from "../../protocol/defined";
 import { parseJson } from "../../protocol/json";
@@ -60,20 +59,10 @@ export interface SessionParts extends FetchParts {
   onServed: () => void;
 }
 
-const MAX_SPECIFIER_CHARS = 2_048;
-const importSchema = z.strictObject({ specifier: z.string().max(MAX_SPECIFIER_CHARS) });
-
 type Op = Extract<FromChild, { type: "op" }> & { readonly args: string };
 
 /** An answer for the guest: text, of a fetch or an import also bytes, or an error that it can catch. */
 type Answer = { ok: true; value: string; body?: Buffer } | { ok: false; code: string; message: string };
-
-/** Ends the run, whether or not the guest would catch the error. */
-class EndsRun extends Error {
-  constructor(readonly error: RunError) {
-    super(error.message);
-  }
-}
 
 export class RunSession {
   readonly outcome: Promise<RunOutcome>;
@@ -90,6 +79,7 @@ export class RunSession {
   #parsing: NodeJS.Timeout | undefined;
   #isParsed = false;
   readonly #fetches: RunFetches;
+  readonly #imports: RunImports;
   #opsAdmitted: Promise<unknown> = Promise.resolve();
   readonly #onAbort = () => this.#cancel();
   readonly #run: number;
@@ -104,13 +94,9 @@ export class RunSession {
     this.#parts = parts;
     this.outcome = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
     this.#serviceTime = new ServiceTime(() => worker.scheduled());
-    this.#fetches = new RunFetches(
-      run,
-      job,
-      { ...parts, time: this.#serviceTime },
-      this.#tripwire,
-      this.#stopped.signal,
-    );
+    const timed = { ...parts, time: this.#serviceTime };
+    this.#fetches = new RunFetches(run, job, timed, this.#tripwire, this.#stopped.signal);
+    this.#imports = new RunImports(job, timed, this.#stopped.signal);
   }
 
   start(): void {
@@ -228,10 +214,12 @@ export class RunSession {
       // How long the child takes to read it is its own affair.
       const deliver = (answer: Answer): Promise<void> => (onServed?.(), this.#deliver(op, answer));
       if (op.name === "fetch") await this.#serveFetch(op, payload, deliver);
-      else if (op.args.length <= SHORT_ARGS_CHARS) {
-        await deliver(await this.#serve(op));
+      else if (op.args.length > SHORT_ARGS_CHARS) await this.#serveLarge(op, deliver);
+      else {
+        if (op.name === "import") await this.#serveImport(op.args, deliver);
+        else await deliver(await this.#serve(op));
         this.#parts.onServed();
-      } else await this.#serveLarge(op, deliver);
+      }
     } catch (error) {
       if (this.#isOver) return;
       if (error instanceof EndsRun) return this.#endByForce(error.error);
@@ -302,7 +290,8 @@ export class RunSession {
 
   async #serve(op: Op): Promise<Answer> {
     requireSmall(op);
-    if (op.name === "import") return this.#serveImport(op.args);
+    // Its arguments are longer than a specifier can make them.
+    if (op.name === "import") return this.#beginImport().then(() => LONG_SPECIFIER);
     this.#count("keyOps", "key and signature operations");
     if (!isOpName(op.name)) return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
     if (opRow(op.name).exposesKey) this.#count("privateKeyReads", "private key reads");
@@ -312,45 +301,14 @@ export class RunSession {
     return { ok: true, value: answer.value };
   }
 
-  async #serveImport(args: string): Promise<Answer> {
-    this.#count("imports", "imports");
-    await this.#serviceTime.unbilled(this.#job.permitted?.());
-    const parsed = importSchema.safeParse(parseJson(args));
-    if (!parsed.success)
-      return {
-        ok: false,
-        code: "invalid_code",
-        message: `an import's specifier is at most ${MAX_SPECIFIER_CHARS} characters`,
-      };
-    const { specifier } = parsed.data;
-    try {
-      const { source, url, integrity } = await this.#parts.modules.get(specifier, {
-        account: this.#job.account,
-        maxBytes: this.#job.limits.importBytes,
-        fetching: (fetch) => this.#inFetchShares(fetch),
-      });
-      return { ok: true, value: JSON.stringify({ url, integrity }), body: source };
-    } catch (error) {
-      if (error instanceof FetchFailed && error.code === "too_large") {
-        throw new EndsRun({
-          code: "limit_exceeded",
-          message: `the module ${specifier} is larger than ${this.#job.limits.importBytes} bytes`,
-        });
-      }
-      if (error instanceof BadImport || error instanceof FetchFailed)
-        return { ok: false, code: "invalid_code", message: error.message };
-      throw error;
-    }
+  async #serveImport(args: string, deliver: (answer: Answer) => Promise<void>): Promise<void> {
+    await this.#beginImport();
+    await this.#imports.serve(args, deliver);
   }
 
-  /** A module takes its place and its memory among the fetches of all runs, until it is there or others need them. */
-  #inFetchShares(fetch: (over: AbortSignal) => Promise<Buffer>): Promise<Buffer> {
-    const { open, answers } = this.#parts.shares;
-    return inScope(this.#job.account, this.#stopped.signal, async (scope) => {
-      await this.#serviceTime.take(open, 1, scope, this.#job.account);
-      await this.#serviceTime.take(answers, this.#job.limits.importBytes, scope, this.#job.account);
-      return Promise.race([fetch(scope.over), aborted(scope.over)]);
-    });
+  async #beginImport(): Promise<void> {
+    this.#count("imports", "imports");
+    await this.#serviceTime.unbilled(this.#job.permitted?.());
   }
 
   #count(what: keyof typeof ZERO_COUNTS, words: string): void {

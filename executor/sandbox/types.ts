@@ -91,6 +91,13 @@ export interface RunOutcome {
   fault?: "service";
 }
 
+/** Ends the run, whether or not the guest would catch the error. */
+export class EndsRun extends Error {
+  constructor(readonly error: RunError) {
+    super(error.message);
+  }
+}
+
 /** The job's signal was aborted. */
 export class RunCancelled extends Error {
   override readonly name = "RunCancelled";

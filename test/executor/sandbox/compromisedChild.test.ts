@@ -1,6 +1,8 @@
 /** A compromised child sends arbitrary messages: the keyholder accepts none beyond its own run and its limits. */
 import { expect } from "chai";
-import type { ModuleCache } from "../../../executor/sandbox/imports";
+import { createHash, randomBytes } from "node:crypto";
+import type { Fetcher } from "../../../executor/fetcher/types";
+import { ModuleCache } from "../../../executor/sandbox/imports";
 import type { FromChild, ToChild } from "../../../executor/sandbox/messages";
 import { RunShares } from "../../../executor/sandbox/fetches";
 import { RunSession } from "../../../executor/sandbox/session";
@@ -14,11 +16,20 @@ class Puppet {
   killedFor: string | undefined;
   resident = 0;
   strays = 0;
+  /** Whether what it is sent leaves the keyholder's memory. */
+  reads = false;
+  #unread = 0;
+  /** Of what it was sent, how many bytes the keyholder holds. */
+  get unread(): number {
+    return this.killedFor === undefined ? this.#unread : 0;
+  }
   countStray(): void {
     this.strays += 1;
   }
-  send(message: ToChild): void {
+  send(message: ToChild, payload?: Buffer, onSent?: () => void): void {
     this.heard.push(message);
+    if (this.reads) onSent?.();
+    else this.#unread += payload?.length ?? 0;
   }
   kill(reason: string): void {
     this.killedFor ??= reason;
@@ -35,16 +46,36 @@ class Puppet {
 }
 
 const RUN = 7;
+const ORIGIN = "https://modules.test/npm/";
+
+/** Large modules: with little memory, for they are parts of one buffer. */
+class LargeModules {
+  readonly #bytes = randomBytes(RUN_LIMITS.importBytes + 1_000);
+  readonly #fetcher: Fetcher = {
+    ...noFetcher,
+    fetchModule: async (url) => this.#source(Number(/\d+$/.exec(url)?.[0])),
+  };
+  readonly cache = new ModuleCache(this.#fetcher, ORIGIN);
+
+  specifier(index: number): string {
+    return `m@1.0.0/${index}#sha384-${createHash("sha384").update(this.#source(index)).digest("base64")}`;
+  }
+
+  #source(index: number): Buffer {
+    return this.#bytes.subarray(index, index + RUN_LIMITS.importBytes);
+  }
+}
 
 function session(
   options: RunOptions = {},
   shares = new RunShares(RUN_LIMITS.fetchBytes),
+  modules = new ModuleCache(noFetcher, ORIGIN),
 ): { puppet: Puppet; outcome: RunSession["outcome"] } {
   const puppet = new Puppet();
   const running = new RunSession(RUN, jobOf("", options), puppet as unknown as Worker, {
     fetcher: noFetcher,
     shares,
-    modules: {} as ModuleCache,
+    modules,
     logger: silent,
     onWaits: () => undefined,
     onServed: () => undefined,
@@ -183,6 +214,57 @@ describe("a compromised child", () => {
     expect(shares.frames.taken).to.equal(0);
     for (const { puppet } of [one, other]) puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
     expect((await one.outcome).error).to.equal(undefined);
+  });
+
+  for (const [which, moduleOf] of [
+    ["many large modules", (one: number, i: number) => RUN_LIMITS.imports * one + i],
+    ["one large module many times", () => 0],
+  ] as const) {
+    it(`that imports ${which} and reads none gives way to others, and all fit the memory for these`, async () => {
+      const shares = new RunShares(RUN_LIMITS.fetchBytes);
+      const modules = new LargeModules();
+      const greedy = [0, 1, 2, 3].map((one) => session({ account: `greedy ${one}` }, shares, modules.cache));
+      const held = (): number => greedy.reduce((sum, { puppet }) => sum + puppet.unread, 0);
+      let most = 0;
+      let mostUncounted = 0;
+      const watch = setInterval(() => {
+        most = Math.max(most, held());
+        mostUncounted = Math.max(mostUncounted, held() - shares.answers.taken);
+      }, 1);
+      for (const [one, { puppet }] of greedy.entries())
+        for (let i = 0; i < RUN_LIMITS.imports; i++)
+          puppet.says(op("import", { specifier: modules.specifier(moduleOf(one, i)) }, i));
+      while (held() < SHARED_LIMITS.fetchAnswerBytes / 2) await new Promise((resolve) => setTimeout(resolve, 1));
+      for (let i = 0; i < 3; i++) {
+        const { puppet, outcome } = session({ account: `other ${i}` }, shares, modules.cache);
+        puppet.reads = true;
+        puppet.says(op("import", { specifier: modules.specifier(900 + i) }));
+        while (!puppet.heard.some(({ type }) => type === "answer")) await new Promise(setImmediate);
+        expect(puppet.heard.at(-1)).to.include({ type: "answer", ok: true });
+        puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+        expect((await outcome).error).to.equal(undefined);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 2 * SHARED_LIMITS.patienceMs));
+      clearInterval(watch);
+      for (const { puppet } of greedy) puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+      const ends = await Promise.all(greedy.map(async ({ outcome }) => (await outcome).error?.code));
+      await new Promise(setImmediate);
+      expect(most).to.be.within(SHARED_LIMITS.fetchAnswerBytes / 2, SHARED_LIMITS.fetchAnswerBytes);
+      expect(mostUncounted).to.equal(0);
+      expect(ends).to.include("preempted");
+      expect([shares.answers.taken, shares.open.taken]).to.deep.equal([0, 0]);
+    }).timeout(30_000);
+  }
+
+  it("is refused imports with longer arguments than a specifier makes, and they are counted", async () => {
+    const { puppet, outcome } = session({ limits: { imports: 2 } });
+    puppet.reads = true;
+    const args = JSON.stringify({ specifier: "a" }).padEnd(100_000);
+    for (let call = 1; call <= 3; call++)
+      puppet.says({ type: "op", run: RUN, call, name: "import" }, Buffer.from(args));
+    expect((await outcome).error?.code).to.equal("limit_exceeded");
+    const answers = puppet.heard.filter((message) => message.type === "answer");
+    expect(answers.every((answer) => !answer.ok && answer.code === "invalid_code")).to.equal(true);
   });
 
   it("is ended when it is silent beyond its time", async () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createHash } from "node:crypto";
 import { FetchFailed, type Fetcher } from "../../../executor/fetcher/types";
-import { resolveImport } from "../../../executor/sandbox/imports";
+import { ModuleCache, resolveImport } from "../../../executor/sandbox/imports";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { RunCancelled, type RunOutcome, type SandboxPool } from "../../../executor/sandbox/types";
 import { MIB, RUN_LIMITS } from "../../../protocol/limits";
@@ -150,6 +150,23 @@ describe("imports", () => {
         (await pool.run(jobOf(`import one from "${specifier}"; function main() { return one; }`, { key }))).response,
       ).to.equal("1");
     expect(fetched).to.have.lengthOf(1);
+  });
+
+  it("a cached module that is dropped while its user waits for memory is fetched again", async () => {
+    const modules = new ModuleCache(fetcher, ORIGIN, 100);
+    const [one, other] = ["one", "other"].map((name) => publish(`${name}@1.0.0`, `/* ${name} */`.padEnd(60)));
+    const { signal: over } = new AbortController();
+    const user = {
+      account: "account",
+      maxBytes: 100,
+      over,
+      fetching: (fetch: (over: AbortSignal) => Promise<Buffer>) => fetch(over),
+      holding: async (): Promise<unknown> => undefined,
+    };
+    await modules.get(one ?? "", user);
+    const { source } = await modules.get(one ?? "", { ...user, holding: () => modules.get(other ?? "", user) });
+    expect(source.toString()).to.equal("/* one */".padEnd(60));
+    expect(fetched).to.have.lengthOf(3);
   });
 
   it("paths, scopes and full URLs below the origin are equivalent", async () => {
