@@ -44,6 +44,8 @@ function isObjectText(text: string): boolean {
 /** Third time limit: the grace period before the keyholder kills a child whose run exceeded its limit. */
 const GRACE_MS = 250;
 const MEMORY_CHECK_MS = 50;
+/** What a child may leave unread of a run's answers, which nothing counts once the run is over. */
+const MAX_UNREAD_BYTES = 131_072;
 const ZERO_COUNTS = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
 const MAX_ARGS_CHARS = 1_048_576;
 /** Of one character, as JavaScript counts them. */
@@ -335,7 +337,7 @@ export class RunSession {
   #finish(result: Pick<RunOutcome, "response" | "signatures" | "error" | "fault">, killFor?: string): void {
     if (this.#isOver) return;
     const durationMs = Math.max(0, performance.now() - this.#startedAt - this.#serviceTime.total());
-    this.#cleanUp(killFor);
+    this.#cleanUp(killFor ?? (this.#worker.unread > MAX_UNREAD_BYTES ? "left its answers unread" : undefined));
     const logs = this.#logs.join("");
     void this.#settleUnexposed({ ...result, logs, durationMs });
   }

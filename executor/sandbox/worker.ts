@@ -108,6 +108,11 @@ export class Worker {
     return this.#exit === undefined && this.#killedFor === undefined;
   }
 
+  /** Of what it was sent, how many bytes are still here. */
+  get unread(): number {
+    return this.#process.channel.writableLength;
+  }
+
   /** Resolves when the child can take a run; rejects when it exits or takes too long. */
   async ready(): Promise<void> {
     await this.#expect("ready");

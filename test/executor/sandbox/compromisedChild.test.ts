@@ -256,6 +256,19 @@ describe("a compromised child", () => {
     }).timeout(30_000);
   }
 
+  it("does not outlive a run whose answers it did not read, which nothing would count any more", async () => {
+    for (const reads of [false, true]) {
+      const modules = new LargeModules();
+      const { puppet, outcome } = session({}, undefined, modules.cache);
+      puppet.reads = reads;
+      puppet.says(op("import", { specifier: modules.specifier(0) }));
+      while (!puppet.heard.some(({ type }) => type === "answer")) await new Promise(setImmediate);
+      puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+      expect(await outcome).to.deep.include({ response: "1" });
+      expect([puppet.unread, puppet.killedFor === undefined]).to.deep.equal([0, reads]);
+    }
+  });
+
   it("is refused imports with longer arguments than a specifier makes, and they are counted", async () => {
     const { puppet, outcome } = session({ limits: { imports: 2 } });
     puppet.reads = true;

@@ -3,10 +3,11 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { DEFAULT_FIRST_UID } from "../../../executor/sandbox/launch";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
+import type { Fetcher } from "../../../executor/fetcher/types";
 import type { SandboxPool } from "../../../executor/sandbox/types";
 import { Worker } from "../../../executor/sandbox/worker";
 import { Starter } from "../../../executor/confinement/starter";
-import { RUN_LIMITS } from "../../../protocol/limits";
+import { MIB, RUN_LIMITS } from "../../../protocol/limits";
 import { childrenOf, factsOf } from "../../support/children";
 import { count } from "../../support/counts";
 import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox";
@@ -66,6 +67,34 @@ describe("the lifecycle of children", function () {
     const first = await pids();
     await here();
     expect(await pids()).to.not.deep.equal(first);
+  });
+
+  it("is not reused after a run that left a large answer unread, and is after one that read it", async () => {
+    const fetchGuest: Fetcher["fetchGuest"] = ({ url }) =>
+      Promise.resolve({
+        response: { url, redirected: false, status: 200, statusText: "OK", headers: [] },
+        body: Buffer.alloc(4 * MIB),
+      });
+    await start({ fetcher: { ...noFetcher, fetchGuest } });
+    const read = "async function main() { await (await fetch('https://a/')).arrayBuffer(); return 1; }";
+    const leave = `function main() {
+      fetch("https://a/");
+      for (const until = Date.now() + 500; Date.now() < until;);
+      return 1;
+    }`;
+    for (const [key, code, isReused] of [
+      ["reads", read, true],
+      ["leaves", leave, false],
+    ] as const) {
+      expect((await here({ key }, code)).response).to.equal("1");
+      const before = await settledPids();
+      expect((await here({ key }, "async function main() { return 1; }")).response).to.equal("1");
+      const after = await settledPids();
+      expect(
+        after.every((pid) => before.includes(pid)),
+        key,
+      ).to.equal(isReused);
+    }
   });
 
   it("is not reused after anything abnormal", async () => {
