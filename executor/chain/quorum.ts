@@ -1,5 +1,6 @@
 /** Reads on which n endpoints agree at the same block. With n = 1 the other endpoints are only fallbacks. */
 import { KeywrightError } from "../../protocol/errors";
+import { within } from "../../protocol/within";
 import { RpcFailure, type BlockTag, type RpcEndpoint } from "./rpc";
 
 /** Reads a value from one endpoint at one block; `blockNumber` is the block of the answer. */
@@ -49,10 +50,13 @@ interface Answer<T> {
   readonly value: T;
 }
 
+/** How long one block's answers are waited for before an older one is asked for. */
+const OLDER_AFTER_MS = 150;
+
 /**
  * Heads may differ by a block: endpoints that are ahead are asked again at the newest block that `quorum` of them claim
- * to have. One that lies about its head chooses that block, but not the older ones, where the others may agree. All
- * blocks are asked for at once, so that its silence delays once, and the newest agreement counts.
+ * to have. One that lies about its head chooses that block, but not the older ones, where the others may agree: those
+ * are asked for once there is no agreement, or none soon.
  */
 async function agreedAtCommonBlock<T extends AtBlock>(
   endpoints: number,
@@ -63,7 +67,13 @@ async function agreedAtCommonBlock<T extends AtBlock>(
   const blocks = commonBlocks(heads, quorum);
   if (blocks.length === 0)
     throw unavailable(`${heads.length} of ${endpoints} RPC endpoints answered; ${quorum} must agree.`);
-  const agreements = blocks.map((block) => agreementOf(answersAt(block, heads, ask), quorum));
+  const agreements: Promise<T | undefined>[] = [];
+  for (const block of blocks) {
+    const agreement = agreementOf(answersAt(block, heads, ask), quorum);
+    const soon = await within(OLDER_AFTER_MS, agreement, () => undefined);
+    if (soon !== undefined) return soon;
+    agreements.push(agreement);
+  }
   for (const agreement of agreements) {
     const value = await agreement;
     if (value !== undefined) return value;
