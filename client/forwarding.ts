@@ -2,23 +2,28 @@
  * Writes that the owner signs and the service sends: the account's credit pays the gas, so the wallet needs no native
  * coin.
  */
-import { Interface, isError } from "ethers";
+import { isError } from "ethers";
 import { FORWARD_TYPES, type ForwardDomain } from "../protocol/forwardShape";
 import type { Address } from "../protocol/ids";
 import { ClientError } from "./errors";
+import { nextNonce, requireCarriedOut, requireTrusted } from "./forwardProof";
 import { operations } from "./operations";
-import type { OwnerProvider, OwnerSigner, Receipt } from "./ownerSigner";
+import type { OwnerProvider, OwnerSigner } from "./ownerSigner";
 import type { Transport } from "./transport";
 import { receiptAfter, succeeded, walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
 
 /** Leaves time for a person to review the request and for a busy chain. */
 const DEADLINE_SECONDS = 900;
+/** How long the wallet's node may lag behind the chain. */
+const LAG_MS = 20_000;
 
 export interface ForwardingParts extends SendingOptions {
   readonly signer: OwnerSigner;
   readonly transport: Transport;
   readonly provider: OwnerProvider;
+  /** As the service names it; used only if the account contract trusts this forwarder. */
   readonly domain: ForwardDomain;
+  readonly lagMs?: number;
 }
 
 /** Sends as forward requests through `POST /relay`. */
@@ -30,14 +35,17 @@ export function sendByService({
   confirmations = 1,
   confirmationTimeoutMs = 180_000,
   onSent,
+  lagMs = LAG_MS,
 }: ForwardingParts): SendTransaction {
   const { relay, relayNonce } = operations(["relay", "relayNonce"], transport, () => ({}));
   return async ({ to, data }) => {
+    if (provider.getTransaction === undefined)
+      throw new ClientError("no_provider", "To check what the service sends, the provider needs `getTransaction`.");
     const from = (await signer.getAddress()) as Address;
-    const [{ nonce }, needed] = await Promise.all([
-      relayNonce({ address: from }),
-      provider.estimateGas({ from, to, data }),
-    ]);
+    await requireTrusted(provider, to, domain.verifyingContract);
+    const { nonce: said } = await relayNonce({ address: from });
+    const nonce = await nextNonce(provider, domain.verifyingContract, { owner: from, said, withinMs: lagMs });
+    const needed = await provider.estimateGas({ from, to, data });
     const deadline = String(Math.floor(Date.now() / 1_000) + DEADLINE_SECONDS);
     const request = { from, to, value: "0", gas: String((needed * 13n) / 10n + 20_000n), nonce, deadline, data };
     const signature = await signer.signTypedData({ ...domain }, FORWARD_TYPES, request).catch((cause: unknown) => {
@@ -50,7 +58,7 @@ export function sendByService({
     const receipt = await provider
       .waitForTransaction(hash, confirmations, confirmationTimeoutMs)
       .catch((cause: unknown) => receiptAfter(cause, hash));
-    return executed(succeeded(receipt, hash), domain.verifyingContract, from, nonce);
+    return requireCarriedOut(succeeded(receipt, hash), { provider, domain, request, withinMs: lagMs });
   };
 }
 
@@ -69,26 +77,6 @@ const LOST: ReadonlySet<string> = new Set([
   // The service's: it may still send, or an earlier attempt of the same request may have.
   ...["submission_pending", "timed_out", "not_ready", "idempotency_in_progress"],
 ]);
-
-const FORWARDER = new Interface(["event ExecutedForwardRequest(address indexed signer, uint256 nonce, bool success)"]);
-
-/** A transaction of the service may be another one, or the call in it may have failed: its log says so. */
-function executed(receipt: Receipt, forwarder: Address, signer: Address, nonce: string): Receipt {
-  const found = receipt.logs
-    .filter(({ address }) => address.toLowerCase() === forwarder.toLowerCase())
-    .map((log) => FORWARDER.parseLog(log)?.args)
-    .find(
-      (args) => String(args?.["signer"]).toLowerCase() === signer.toLowerCase() && String(args?.["nonce"]) === nonce,
-    );
-  if (found?.["success"] === true) return receipt;
-  throw new ClientError(
-    "transaction_failed",
-    found === undefined
-      ? "The service named a transaction that is not the owner's call."
-      : "The service sent the call, and it was reverted.",
-    { facts: { transaction_hash: receipt.hash, nonce } },
-  );
-}
 
 /** Sends from the wallet, or through the service when the wallet's balance is too low for the gas. */
 export function sendByEither(byWallet: SendTransaction, byService: SendTransaction): SendTransaction {

@@ -35,6 +35,11 @@ export interface OwnerProvider {
   getFeeData(): Promise<{ readonly gasPrice: bigint | null; readonly maxFeePerGas: bigint | null }>;
   /** The time-out is in milliseconds. */
   waitForTransaction(hash: string, confirmations?: number, timeoutMs?: number): Promise<Receipt | null>;
+  /**
+   * Null while the node does not know it. Needed only where the service pays the gas: shows that the transaction which
+   * it names has the owner's call.
+   */
+  getTransaction?(hash: string): Promise<{ readonly to: string | null; readonly data: string } | null>;
 }
 
 export type TypedDataSigner = Pick<OwnerSigner, "getAddress" | "signTypedData">;

@@ -4,9 +4,9 @@ import { randomBytes } from "node:crypto";
 import {
   AbstractSigner,
   BrowserProvider,
-  Interface,
   Wallet,
   makeError,
+  toBeHex,
   type HDNodeWallet,
   type TransactionRequest,
 } from "ethers";
@@ -17,9 +17,24 @@ import type { OwnerSigner } from "../../client/ownerSigner";
 import type { CallOptions, Transport } from "../../client/transport";
 import { sendWith, tryWrite } from "../../client/wallet";
 import { wordsOf } from "../../dashboard/components/failures";
+import type { SignedForwardRequest } from "../../protocol/forwardShape";
 import { PathKind, type Address } from "../../protocol/ids";
+import { AccountManager__factory, ERC2771Forwarder__factory } from "../../typechain-types";
 import type { TestChain } from "../support/chain";
 import { CID, HASH, codeOf, minted, mintedKey, ownerBed, permissions } from "../support/owners";
+
+const FORWARDER = ERC2771Forwarder__factory.createInterface();
+
+/** The reads that precede each forward, from a chain with this forwarder and this nonce. */
+const nodeShowing = (forwarder: string, nonce: string) => ({
+  estimateGas: async () => 50_000n,
+  getTransaction: async () => null,
+  call: async ({ data }: { data: string }) =>
+    toBeHex(
+      data === AccountManager__factory.createInterface().encodeFunctionData("trustedForwarder") ? forwarder : nonce,
+      32,
+    ),
+});
 
 describe("a ChainSecured owner's writes are refused", () => {
   const bed = ownerBed();
@@ -123,7 +138,7 @@ describe("a ChainSecured owner's writes are refused", () => {
       call: async () => ({ body: { nonce: "0", transaction_hash: hash }, headers: new Headers() }),
     };
     const domain = { name: "Forwarder", version: "1", chainId: 31_337n, verifyingContract: wallet.address } as const;
-    const provider = { estimateGas: async () => 50_000n, waitForTransaction: late };
+    const provider = { ...nodeShowing(wallet.address, "0"), waitForTransaction: late };
     const transaction = owner.transaction(await owner.prepare.freezeAccount());
     for (const send of [
       sendWith(signer, 31_337n, {}),
@@ -170,7 +185,7 @@ describe("a ChainSecured owner's writes are refused", () => {
     );
 
     const domain = { name: "Forwarder", version: "1", chainId: 1n, verifyingContract: TO } as const;
-    const provider = { estimateGas: async () => 50_000n };
+    const provider = nodeShowing(TO, "7");
     const unknown = ["submission_pending", "timed_out", "not_ready", "idempotency_in_progress"] as const;
     for (const answered of ["network_failed", ...unknown] as const) {
       const transport: Transport = {
@@ -202,19 +217,23 @@ describe("a ChainSecured owner's writes are refused", () => {
       expect([code, facts]).to.deep.equal(["transaction_failed", { transaction_hash: HASH_SENT }]);
     }
 
-    const forwarder = new Interface(["event ExecutedForwardRequest(address indexed, uint256, bool)"]);
     const log = (address: string, from: string, nonce: number, success: boolean) => ({
       address,
-      ...forwarder.encodeEventLog("ExecutedForwardRequest", [from, nonce, success]),
+      ...FORWARDER.encodeEventLog("ExecutedForwardRequest", [from, nonce, success]),
     });
     const domain = { name: "Forwarder", version: "1", chainId: 1n, verifyingContract: TO } as const;
+    let asked = {} as SignedForwardRequest;
     const transport: Transport = {
-      call: async () => ({ body: { nonce: "7", transaction_hash: HASH_SENT }, headers: new Headers() }),
+      call: async ({ path, body }) => {
+        if (path.endsWith("/relay")) asked = body as SignedForwardRequest;
+        return { body: { nonce: "7", transaction_hash: HASH_SENT }, headers: new Headers() };
+      },
     };
     const forwarded = (...logs: object[]): Promise<unknown> => {
       const provider = {
-        estimateGas: async () => 1n,
+        ...nodeShowing(TO, "7"),
         waitForTransaction: async () => ({ ...RECEIPT, status: 1, logs }),
+        getTransaction: async () => ({ to: TO, data: FORWARDER.encodeFunctionData("execute", [asked]) }),
       };
       return sendByService({ signer: wallet, transport, provider, domain } as never)(CALL);
     };
