@@ -6,7 +6,8 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { createClient } from "../api";
 import { buildAction, buildAll, options as buildOptions, readLock, writeLock } from "../project/build";
-import { planDeployment, type Plan } from "../project/deploy";
+import { planDeployment, type Holder, type Plan } from "../project/deploy";
+import { isKeysSecret, nameOfReplaced } from "../project/keys";
 import { openProject, type Project } from "../project/project";
 import type { Keep } from "../project/step";
 import { startSandbox, type LocalOutcome, type LocalSandbox } from "../project/sandbox";
@@ -257,11 +258,7 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
     if (agreed && (await context.waiting("deploying", carryOut(context, project, plan))))
       context.io.err(`New secrets are in ${SECRETS_FILE}: they are shown nowhere else.\n`);
     const lost = lostSecrets(project, plan);
-    for (const { what, end } of lost)
-      context.io.err(
-        `${what} exists and its secret is not in ${SECRETS_FILE}. If it is lost: keywright ${end}, and deploy again, ` +
-          "which creates another.\n",
-      );
+    for (const { sentence } of lost) context.io.err(`${sentence}\n`);
     const { pkps, groups } = plan.created;
     if (context.options().json === true)
       context.print({
@@ -275,10 +272,29 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
   });
 }
 
-/** Keys and hooks of the account that the project names and whose secrets are not in its file. */
-function lostSecrets({ folder }: Project, { holders }: Plan): Plan["holders"] {
+interface Lost extends Holder {
+  readonly sentence: string;
+}
+
+/** Keys and hooks of the account that the project names and whose secrets are not in its file under their names. */
+function lostSecrets({ folder }: Project, { holders }: Plan): Lost[] {
   const kept = readSecrets(folder);
-  return holders.filter(({ name }) => !Object.hasOwn(kept, name));
+  // Of a hook's secret nothing tells whose it is; a key's may be that of another account's key of this name.
+  const isSecretOf = ({ name, isKey, id }: Holder, at: string): boolean =>
+    Object.hasOwn(kept, at) && (isKey ? isKeysSecret(kept[at], id) : at === name);
+  return holders
+    .filter((holder) => !isSecretOf(holder, holder.name))
+    .map((holder) => {
+      const { name, id, what, end } = holder;
+      const elsewhere = Object.keys(kept).find((at) => isSecretOf(holder, at));
+      const sentence =
+        elsewhere === undefined
+          ? `${what} exists and its secret is not in ${SECRETS_FILE}. If it is lost: keywright ${end}, and deploy ` +
+            "again, which creates another."
+          : `The secret of the key ${name} ${id} is in ${SECRETS_FILE} as "${elsewhere}": another key's is there as ` +
+            `${name}.`;
+      return { ...holder, sentence };
+    });
 }
 
 function readSecrets(folder: string): Record<string, string> {
@@ -290,6 +306,18 @@ function readSecrets(folder: string): Record<string, string> {
   return secrets as Record<string, string>;
 }
 
+/** A secret that was there under the name stays: it may be that of another account's, which is shown nowhere else. */
+function keepBeside(io: Context["io"], folder: string, name: string, secret: string): void {
+  const kept = readSecrets(folder);
+  const before = Object.hasOwn(kept, name) && kept[name] !== secret ? kept[name] : undefined;
+  const moved = before === undefined ? {} : { [nameOfReplaced(name, before)]: before };
+  writePrivate(join(folder, SECRETS_FILE), { ...kept, ...moved, [name]: secret });
+  for (const now of Object.keys(moved))
+    io.err(
+      `${SECRETS_FILE} had another secret as ${name}, which is now "${now}": remove it if it is of no more use.\n`,
+    );
+}
+
 /**
  * Runs the steps in sequence; a secret is written to disk as soon as it is made. An error says at which step.
  * @returns whether there were secrets
@@ -299,7 +327,7 @@ async function carryOut({ io, print }: Context, { folder }: Project, { steps, cr
   const keep: Keep = (name, secret) => {
     if (typeof secret !== "string") return;
     try {
-      writePrivate(join(folder, SECRETS_FILE), { ...readSecrets(folder), [name]: secret });
+      keepBeside(io, folder, name, secret);
     } catch (error) {
       // It exists nowhere else.
       print({ [name]: secret });

@@ -42,6 +42,8 @@ export interface Plan {
 export interface Holder {
   /** Under which its secret is stored. */
   readonly name: string;
+  /** A usage key; else a trigger with a hook. */
+  readonly isKey: boolean;
   /** For people. */
   readonly what: string;
   readonly id: string;
@@ -66,10 +68,12 @@ export async function planDeployment(connection: Connection, project: Project, b
 function holdersOf(config: Project["config"], { keys, triggers }: State): Holder[] {
   const ofKeys = keys
     .filter(({ name }) => Object.hasOwn(config.keys, name))
-    .map(({ name, api_key_hash: id }) => ({ name, what: `The key ${name}`, id, end: `key revoke ${id}` }));
+    .map(({ name, api_key_hash: id }) => ({ name, isKey: true, what: `The key ${name}`, id, end: `key revoke ${id}` }));
   const ofHooks = triggers.flatMap(({ name: trigger, id }) => {
     const name = hookSecretName(config.triggers, trigger);
-    return name === undefined ? [] : [{ name, what: `The trigger ${trigger}`, id, end: `triggers delete ${id}` }];
+    return name === undefined
+      ? []
+      : [{ name, isKey: false, what: `The trigger ${trigger}`, id, end: `triggers delete ${id}` }];
   });
   return [...ofKeys, ...ofHooks];
 }

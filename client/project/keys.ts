@@ -1,5 +1,7 @@
 /** Usage keys as a deployment compares them, the project's own and those of triggers, and where secrets are stored. */
+import { decodedKeyIdOf, keyIdOf } from "../../protocol/ids";
 import { RUNS_ONLY } from "../../protocol/updates";
+import { isKeyText } from "../keyText";
 import type { Item } from "../wire";
 
 export type Key = Pick<
@@ -31,3 +33,15 @@ export function hookSecretName(
   const hook = Object.hasOwn(triggers, name) ? triggers[name]?.hook : undefined;
   return hook === undefined || hook.verification === "none" || hook.secret !== undefined ? undefined : `${name}-hook`;
 }
+
+/** Whether this is the secret of the key with this id. */
+export const isKeysSecret = (secret: unknown, id: string): boolean =>
+  typeof secret === "string" &&
+  isKeyText(secret) &&
+  [keyIdOf(secret), decodedKeyIdOf(secret)].some((one) => one === id);
+
+/** Where a secret is stored after another took its name: of a key, with the id of the key. */
+export const nameOfReplaced = (name: string, secret: unknown): string =>
+  typeof secret === "string" && isKeyText(secret)
+    ? `${name} ${keyIdOf(secret)}`
+    : `${name} until ${new Date().toISOString()}`;

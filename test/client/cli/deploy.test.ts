@@ -1,13 +1,13 @@
 /** `deploy` against an account in memory: keys and triggers of one name, what changes in place, and what breaks off. */
 import { expect } from "chai";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { testCli, type TestCli } from "../../support/cli";
-import { actionHashOf, type Cid } from "../../../protocol/ids";
+import { actionHashOf, keyIdOf, type ApiKey, type Cid } from "../../../protocol/ids";
 import { cidOfCode } from "../../../protocol/cid";
 import { RUNS_ONLY } from "../../../protocol/updates";
 import { ClientError } from "../../../client";
@@ -22,8 +22,11 @@ class Account {
     ...{ keys: [] as Body[], triggers: [] as Body[] },
   };
   readonly members: Body[] = [];
+  /** Of the usage keys. */
+  readonly secrets: string[] = [];
   /** Requests that are refused from now on. */
   refused = "";
+  readonly seed = randomBytes(4).toString("hex");
   #count = 0;
 
   async answer(path: string, body: Body): Promise<Body | Body[]> {
@@ -66,8 +69,11 @@ class Account {
         return {};
       },
       add_usage_api_key: () => {
-        keys.push({ ...body, balance: String(body["balance"]), expiration: String(body["expiration"]), api_key_hash });
-        return { usage_api_key: `secret of ${String(body["name"])}` };
+        const usage_api_key = randomBytes(32).toString("base64");
+        this.secrets.push(usage_api_key);
+        const numbers = { balance: String(body["balance"]), expiration: String(body["expiration"]) };
+        keys.push({ ...body, ...numbers, api_key_hash: keyIdOf(usage_api_key as ApiKey) });
+        return { usage_api_key };
       },
       update_usage_api_key: () => {
         const key = keys.find((one) => one["api_key_hash"] === body["usage_api_key"]);
@@ -80,7 +86,7 @@ class Account {
         triggers.push({ id, api_key_hash, name, action_ipfs_cid, params_sha256, hook, schedule });
         const terms = { balance: String(balance), expiration: String(expiration), execute_in_groups };
         keys.push({ name, description: "trigger", api_key_hash, ...RUNS_ONLY, ...terms });
-        return hook === undefined ? {} : { hook_secret: `secret of the hook ${id}` };
+        return hook === undefined ? {} : { hook_secret: `secret of the hook ${id} ${this.seed}` };
       },
     };
     return (await added[path]?.()) ?? {};
@@ -216,13 +222,47 @@ describe("deploy", function () {
     expect((await cli.run("deploy --dry-run")).code).to.equal(0);
   });
 
+  it("keeps the secret of another account's key beside the new one, and says whose is under the name", async () => {
+    configure({ bot: { execute: ["reports"] } }, { hook: { verification: "hmac", respond: false } });
+    const file = join(cli.cwd, "keywright.secrets.json");
+    const kept = (): Record<string, string> => JSON.parse(readFileSync(file, "utf8")) as Record<string, string>;
+    await deploy();
+    const first = account;
+    const { bot, "report-hook": hook } = kept();
+    // Another profile's.
+    account = new Account();
+    const { err } = await cli.ok("deploy --yes");
+    const [id, otherId] = [first, account].map(({ secrets }) => keyIdOf(secrets[0] as ApiKey));
+    expect(err).to.include(`had another secret as bot, which is now "bot ${id}"`);
+    expect(kept()).to.include({ bot: account.secrets[0], [`bot ${id}`]: bot });
+    expect(Object.values(kept())).to.include(hook).and.to.have.length(4);
+    expect((await cli.ok("deploy")).err).to.equal("");
+
+    account = first;
+    expect((await cli.ok("deploy")).err)
+      .to.include(`The secret of the key bot ${id} is in keywright.secrets.json as "bot ${id}"`)
+      .and.not.include("If it is lost");
+    expect((await cli.ok("--json deploy")).json()).to.deep.include({ secrets_not_here: { bot: id } });
+    writeFileSync(file, JSON.stringify({ bot: kept()["bot"], "report-hook": hook }));
+    expect((await cli.ok("deploy")).err)
+      .to.include("The key bot exists and its secret is not")
+      .and.include(id);
+    expect(otherId).to.not.equal(id);
+  });
+
+  it("replaces no secret by itself, when a step tells of it twice", async () => {
+    configure({ bot: {} }, { schedule: SCHEDULE });
+    expect((await cli.ok("deploy --yes")).err).to.not.include("another");
+  });
+
   it("shows a secret that its file cannot take, and ends there", async () => {
     configure({ bot: {} }, { schedule: SCHEDULE });
     // Where the disk is full, or the folder is gone.
     mkdirSync(join(cli.cwd, `keywright.secrets.json.${process.pid}`));
     const { code, out, err } = await cli.run("deploy --yes");
     expect([code, account.lists.triggers]).to.deep.equal([1, []]);
-    expect(out).to.include("secret of bot");
+    expect(account.secrets).to.have.length(1);
+    expect(out).to.include(account.secrets[0]);
     expect(err).to.include("Shown after all").and.not.include("New secrets are in");
   });
 
