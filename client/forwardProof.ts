@@ -6,6 +6,7 @@ import { Interface, TypedDataEncoder, recoverAddress, type Result, type Transact
 import { FORWARD_TYPES, type ForwardDomain, type ForwardRequest } from "../protocol/forwardShape";
 import type { Address } from "../protocol/ids";
 import { ClientError } from "./errors";
+import { readUntil } from "./lag";
 import type { OwnerProvider, Receipt } from "./ownerSigner";
 import { walletErrorOf } from "./wallet";
 
@@ -28,8 +29,6 @@ interface Carried {
   readonly data: string;
   readonly signature: string;
 }
-
-const POLL_MS = 500;
 
 export interface ProofParts {
   readonly provider: OwnerProvider;
@@ -161,16 +160,6 @@ async function ask(provider: OwnerProvider, to: Address, name: string, args: unk
     return ABI.decodeFunctionResult(name, answer)[0];
   } catch (cause) {
     throw walletErrorOf(cause);
-  }
-}
-
-/** Nodes behind one address do not see each block at the same time. Gives what was read last. */
-async function readUntil<T>(read: () => Promise<T>, isEnough: (found: T) => boolean, withinMs: number): Promise<T> {
-  const until = Date.now() + withinMs;
-  for (;;) {
-    const found = await read();
-    if (isEnough(found) || Date.now() >= until) return found;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 

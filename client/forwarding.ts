@@ -7,6 +7,7 @@ import { FORWARD_TYPES, type ForwardDomain } from "../protocol/forwardShape";
 import type { Address } from "../protocol/ids";
 import { ClientError } from "./errors";
 import { nextNonce, requireCarriedOut, requireTrusted } from "./forwardProof";
+import { LAG_MS } from "./lag";
 import { operations } from "./operations";
 import type { OwnerProvider, OwnerSigner } from "./ownerSigner";
 import type { Transport } from "./transport";
@@ -14,8 +15,6 @@ import { receiptAfter, succeeded, walletErrorOf, type SendTransaction, type Send
 
 /** Leaves time for a person to review the request and for a busy chain. */
 const DEADLINE_SECONDS = 900;
-/** How long the wallet's node may lag behind the chain. */
-const LAG_MS = 20_000;
 
 export interface ForwardingParts extends SendingOptions {
   readonly signer: OwnerSigner;
