@@ -48,7 +48,7 @@ export async function convertAccount({ apiKey, onProgress, ...options }: Convert
   try {
     answer = await client.convertToChainSecuredAccount({ ...envelope, new_admin_wallet_address: owner.owner }, options);
   } catch (error) {
-    if (error instanceof ClientError && MAY_BE_CONVERTED.has(error.code) && (await isOwned(owner).catch(() => false)))
+    if (error instanceof ClientError && mayBeConverted(error) && (await isOwned(owner).catch(() => false)))
       return { answer: undefined, owner };
     throw error;
   }
@@ -65,6 +65,9 @@ const MAY_BE_CONVERTED: ReadonlySet<string> = new Set([
   ...["account_chain_secured", "idempotency_conflict"],
   ...["client_timed_out", "network_failed"],
 ]);
+
+const mayBeConverted = ({ code, facts }: ClientError): boolean =>
+  MAY_BE_CONVERTED.has(code) || facts["may_have_taken_effect"] === true;
 
 /** The service's word is no proof: the wallet's provider must show the transaction, and the account as the wallet's. */
 async function requireConverted(

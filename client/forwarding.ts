@@ -63,7 +63,8 @@ export function sendByService({
 
 /** Without the service's last word nobody knows whether it sends the call, which it may do until the deadline. */
 function relayErrorOf(cause: unknown, facts: { nonce: string; deadline: string }): unknown {
-  if (!(cause instanceof ClientError) || !LOST.has(cause.code)) return cause;
+  if (!(cause instanceof ClientError)) return cause;
+  if (!LOST.has(cause.code) && cause.facts["may_have_taken_effect"] !== true) return cause;
   return new ClientError(
     "transaction_failed",
     "The service gave no final answer: it may have sent the call, or send it until the deadline. Before trying " +

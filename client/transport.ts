@@ -2,7 +2,7 @@
  * HTTP calls: time-outs, retries where they are safe, errors as typed codes. Independent of the routes. Works wherever
  * `fetch` does.
  */
-import { ClientError } from "./errors";
+import { ClientError, withFacts } from "./errors";
 import { problemOf } from "./problem";
 import { parseJson } from "../protocol/json";
 
@@ -106,10 +106,14 @@ export const isThisMachine = (host: string): boolean => /^(localhost|.+\.localho
 /**
  * Every call is safe to repeat: a GET has no effect, a mutation carries one idempotency key for all its attempts, and
  * the other POSTs only compute. Retried are errors the service marks retryable and missing answers; permanent refusals
- * are not.
+ * are not. A refusal after a missing answer says only that this attempt had no effect: it may come before the service
+ * looks whether the call is known.
  */
 async function callWithRetries(settings: Settings, call: HttpCall, options: CallOptions): Promise<HttpAnswer> {
   let request = requestFor(settings, call, options);
+  let isAnswerLost = false;
+  const refusal = (error: unknown): unknown =>
+    isAnswerLost && error instanceof ClientError ? withFacts(error, { may_have_taken_effect: true }) : error;
   for (let attempt = 0; ; attempt += 1) {
     try {
       return await callOnce(settings, request, options);
@@ -117,15 +121,22 @@ async function callWithRetries(settings: Settings, call: HttpCall, options: Call
       // An answer was lost, and its secret with it: the service derives it once more.
       if (error instanceof ClientError && error.code === "secret_lost" && !request.url.endsWith(SECRET_AGAIN)) {
         request = { ...request, url: request.url + SECRET_AGAIN };
+        isAnswerLost = true;
         continue;
       }
-      if (!(error instanceof ClientError) || attempt >= settings.retries || !mayRetry(error, attempt)) throw error;
+      if (!(error instanceof ClientError) || attempt >= settings.retries || !mayRetry(error, attempt))
+        throw refusal(error);
       const delayMs = retryDelayMs(error, attempt);
-      if (delayMs > settings.maxRetryDelayMs) throw error;
-      await pause(delayMs, options.signal);
+      if (delayMs > settings.maxRetryDelayMs) throw refusal(error);
+      isAnswerLost ||= call.mutates === true && isUnanswered(error);
+      await pause(delayMs, options.signal).catch((aborted: unknown) => Promise.reject(refusal(aborted) as Error));
     }
   }
 }
+
+/** Whether the service, or what is in front of it, left open what became of the attempt. */
+const isUnanswered = ({ code, status }: ClientError): boolean =>
+  status === 504 || ["network_failed", "client_timed_out", "unexpected_answer", "not_ready"].includes(code);
 
 const SECRET_AGAIN = "?secret=again";
 

@@ -33,7 +33,7 @@ describe("a conversion by a service that lies or falls silent", () => {
     return { apiKey, wallet, converted, made: made.hash };
   }
 
-  function convert(apiKey: string, signer: HDNodeWallet, answer: () => Promise<string>, more: object = {}) {
+  function convert(apiKey: string, signer: HDNodeWallet, answer: () => Promise<string | Response>, more: object = {}) {
     const config = {
       contract_address: chain.contractAddress,
       chain_id: 31337,
@@ -42,8 +42,11 @@ describe("a conversion by a service that lies or falls silent", () => {
     const isConversion = (url: unknown): boolean => String(url).endsWith("/convert_to_chain_secured_account");
     return convertAccount({
       ...{ baseUrl: "http://127.0.0.1:1", apiKey, signer, retries: 0, confirmationTimeoutMs: 2_000, ...more },
-      fetch: async (url) =>
-        Response.json(isConversion(url) ? { success: true, transaction_hash: await answer() } : config),
+      fetch: async (url) => {
+        if (!isConversion(url)) return Response.json(config);
+        const answered = await answer();
+        return answered instanceof Response ? answered : Response.json({ success: true, transaction_hash: answered });
+      },
     });
   }
 
@@ -89,5 +92,18 @@ describe("a conversion by a service that lies or falls silent", () => {
     const { answer, owner } = await convert(apiKey, wallet, async () => (await converted(), lost()));
     expect([answer, (await owner.account()).owner]).to.deep.equal([undefined, wallet.address]);
     expect(await codeOf(convert(apiKey, await chain.wallet(), lost))).to.equal("network_failed");
+  });
+
+  it("is done when the answer was lost and the next attempt refused", async () => {
+    const { apiKey, wallet, converted } = await managedAccount();
+    let attempts = 0;
+    const answer = async (): Promise<Response> => {
+      attempts += 1;
+      if (attempts > 1) return Response.json({ code: "queue_full", detail: "full" }, { status: 429 });
+      await converted();
+      throw new Error("socket hang up");
+    };
+    expect((await convert(apiKey, wallet, answer, { retries: 1 })).answer).to.equal(undefined);
+    expect(attempts).to.equal(2);
   });
 });

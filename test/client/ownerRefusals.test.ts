@@ -187,11 +187,13 @@ describe("a ChainSecured owner's writes are refused", () => {
     const domain = { name: "Forwarder", version: "1", chainId: 1n, verifyingContract: TO } as const;
     const provider = nodeShowing(TO, "7");
     const unknown = ["submission_pending", "timed_out", "not_ready", "idempotency_in_progress"] as const;
-    for (const answered of ["network_failed", ...unknown] as const) {
+    for (const answered of ["network_failed", "queue_full", ...unknown] as const) {
       const transport: Transport = {
         call: async ({ path }) => {
           if (path.endsWith("/relay"))
-            throw new ClientError(answered, "lost", { retryable: true, facts: { submission_id: "s" } });
+            throw new ClientError(answered, "lost", {
+              ...{ retryable: true, facts: { submission_id: "s", may_have_taken_effect: answered === "queue_full" } },
+            });
           return { body: { nonce: "7" }, headers: new Headers() };
         },
       };

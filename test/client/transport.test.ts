@@ -196,6 +196,33 @@ describe("the SDK's calls", () => {
     expect(error.facts).to.deep.equal({ required_cents: 1, balance_cents: 0 });
   });
 
+  it("says that a refused call may have taken effect, when the answer of an earlier attempt was lost", async () => {
+    const busy = problem(429, "rate_limited", { retryable: true, limit: 5 }, { "retry-after": "3600" });
+    const down = problem(503, "shutting_down", { retryable: true }, { "retry-after": "0" });
+    const html: Reply = (response) => response.writeHead(502, { "content-type": "text/html" }).end("<html>");
+    const late = problem(504, "timed_out", { retryable: true }, { "retry-after": "0" });
+    const proxy = problem(503, "not_ready", { retryable: true }, { "retry-after": "0" });
+    const remove = (options?: object) => failure(client({ timeoutMs: 300 }).removeGroup({ group_id: 1 }, options));
+    for (const lost of [drop, hang, html, late, proxy]) {
+      replies = [lost, down, busy];
+      const { code, status, retryable, retryAfterSeconds, facts } = await remove();
+      expect([code, status, retryable, retryAfterSeconds]).to.deep.equal(["rate_limited", 429, true, 3600]);
+      expect(facts).to.deep.equal({ limit: 5, may_have_taken_effect: true });
+    }
+    replies = [drop, problem(503, "shutting_down", { retryable: true }, { "retry-after": "15" })];
+    const { code, facts } = await remove({ signal: AbortSignal.timeout(1_500) });
+    expect([code, facts]).to.deep.equal(["aborted", { may_have_taken_effect: true }]);
+
+    replies = [json(200, { ...written, api_key_hash: "0x1", secret_returned_before: true }), busy];
+    const minting = createAccount({ baseUrl: origin() }, { account_name: "a", account_description: "" });
+    expect((await failure(minting)).facts).to.include({ may_have_taken_effect: true });
+
+    replies = [down, busy];
+    expect((await remove()).facts).to.deep.equal({ limit: 5 });
+    replies = [drop, busy];
+    expect((await failure(client().accountExists())).facts).to.deep.equal({ limit: 5 });
+  });
+
   it("ends an attempt that takes too long, and an aborted call at once", async () => {
     replies = [hang, hang];
     expect((await failure(client({ timeoutMs: 1_000, retries: 1 }).accountExists())).code).to.equal("client_timed_out");
