@@ -2,7 +2,7 @@
  * A ChainSecured owner's review before signing: what will be sent, in words; then the progress until it is in a block.
  */
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import type { OwnerWrite } from "../../client";
+import type { DecodedCall, OwnerWrite } from "../../client";
 import { Button } from "../components/Button";
 import { Dialog } from "../components/Dialog";
 import { Facts, Failure, Id, Notice, Slow, Spinner } from "../components/elements";
@@ -21,11 +21,18 @@ type Phase =
   /** Nothing is asked of the wallet yet but to be open, and on the right chain: may be left. */
   | { readonly at: "opening" }
   | { readonly at: "preparing" }
-  | { readonly at: "review"; readonly write: OwnerWrite; readonly offer: Offer }
+  | ({ readonly at: "review" } & Signable)
   | { readonly at: "wallet"; readonly write: OwnerWrite }
   | { readonly at: "chain"; readonly hash: string }
   /** It may still get into a block: sending it again might do it twice. */
   | { readonly at: "sent"; readonly hash: string };
+
+/** What may be signed: nothing is offered whose calls cannot be shown. */
+interface Signable {
+  readonly write: OwnerWrite;
+  readonly calls: readonly DecodedCall[];
+  readonly offer: Offer;
+}
 
 interface Props {
   readonly session: WalletSession;
@@ -53,7 +60,7 @@ export function Review({ session, change, onOutcome, onCollect, onSent }: Props)
   return (
     <Dialog title={`Review: ${change.title}`} closable={!isMinting && !KEPT_OPEN.has(phase.at)} onClose={cancel}>
       <Summary session={session} change={change} functionName={write?.functionName} />
-      {phase.at === "review" && <SignedCalls data={phase.write.data} />}
+      {phase.at === "review" && <SignedCalls calls={phase.calls} />}
       <Failure error={failure} />
       {phase.at === "first" && <First session={session} change={left} onCancel={cancel} onGo={prepare} />}
       {phase.at === "preparing" && <Spinner label={isMinting ? "Waiting for your wallet" : "Asking the chain"} />}
@@ -62,7 +69,7 @@ export function Review({ session, change, onOutcome, onCollect, onSent }: Props)
           cost={phase.offer.cost}
           forSafe={session.wallet.forSafe}
           onCancel={cancel}
-          onSend={() => send(phase.write, phase.offer)}
+          onSend={() => send(phase)}
           onCollect={onCollect === undefined ? undefined : () => collect(phase.write)}
         />
       )}
@@ -127,6 +134,9 @@ function Ready({ cost, forSafe, onCancel, onSend, onCollect }: ReadyProps): Reac
   );
 }
 
+const callsOf = async ({ data }: OwnerWrite): Promise<readonly DecodedCall[]> =>
+  (await import("../../client/calls")).decodeCalls(data);
+
 const NOT_YET = "It opens nothing yet: next you review the transaction that attaches it.";
 
 function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["onOutcome"], onSent: Props["onSent"]) {
@@ -156,13 +166,14 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
       setPhase({ at: "preparing" });
       const write = made ?? (await change.viaChain(session.owner, keep));
       if (change.signedFirst !== undefined) setMade(write);
-      setPhase({ at: "review", write, offer: await offerOf(session, write) });
+      const [calls, offer] = await Promise.all([callsOf(write), offerOf(session, write)]);
+      setPhase({ at: "review", write, calls, offer });
     } catch (error) {
       setFailure(wordsOf(error));
       setPhase({ at: "first" });
     }
   };
-  const send = async (write: OwnerWrite, offer: Offer): Promise<void> => {
+  const send = async ({ write, calls, offer }: Signable): Promise<void> => {
     try {
       if (!(await isReady())) return;
       setPhase({ at: "wallet", write });
@@ -179,7 +190,7 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
         return setPhase({ at: "sent", hash });
       }
       setFailure(wordsOf(error));
-      setPhase({ at: "review", write, offer: await offerOf(session, write, error).catch(() => offer) });
+      setPhase({ at: "review", write, calls, offer: await offerOf(session, write, error).catch(() => offer) });
     }
   };
   useEffect(() => {

@@ -1,4 +1,3 @@
-import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import type { DecodedCall } from "../../client";
 import { Id } from "../components/elements";
@@ -9,25 +8,15 @@ import { CallList } from "./CallList";
 import { WhatChanges } from "./WhatChanges";
 
 /** What a signature will allow: every call with its decoded arguments, and the names behind ids and hashes. */
-export function SignedCalls({ data }: { readonly data: string }): ReactNode {
+export function SignedCalls({ calls }: { readonly calls: readonly DecodedCall[] }): ReactNode {
   const names = useNames();
   const { account } = useSession();
-  const calls = useCalls(data);
   return (
     <>
       <WhatChanges calls={calls} />
       <CallList calls={calls} show={(arg) => <Argument arg={arg} {...{ names, account }} />} />
     </>
   );
-}
-
-function useCalls(data: string): readonly DecodedCall[] {
-  const { data: calls = [] } = useQuery({
-    queryKey: ["calls", data],
-    queryFn: async () => (await import("../../client/calls")).decodeCalls(data),
-    staleTime: Infinity,
-  });
-  return calls;
 }
 
 interface ArgumentProps {

@@ -1,0 +1,80 @@
+/** What a ChainSecured owner is told, and offered next, when a part of a write is lost on the way. */
+import { expect } from "chai";
+import type { Locator } from "playwright-core";
+import { useBrowser } from "../../support/browser";
+import { BrowserWallet } from "../../support/browserWallet";
+import { Dashboard } from "../../support/dashboard";
+import { useProvider, useStack } from "../../support/stack";
+
+const APART = "**/assets/apart-calls*";
+
+describe("the dashboard of a ChainSecured owner when things go wrong", function () {
+  this.timeout(90_000);
+  const stack = useStack();
+  const browser = useBrowser();
+  const provider = useProvider();
+  let wallet: BrowserWallet;
+  let dashboard: Dashboard;
+
+  afterEach(() => dashboard?.close());
+
+  const open = async (): Promise<void> => {
+    wallet = await BrowserWallet.funded(provider());
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
+  };
+  const offered = (name: string): Locator => dashboard.dialog().getByRole("button", { name, exact: true });
+  const offeredCall = (functionName: string): Locator =>
+    dashboard.dialog().getByRole("listitem", { name: `Call 1: ${functionName}` });
+  const createGroup = async (name: string): Promise<void> => {
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", name);
+    await dashboard.confirm("Create group");
+  };
+
+  /** The wallet's part has loaded what decodes calls: the review loads it once more, under a name of its own. */
+  const loadApart = async (): Promise<void> => {
+    await dashboard.page.route("**/assets/Review*", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: (await response.text()).replaceAll("calls-", "apart-calls-") });
+    });
+  };
+
+  it("lets nothing be signed or collected before it shows what is signed", async () => {
+    await open();
+    await dashboard.makeOwnAccount("Reader", "Test Wallet");
+    await dashboard.go("Groups");
+    await loadApart();
+    let lose = (): void => undefined;
+    const held = new Promise<void>((resolve) => (lose = resolve));
+    await dashboard.page.route(APART, (route) => held.then(() => route.abort()));
+    await Promise.all([dashboard.page.waitForRequest(APART), createGroup("Unread")]);
+    expect([await offered("Sign and send").count(), await offered("Collect").count()]).to.deep.equal([0, 0]);
+    lose();
+    await dashboard.dialog().getByText("A part of this page did not load.").waitFor();
+    expect([await offered("Sign and send").count(), await offered("Collect").count()]).to.deep.equal([0, 0]);
+    await dashboard.page.unroute(APART);
+    await dashboard.page.route(APART, async (route) =>
+      route.fulfill({ response: await route.fetch({ url: route.request().url().replace("apart-", "") }) }),
+    );
+    await dashboard.confirm("Try again");
+    await dashboard.reviewed("addGroup");
+    await offeredCall("addGroup").getByText("Unread").waitFor();
+    await dashboard.confirm("Sign and send");
+    await dashboard.row(/Unread/).waitFor();
+    dashboard.expectCalm();
+  });
+
+  it("shows what is signed while the browser is offline and the wallet is not", async () => {
+    await open();
+    await dashboard.makeOwnAccount("Offline", "Test Wallet");
+    await dashboard.go("Groups");
+    await createGroup("Loaded");
+    await dashboard.reviewAndSend("addGroup");
+    await dashboard.row(/Loaded/).waitFor();
+    await dashboard.context.setOffline(true);
+    await createGroup("Unseen");
+    await dashboard.reviewed("addGroup");
+    await offeredCall("addGroup").getByText("Unseen").waitFor();
+    dashboard.expectCalm();
+  });
+});
