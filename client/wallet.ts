@@ -79,13 +79,19 @@ export function succeeded(receipt: Receipt | null, hash: string): Receipt {
 /** How the transaction may have arrived although the wallet gave an error; codes of Node.js and of ethers. */
 const NO_ANSWER = /^(E[A-Z]+|NETWORK_ERROR|SERVER_ERROR|TIMEOUT|CANCELLED)$/;
 
+/** Whether the wallet's node may have taken the transaction that it gave this error for. */
+export const isUnanswered = (cause: unknown): boolean => {
+  const { code } = Object(cause) as { code?: unknown };
+  return typeof code === "string" && NO_ANSWER.test(code);
+};
+
 /** An error of sending. What may have been sent is not to be sent again before somebody has looked. */
 export function sendingErrorOf(cause: unknown): ClientError {
   const error = walletErrorOf(cause);
   if (cause instanceof ClientError) return error;
-  const { code, info } = Object(cause) as { code?: unknown; info?: { sendTransactionHash?: unknown } | null };
+  const { info } = Object(cause) as { info?: { sendTransactionHash?: unknown } | null };
   const hash = info?.sendTransactionHash;
-  if (typeof hash !== "string" && !(typeof code === "string" && NO_ANSWER.test(code))) return error;
+  if (typeof hash !== "string" && !isUnanswered(cause)) return error;
   return new ClientError(
     "transaction_failed",
     "The wallet's node gave no answer: the transaction may have been sent. Look at the wallet's transactions before " +

@@ -5,14 +5,14 @@ import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { DecodedCall, OwnerWrite } from "../../client";
 import { Button } from "../components/Button";
 import { Dialog } from "../components/Dialog";
-import { Facts, Failure, Id, Notice, Slow, Spinner } from "../components/elements";
+import { Facts, Failure, Id, Notice, Slow, Spinner, When } from "../components/elements";
 import { wordsOf } from "../components/failures";
 import { useMessages } from "../components/Messages";
 import { Address, Transaction } from "../components/explorer";
 import type { WalletSession } from "../session/types";
 import { useKeep } from "../session/once";
 import type { Outcome, Reviewed } from "./change";
-import { offerOf, pendingHash, type Offer } from "./sending";
+import { offerOf, pendingOf, type Offer, type Pending } from "./sending";
 import { SignedCalls } from "./Signed";
 import { SignedRequest } from "./SignedRequest";
 
@@ -25,7 +25,7 @@ type Phase =
   | { readonly at: "wallet"; readonly write: OwnerWrite }
   | { readonly at: "chain"; readonly hash: string }
   /** It may still get into a block: sending it again might do it twice. */
-  | { readonly at: "sent"; readonly hash: string };
+  | { readonly at: "sent"; readonly pending: Pending };
 
 /** What may be signed: nothing is offered whose calls cannot be shown. */
 interface Signable {
@@ -76,7 +76,7 @@ export function Review({ session, change, onOutcome, onCollect, onSent }: Props)
       {AT_WALLET.has(phase.at) && <Spinner label={`Waiting for ${session.wallet.name}`} />}
       {phase.at === "chain" && <PendingTransaction hash={phase.hash} chain={session.config} />}
       {phase.at === "sent" && (
-        <SentTransaction hash={phase.hash} chain={session.config} onClose={() => onOutcome({ state: "sent" })} />
+        <Sent pending={phase.pending} chain={session.config} onClose={() => onOutcome({ state: "sent" })} />
       )}
     </Dialog>
   );
@@ -184,10 +184,10 @@ function useReview(session: WalletSession, change: Reviewed, onOutcome: Props["o
       say(`Done: ${change.title}, in block ${sent.block_number}.`);
       onOutcome({ state: "done", result: sent });
     } catch (error) {
-      const hash = pendingHash(error);
-      if (hash !== undefined) {
+      const pending = pendingOf(error);
+      if (pending !== undefined) {
         onSent?.();
-        return setPhase({ at: "sent", hash });
+        return setPhase({ at: "sent", pending });
       }
       setFailure(wordsOf(error));
       setPhase({ at: "review", write, calls, offer: await offerOf(session, write, error).catch(() => offer) });
@@ -254,14 +254,22 @@ function PendingTransaction({ hash, chain }: TransactionProps): ReactNode {
   );
 }
 
-function SentTransaction({ hash, chain, onClose }: TransactionProps & { readonly onClose: () => void }): ReactNode {
+interface SentProps extends Pick<TransactionProps, "chain"> {
+  readonly pending: Pending;
+  readonly onClose: () => void;
+}
+
+function Sent({ pending: { words, hash, deadlineMs }, chain, onClose }: SentProps): ReactNode {
   return (
     <>
       <Notice kind="error">
-        The transaction was sent and has not been seen on chain. It counts when a block has it: look for it before you
-        send the same change again.
+        {hash === undefined || deadlineMs !== undefined
+          ? words
+          : "The transaction was sent and has not been seen on chain. It counts when a block has it: look for it " +
+            "before you send the same change again."}
       </Notice>
-      <Transaction hash={hash} chain={chain} />
+      {hash !== undefined && <Transaction hash={hash} chain={chain} />}
+      {deadlineMs !== undefined && <Facts items={[["Deadline", <When key="d" at={deadlineMs} />]]} />}
       <div className="dialog-foot">
         <Button variant="primary" onPress={onClose}>
           Close

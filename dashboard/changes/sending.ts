@@ -4,6 +4,8 @@
  */
 import { formatEther, isError } from "ethers";
 import { ClientError, type ChainSecuredClient, type OwnerWrite, type Sent } from "../../client";
+import { isUnanswered } from "../../client/wallet";
+import { defined } from "../../protocol/defined";
 import type { WalletSession } from "../session/types";
 
 /** Who pays for a write, as the review says it and as it is then sent. */
@@ -53,14 +55,28 @@ const sendingBy =
     }
   };
 
-/** Of a transaction that was sent and of which nobody knows whether a block has it, or will. */
-export function pendingHash(error: unknown): string | undefined {
+/** What was or may have been sent, and of which nobody knows whether a block has it, or will. */
+export interface Pending {
+  /** What is known of it, in words. */
+  readonly words: string;
+  /** Absent where the answer with it was lost. */
+  readonly hash?: string;
+  /** Until when the service may send it. */
+  readonly deadlineMs?: number;
+}
+
+/** What this error leaves open; undefined where nothing was sent, or a block has it. */
+export function pendingOf(error: unknown): Pending | undefined {
   if (!(error instanceof ClientError)) return undefined;
-  const { code, cause, facts } = error;
+  const { code, cause, message: words, facts } = error;
   // Without a cause, or where it reverted, a block has it.
   const isUnread = code === "transaction_failed" && cause !== undefined && !isError(cause, "CALL_EXCEPTION");
-  const hash = code === "client_timed_out" || isUnread ? facts["transaction_hash"] : undefined;
-  return typeof hash === "string" ? hash : undefined;
+  if (code !== "client_timed_out" && !isUnread) return undefined;
+  const hash = typeof facts["transaction_hash"] === "string" ? facts["transaction_hash"] : undefined;
+  const deadlineMs = facts["deadline"] === undefined ? undefined : Number(facts["deadline"]) * 1_000;
+  // Without a hash: a call that was given to the service, or a transaction that the wallet's node may have taken.
+  const isOpen = hash !== undefined || deadlineMs !== undefined || (isUnread && isUnanswered(cause));
+  return isOpen ? { words, ...defined({ hash, deadlineMs }) } : undefined;
 }
 
 const AS_FILE: Offer = {

@@ -6,6 +6,8 @@ import { BrowserWallet } from "../../support/browserWallet";
 import { Dashboard } from "../../support/dashboard";
 import { useProvider, useStack } from "../../support/stack";
 
+const BY_SERVICE = /The service pays the network fee/;
+const RELAY = "**/core/v1/relay";
 const APART = "**/assets/apart-calls*";
 
 describe("the dashboard of a ChainSecured owner when things go wrong", function () {
@@ -18,8 +20,8 @@ describe("the dashboard of a ChainSecured owner when things go wrong", function 
 
   afterEach(() => dashboard?.close());
 
-  const open = async (): Promise<void> => {
-    wallet = await BrowserWallet.funded(provider());
+  const open = async (ether?: string): Promise<void> => {
+    wallet = await BrowserWallet.funded(provider(), { ether });
     dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
   };
   const offered = (name: string): Locator => dashboard.dialog().getByRole("button", { name, exact: true });
@@ -75,6 +77,39 @@ describe("the dashboard of a ChainSecured owner when things go wrong", function 
     await createGroup("Unseen");
     await dashboard.reviewed("addGroup");
     await offeredCall("addGroup").getByText("Unseen").waitFor();
+    dashboard.expectCalm();
+  });
+
+  it("does not offer a write again whose answer was lost while the service may send it", async () => {
+    await open("0");
+    await dashboard.makeOwnAccount("Penniless", "Test Wallet");
+    await dashboard.go("Groups");
+    const lostWrite = async (): Promise<void> => {
+      await dashboard.loseAnswers(RELAY);
+      await dashboard.confirm("Sign and send");
+      await dashboard.dialog().getByText("The service gave no final answer: it may have sent the call").waitFor();
+      await dashboard.page.unroute(RELAY);
+      await dashboard.dialog().getByText("Deadline", { exact: true }).waitFor();
+      expect(await offered("Sign and send").count()).to.equal(0);
+    };
+    await createGroup("Once");
+    await dashboard.reviewed("addGroup", BY_SERVICE);
+    await lostWrite();
+    await dashboard.looksRight("a call that the service may send", "[role=dialog]");
+    await dashboard.confirm("Close");
+    await dashboard.row(/Once/).waitFor();
+    await dashboard.dialog().waitFor({ state: "hidden" });
+
+    await createGroup("Collected");
+    await dashboard.reviewed("addGroup", BY_SERVICE);
+    await dashboard.confirm("Collect");
+    await dashboard.press("Send all");
+    await dashboard.reviewed("multicall", BY_SERVICE);
+    await lostWrite();
+    await dashboard.confirm("Close");
+    await dashboard.says("1 change collected, perhaps on chain already");
+    await dashboard.press("Show");
+    await dashboard.says("These changes may have been sent: look for them on chain before you send them again.");
     dashboard.expectCalm();
   });
 });
