@@ -1,10 +1,12 @@
 import { useState, type ReactNode } from "react";
 import { createAccount, type ChainSecuredClient, type DecodedCall } from "../../../client";
 import { CallList } from "../../changes/CallList";
+import { SignedRequest } from "../../changes/SignedRequest";
 import { Choices, StringsFields, TextField, type Strings } from "../../components/Field";
 import { Dialog, FormDialog } from "../../components/Dialog";
 import { Facts, Failure } from "../../components/elements";
 import { Address } from "../../components/explorer";
+import { codeOf, wordsOf } from "../../components/failures";
 import { attempted, endAttempt } from "../../session/attempts";
 import { openClient, signInWithKey, useSessions } from "../../session/context";
 import { secretOf } from "../../session/once";
@@ -95,6 +97,21 @@ export function CreateAccount({
   );
 }
 
+/** The id comes from the owner's own address: where it is taken, an earlier attempt has made the account. */
+async function makeOnce(client: ChainSecuredClient, fields: Parameters<typeof client.createAccount>[0]): Promise<void> {
+  try {
+    await client.createAccount(fields);
+  } catch (error) {
+    if (codeOf(error) !== "account_id_taken") throw error;
+  }
+}
+
+/** The words of a declined signature say that nothing was sent. */
+function afterMade(error: unknown): Error {
+  const why = codeOf(error) === "wallet_declined" ? "You declined to sign in with your wallet." : wordsOf(error);
+  return new Error(`The account was made. ${why}`);
+}
+
 type WalletStep = {
   readonly connection: Connection;
   readonly chain: bigint;
@@ -115,6 +132,7 @@ function CreateWithWallet({
   const [step, setStep] = useState<WalletStep>();
   const [config, setConfig] = useState<Awaited<ReturnType<typeof openClient.getNodeChainConfig>>>();
   const [failure, setFailure] = useState<string>();
+  const [isMade, setMade] = useState(false);
   const fields = { account_name: strings.name, account_description: strings.description };
 
   const ready = async (connection: Connection): Promise<void> => {
@@ -153,30 +171,40 @@ function CreateWithWallet({
         onSwitched={() => ready(connection)}
       />
     );
+  const enter = async (): Promise<void> => {
+    const session = await (await walletTools()).signInWithWallet(connection, config);
+    if (session === undefined) throw new Error("Connect the wallet again to sign in.");
+    begin(session);
+  };
   return (
     <FormDialog
       onClose={onClose}
       title="Review: create the account"
       submit="Sign and send"
       onSubmit={async () => {
-        await client.createAccount(fields);
-        const session = await (await walletTools()).signInWithWallet(connection, config);
-        if (session === undefined) throw new Error("The account was made. Connect the wallet again to sign in.");
-        begin(session);
+        if (!isMade) await makeOnce(client, fields);
+        setMade(true);
+        await enter().catch((error: unknown) => Promise.reject(afterMade(error)));
       }}
     >
-      <Facts
-        items={[
-          ["Function", <code key="f">newChainSecuredAccount</code>],
-          ["Owner", <Address key="o" value={connection.address} what="owner" chain={config} />],
-          ["Sent to", <Address key="c" value={client.contractAddress} what="contract" chain={config} />],
-        ]}
-      />
-      <CallList calls={calls} show={({ value }) => value || "(empty)"} />
-      <p>
-        Your wallet pays the network fee: {step.gas} gas, or the service does where the wallet holds no coin. Then it
-        signs once more, free of charge, to sign in.
-      </p>
+      {isMade ? (
+        <SignedRequest type="BillingAuth" address={connection.address} config={config} />
+      ) : (
+        <>
+          <Facts
+            items={[
+              ["Function", <code key="f">newChainSecuredAccount</code>],
+              ["Owner", <Address key="o" value={connection.address} what="owner" chain={config} />],
+              ["Sent to", <Address key="c" value={client.contractAddress} what="contract" chain={config} />],
+            ]}
+          />
+          <CallList calls={calls} show={({ value }) => value || "(empty)"} />
+          <p>
+            Your wallet pays the network fee: {step.gas} gas, or the service does where the wallet holds no coin. Then
+            it signs once more, free of charge, to sign in.
+          </p>
+        </>
+      )}
     </FormDialog>
   );
 }

@@ -112,4 +112,42 @@ describe("the dashboard of a ChainSecured owner when things go wrong", function 
     await dashboard.says("These changes may have been sent: look for them on chain before you send them again.");
     dashboard.expectCalm();
   });
+
+  const reviewOfNewAccount = async (name: string): Promise<void> => {
+    await dashboard.press("Create account");
+    await dashboard.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
+    await dashboard.fill("Name", name);
+    await dashboard.confirm("Create account");
+    await dashboard.confirm("Test Wallet");
+    await dashboard.says("newChainSecuredAccount");
+  };
+
+  it("says that an account was made whose owner declined to sign in, and then only signs in", async () => {
+    await open();
+    await reviewOfNewAccount("Hesitant");
+    wallet.refused.add("eth_signTypedData_v4");
+    await dashboard.confirm("Sign and send");
+    await dashboard.dialog().getByRole("alert").waitFor();
+    expect(await dashboard.dialog().getByRole("alert").innerText())
+      .to.match(/^The account was made\. /)
+      .and.not.include("Nothing was sent");
+    await dashboard.looksRight("an account that was made, without a sign-in", "[role=dialog]");
+    wallet.refused.clear();
+    const asked = wallet.asked.length;
+    await dashboard.confirm("Sign and send");
+    await dashboard.signedIn();
+    expect(wallet.asked.slice(asked)).to.deep.equal(["eth_signTypedData_v4"]);
+    dashboard.expectCalm();
+  });
+
+  it("signs in to an account that was made although the answer was lost", async () => {
+    await open("0");
+    await reviewOfNewAccount("Lost");
+    await dashboard.loseAnswers(RELAY);
+    await dashboard.confirm("Sign and send");
+    await dashboard.dialog().getByText("The service gave no final answer: it may have sent the call").waitFor();
+    await dashboard.confirm("Sign and send");
+    await dashboard.signedIn();
+    dashboard.expectCalm();
+  });
 });
