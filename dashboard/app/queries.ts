@@ -202,6 +202,12 @@ export type Records = Pick<
   | ("listTriggers" | "listFirings" | "listWebhooks" | "webhookDeliveries")
 >;
 
+interface SignedOptions<T> {
+  readonly isAboutToChange?: (read: T) => boolean;
+  /** False: forgotten when what shows it closes, so that what opens again never begins with an old answer. */
+  readonly isKept?: boolean;
+}
+
 /**
  * With a key, read at any time, and again while what was read is about to change; with a wallet, which must sign, once
  * and on demand.
@@ -209,7 +215,7 @@ export type Records = Pick<
 export function useSigned<T>(
   name: string,
   read: (client: Records) => Promise<T>,
-  isAboutToChange: (read: T) => boolean = () => false,
+  { isAboutToChange = () => false, isKept = true }: SignedOptions<T> = {},
 ) {
   const session = useSession();
   const reader = session.kind === "key" ? session.client : session.owner;
@@ -220,7 +226,13 @@ export function useSigned<T>(
       : {
           refetchInterval: ({ state: { data } }: Query<T>) => data !== undefined && isAboutToChange(data) && SOON_MS,
         };
-  return useQuery({ queryKey: ["signed", name], queryFn: () => read(reader), enabled, ...signed });
+  return useQuery({
+    queryKey: ["signed", name],
+    queryFn: () => read(reader),
+    enabled,
+    ...signed,
+    ...(isKept ? {} : { gcTime: 0 }),
+  });
 }
 
 export const useBalance = () => useSigned("balance", (client) => client.balance());

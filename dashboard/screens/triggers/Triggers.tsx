@@ -24,11 +24,9 @@ const PAGE = 1_000;
 type Open = { readonly what: "delete" | "firings"; readonly trigger: Trigger } | "create" | undefined;
 
 export function Triggers(): ReactNode {
-  const triggers = useSigned(
-    "triggers",
-    (client) => client.listTriggers({ page_size: PAGE }),
-    ({ items }) => items.some(({ state }) => state === "unattached"),
-  );
+  const triggers = useSigned("triggers", (client) => client.listTriggers({ page_size: PAGE }), {
+    isAboutToChange: ({ items }) => items.some(({ state }) => state === "unattached"),
+  });
   const [open, setOpen] = useState<Open>();
   const may = useMay();
   const columns = useMemo(() => columnsOf(setOpen, may), [may]);

@@ -17,8 +17,11 @@ type Limits = Answer<"listUsageKeyLimits">[number];
 
 /** The limits of a day and a minute, which the service holds beside what the contract says of the key. */
 export function KeyLimits({ usageKey, onClose }: Props): ReactNode {
-  const { data, error, isLoading } = useSigned("key limits", ({ listUsageKeyLimits }) =>
-    everyPage(1_000, (page) => listUsageKeyLimits(page)),
+  // Saving sets all of them: a form that is filled from an older answer would undo what others have set since.
+  const { data, error, isLoading } = useSigned(
+    "key limits",
+    ({ listUsageKeyLimits }) => everyPage(1_000, (page) => listUsageKeyLimits(page)),
+    { isKept: false },
   );
   if (data !== undefined)
     return (

@@ -108,4 +108,25 @@ describe("the dashboard's budgets and limits", function () {
     );
     dashboard.expectCalm();
   });
+
+  it("of a key that others have set meanwhile are shown, and not undone", async () => {
+    const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "Shared" });
+    await dashboard.signIn(account.key);
+    await dashboard.go("Usage keys");
+    const dollars = dashboard.field("Dollars in 24 hours");
+    await dashboard.choose(dashboard.row(/Shared/), "Limits");
+    await dollars.waitFor();
+    await dashboard.confirm("Cancel");
+    const limits = { cents_per_day: 400, runs_per_minute: 7, origins: [] };
+    await account.api.must("/usage_key_limits", { usage_api_key: made["api_key_hash"], ...limits });
+    await dashboard.choose(dashboard.row(/Shared/), "Limits");
+    await dollars.waitFor();
+    expect(await dollars.inputValue()).to.equal("4");
+    await dashboard.fill("Runs in a minute", "8");
+    await dashboard.confirm("Save");
+    await dashboard.dialog().waitFor({ state: "hidden" });
+    const [listed] = (await account.api.get("/usage_key_limits")).body as Record<string, unknown>[];
+    expect(listed).to.include({ cents_per_day: 400, runs_per_minute: 8 });
+    dashboard.expectCalm();
+  });
 });
