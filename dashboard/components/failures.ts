@@ -5,6 +5,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   network_failed: "The service could not be reached. Nothing is made twice: try again when the connection is back.",
   client_timed_out: "There was no answer in time. Trying again makes nothing twice.",
   wallet_declined: "You declined in your wallet. Nothing was sent.",
+  account_id_taken: "This wallet has made its account already: close this, and connect the wallet to sign in.",
   idempotency_in_progress: "This was asked for already and is still being done. Nothing is done twice: try again soon.",
   insufficient_credit: "There is not enough credit. Nothing was charged: add funds on the Credit page, then try again.",
   unknown_key: "This key is unknown here, or it has been revoked.",

@@ -150,7 +150,7 @@ function CreateWithWallet({
     walletTools()
       .then(({ connectWallet }) => connectWallet(detail))
       .then(ready)
-      .catch((error: unknown) => setFailure(error instanceof Error ? error.message : "The wallet did not answer."));
+      .catch((error: unknown) => setFailure(wordsOf(error)));
 
   if (step === undefined || config === undefined) {
     return (

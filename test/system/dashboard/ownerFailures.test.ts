@@ -113,12 +113,15 @@ describe("the dashboard of a ChainSecured owner when things go wrong", function 
     dashboard.expectCalm();
   });
 
-  const reviewOfNewAccount = async (name: string): Promise<void> => {
+  const newAccount = async (name: string): Promise<void> => {
     await dashboard.press("Create account");
     await dashboard.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
     await dashboard.fill("Name", name);
     await dashboard.confirm("Create account");
     await dashboard.confirm("Test Wallet");
+  };
+  const reviewOfNewAccount = async (name: string): Promise<void> => {
+    await newAccount(name);
     await dashboard.says("newChainSecuredAccount");
   };
 
@@ -147,6 +150,22 @@ describe("the dashboard of a ChainSecured owner when things go wrong", function 
     await dashboard.confirm("Sign and send");
     await dashboard.dialog().getByText("The service gave no final answer: it may have sent the call").waitFor();
     await dashboard.confirm("Sign and send");
+    await dashboard.signedIn();
+    dashboard.expectCalm();
+  });
+
+  it("sends a wallet whose account was made before to sign in", async () => {
+    await open();
+    await reviewOfNewAccount("Gone away");
+    wallet.refused.add("eth_signTypedData_v4");
+    await dashboard.confirm("Sign and send");
+    await dashboard.dialog().getByRole("alert").waitFor();
+    wallet.refused.clear();
+    await dashboard.page.reload();
+    await newAccount("Back again");
+    await dashboard.dialog().getByText("This wallet has made its account already").waitFor();
+    await dashboard.confirm("Close");
+    await dashboard.press("Connect wallet");
     await dashboard.signedIn();
     dashboard.expectCalm();
   });
