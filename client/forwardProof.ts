@@ -2,8 +2,8 @@
  * What the chain itself shows of a forward request: the forwarder that the contract trusts, the owner's next nonce, and
  * whether a transaction carried the request out. The service's word counts for none of it.
  */
-import { Interface, TypedDataEncoder, recoverAddress, type Result, type TransactionDescription } from "ethers";
-import { FORWARD_TYPES, type ForwardDomain, type ForwardRequest } from "../protocol/forwardShape";
+import { Interface, type Result, type TransactionDescription } from "ethers";
+import type { ForwardDomain, ForwardRequest } from "../protocol/forwardShape";
 import type { Address } from "../protocol/ids";
 import { ClientError } from "./errors";
 import { readUntil } from "./lag";
@@ -84,51 +84,49 @@ export async function requireCarriedOut(
   const fail = (message: string): never => {
     throw new ClientError("transaction_failed", message, { facts });
   };
-  const outcome = outcomeIn(receipt, domain.verifyingContract, request);
-  if (outcome === undefined) return fail("The service named a transaction that is not the owner's call.");
+  const executed = executedIn(receipt, domain.verifyingContract, request.from);
+  const at = executed.findIndex(({ nonce }) => nonce === request.nonce);
+  if (at === -1) return fail("The service named a transaction that is not the owner's call.");
   const read = async () => (await provider.getTransaction?.(receipt.hash)) ?? null;
   const transaction = await readUntil(read, (found) => found !== null, withinMs).catch((cause: unknown) => {
     throw new ClientError("transaction_failed", UNREADABLE, { cause, facts });
   });
   if (transaction === null) return fail(UNREADABLE);
-  if (!carries(transaction, domain, request))
+  const carried = carriedBy(transaction, domain.verifyingContract, request);
+  if (carried.length !== executed.length || !isRequest(carried[at], request))
     return fail("The service named a transaction that is not the owner's call.");
-  return outcome ? receipt : fail("The service sent the call, and it was reverted.");
+  return executed[at]?.isSuccess === true ? receipt : fail("The service sent the call, and it was reverted.");
 }
 const UNREADABLE =
   "The service sent a transaction that the wallet's node does not show: look for its hash before sending again.";
 
-/** Whether the call of the signer's nonce succeeded; undefined when the transaction has none. */
-function outcomeIn({ logs }: Receipt, forwarder: Address, { from, nonce }: ForwardRequest): boolean | undefined {
-  const executed = logs
+/** The signer's requests that the forwarder executed, in their order. */
+function executedIn({ logs }: Receipt, forwarder: Address, signer: Address) {
+  return logs
     .filter(({ address }) => isSame(address, forwarder))
     .map((log) => ABI.parseLog(log))
-    .filter((event) => event?.name === "ExecutedForwardRequest")
-    .find((event) => isSame(String(event?.args["signer"]), from) && String(event?.args["nonce"]) === nonce);
-  return executed === undefined ? undefined : executed?.args["success"] === true;
+    .filter((event) => event?.name === "ExecutedForwardRequest" && isSame(String(event.args["signer"]), signer))
+    .map((event) => ({ nonce: String(event?.args["nonce"]), isSuccess: event?.args["success"] === true }));
 }
 
 /**
- * Whether what the forwarder executed under the request's nonce can only be this request: it is in the calldata, no
- * other one there is signed for the nonce, and none calls another contract, which could call the forwarder in turn.
+ * The signer's requests in the transaction's calldata, in their order: where they are as many as were executed, each
+ * was executed in its turn, and no other one that is signed for the same nonce. None if one of the requests calls
+ * another contract, which could call the forwarder in turn.
  */
-function carries(
+function carriedBy(
   { to, data }: { readonly to: string | null; readonly data: string },
-  domain: ForwardDomain,
+  forwarder: Address,
   request: ForwardRequest,
-): boolean {
-  if (!isSame(to ?? "", domain.verifyingContract)) return false;
-  const carried = requestsIn(data);
-  if (!carried.every((one) => isSame(one.to, request.to) && one.value === 0n)) return false;
-  const digestOf = (fields: Omit<Carried, "signature"> | ForwardRequest): string =>
-    TypedDataEncoder.hash({ ...domain }, FORWARD_TYPES, { ...fields, nonce: request.nonce });
-  const digests = carried
-    .filter((one) => isSame(one.from, request.from))
-    .map(({ signature, ...fields }) => ({ signature, digest: digestOf(fields) }))
-    .filter(({ digest, signature }) => isSame(signerOf(digest, signature), request.from))
-    .map(({ digest }) => digest);
-  return digests.length > 0 && digests.every((digest) => digest === digestOf(request));
+): readonly Carried[] {
+  const carried = isSame(to ?? "", forwarder) ? requestsIn(data) : [];
+  if (!carried.every((one) => isSame(one.to, request.to) && one.value === 0n)) return [];
+  return carried.filter((one) => isSame(one.from, request.from));
 }
+
+const SIGNED = ["from", "to", "value", "gas", "deadline", "data"] as const;
+const isRequest = (carried: Carried | undefined, request: ForwardRequest): boolean =>
+  carried !== undefined && SIGNED.every((field) => isSame(String(carried[field]), request[field]));
 
 /** Only calldata as the ABI encodes it: other bytes could mean something else on chain than here. */
 function requestsIn(data: string): readonly Carried[] {
@@ -144,14 +142,6 @@ function requestsIn(data: string): readonly Carried[] {
 function requestsOf({ name, args }: TransactionDescription): readonly Carried[] {
   const found = (name === "execute" ? [args[0]] : [...(args[0] as Result)]) as readonly Result[];
   return found.map((one) => one.toObject() as unknown as Carried);
-}
-
-function signerOf(digest: string, signature: string): string {
-  try {
-    return recoverAddress(digest, signature);
-  } catch {
-    return "";
-  }
 }
 
 async function ask(provider: OwnerProvider, to: Address, name: string, args: unknown[]): Promise<unknown> {

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startStack, type Stack } from "../../../scripts/dev/stack";
 import { connect } from "../../support/chain";
+import { eventually } from "../../support/chainBed";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
 import { Dashboard } from "../../support/dashboard";
@@ -45,6 +46,11 @@ describe("the dashboard's screens", function () {
       expect(answer.status).to.equal(200);
     };
     for (let at = 0; at < RUNS; at += 1) await run();
+    // The screens show what is on record, a second or two later.
+    await eventually("the runs are on record", async () => {
+      const { body } = await api.get("/list_api_keys?page=0&limit=10");
+      return JSON.stringify(body).includes("last_used_at");
+    });
   });
   afterEach(() => dashboard?.close());
 
