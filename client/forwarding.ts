@@ -68,7 +68,7 @@ function relayErrorOf(cause: unknown, facts: { nonce: string; deadline: string }
   return new ClientError(
     "transaction_failed",
     "The service gave no final answer: it may have sent the call, or send it until the deadline. Before trying " +
-      "again, look whether the forwarder's nonce of the owner has passed this one.",
+      "again, look whether the change is there: then the owner's nonce at the forwarder has passed this one.",
     { cause, facts: { ...cause.facts, ...facts } },
   );
 }

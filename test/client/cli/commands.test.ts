@@ -23,12 +23,22 @@ const names = (command: Command, words: string[] = []): string[] => [
   ...command.commands.flatMap((one) => names(one, [...words, one.name()])),
 ];
 
+const PROGRAM = join(__dirname, "..", "..", "..", "dist", "client", "cli", "main.js");
 const CID = "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKnR8p";
 
 describe("the commands of the command line", () => {
   let cli: TestCli;
   before(() => (cli = testCli()));
   after(() => cli.remove());
+
+  it("go on to their end although nobody reads their output any more", async () => {
+    const program = spawn(process.execPath, [PROGRAM, "--help"]);
+    program.stdout.destroy();
+    let said = "";
+    program.stderr.on("data", (piece: Buffer) => (said += piece.toString()));
+    const [code] = (await once(program, "close")) as [number | null];
+    expect([code, said]).to.deep.equal([0, ""]);
+  });
 
   it("exist for every operation of the SDK", () => {
     const program = shownProgram();
